@@ -1,0 +1,1 @@
+"""Evaluate predictions with their uncertainty, at any scale."""

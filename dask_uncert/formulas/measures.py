@@ -1,0 +1,125 @@
+"""The measures a job may ask for, as plain data: one frozen record each, compared field by field.
+
+A measure maps a probability vector (or samples of it) to a number in [0, upper]. What the number means
+stands in the modules beside this one; this table only names it and its parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal[
+    "geometric",
+    "renyi",
+    "tsallis",
+    "t_entropy",
+    "variance",
+    "homophily",
+    "predictive_entropy",
+    "expected_entropy",
+    "mutual_information",
+    "variation_ratio",
+    "uncertainty",
+]
+DISTANCES = ("euclidean", "kullback-leibler", "fisher-rao", "renyi")
+SAMPLE_KINDS = ("predictive_entropy", "expected_entropy", "mutual_information", "variation_ratio")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure with its parameters; two records are the same measure exactly when they are equal.
+
+    ``distances`` is the class-distance table H of homophily, as rows of floats, once it is known.
+    """
+
+    name: str
+    kind: Kind
+    distance: str | None = None
+    n: int | None = None
+    alpha: float | None = None
+    distances: tuple[tuple[float, ...], ...] | None = None
+
+
+MEASURES: dict[str, Measure] = {
+    measure.name: measure
+    for measure in (
+        Measure("gini", "geometric", distance="euclidean", n=2),
+        Measure("entropy", "geometric", distance="kullback-leibler", n=1),
+        Measure("fisher_rao", "geometric", distance="fisher-rao", n=2),
+        Measure("homophily", "homophily"),
+        Measure("renyi", "renyi", alpha=2.0),
+        Measure("tsallis", "tsallis", alpha=1.5),
+        Measure("t_entropy", "t_entropy"),
+        Measure("variance", "variance"),
+        Measure("predictive_entropy", "predictive_entropy"),
+        Measure("expected_entropy", "expected_entropy"),
+        Measure("mutual_information", "mutual_information"),
+        Measure("variation_ratio", "variation_ratio"),
+        Measure("uncertainty", "uncertainty"),
+    )
+}
+
+
+def upper_bound(measure: Measure, classes: int) -> float:
+    """The largest value the measure can take: ln C (in nats) for the entropies of samples, else 1."""
+    nats = measure.kind in ("predictive_entropy", "expected_entropy", "mutual_information")
+    return math.log(classes) if nats else 1.0
+
+
+def parse_measure(words: str | Mapping[str, Any] | Measure) -> Measure:
+    """A measure from a job file's words: a name of the table, or ``{name: {parameter: value}}``.
+
+    >>> parse_measure("gini").distance
+    'euclidean'
+    >>> parse_measure({"geometric": {"distance": "fisher-rao", "n": 1}}).name
+    'geometric(fisher-rao, n=1)'
+
+    Raises ValueError for an unknown name or parameter, with the names that are known.
+    """
+    if isinstance(words, Measure):
+        return words
+    if isinstance(words, str):
+        if words in MEASURES:
+            return MEASURES[words]
+        raise ValueError(f"unknown measure {words!r}; known measures: {', '.join(sorted(MEASURES))}, or "
+                         "{geometric: {distance: ..., n: ...}}")  # fmt: skip
+    if len(words) != 1:
+        raise ValueError(f"a measure with parameters is one name with its parameters, found {dict(words)!r}")
+    (name, given), *_ = words.items()
+    parameters = dict(given or {})
+    if name == "geometric":
+        measure = _geometric(parameters)
+    elif name in ("renyi", "tsallis"):
+        alpha = _alpha(name, parameters.pop("alpha", MEASURES[name].alpha))
+        measure = Measure(f"{name}({alpha:g})", MEASURES[name].kind, alpha=alpha)
+    elif name in MEASURES:
+        measure = MEASURES[name]
+    else:
+        return parse_measure(str(name))
+    if parameters:
+        raise ValueError(f"measure {name!r} has no parameter {', '.join(map(repr, parameters))}")
+    return measure
+
+
+def _geometric(parameters: dict[str, Any]) -> Measure:
+    distance = parameters.pop("distance", "euclidean")
+    if distance not in DISTANCES:
+        raise ValueError(f"unknown distance {distance!r} of measure 'geometric'; known: {', '.join(DISTANCES)}")
+    n = parameters.pop("n", 2)
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise ValueError(f"n of measure 'geometric' must be a positive integer, found {n!r}")
+    if distance != "renyi":
+        return Measure(f"geometric({distance}, n={n})", "geometric", distance=distance, n=n)
+    alpha = _alpha("geometric", parameters.pop("alpha", 2.0))
+    return Measure(f"geometric(renyi {alpha:g}, n={n})", "geometric", distance=distance, n=n, alpha=alpha)
+
+
+def _alpha(name: str, alpha: Any) -> float:
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not alpha > 0:
+        raise ValueError(f"alpha of measure {name!r} must be a number above 0, found {alpha!r}")
+    if name == "tsallis" and math.isinf(alpha):
+        raise ValueError("alpha of measure 'tsallis' must be finite")
+    return float(alpha)
