@@ -63,6 +63,11 @@ MEASURES: dict[str, Measure] = {
 }
 
 
+def is_pointwise(measure: Measure) -> bool:
+    """Whether the measure is a function of one probability vector alone."""
+    return measure.kind not in (*SAMPLE_KINDS, "uncertainty")
+
+
 def upper_bound(measure: Measure, classes: int) -> float:
     """The largest value the measure can take: ln C (in nats) for the entropies of samples, else 1."""
     nats = measure.kind in ("predictive_entropy", "expected_entropy", "mutual_information")

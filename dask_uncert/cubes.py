@@ -1,0 +1,186 @@
+"""What a cube is, and when inputs align.
+
+An input is an array whose dimensions are declared or read, never guessed. Three names are reserved: `class`,
+`sample` and `band`; every other dimension is one of the grid's. All inputs of an evaluation cover the same
+grid, in any order of dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dask_uncert.errors import InputError
+
+CLASS, SAMPLE, BAND = "class", "sample", "band"
+RESERVED = (CLASS, SAMPLE, BAND)
+
+
+@dataclass(frozen=True)
+class Cube:
+    """One input: `data` has shape, dtype and slicing; `where` tells people where it came from."""
+
+    name: str
+    data: Any
+    dims: tuple[str, ...]
+    chunks: tuple[int, ...] | None = None
+    where: str = "the array given"
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Dimension names and their sizes."""
+        return dict(zip(self.dims, self.data.shape, strict=True))
+
+    @property
+    def grid(self) -> dict[str, int]:
+        """The dimensions that are neither class, sample nor band."""
+        return {d: n for d, n in self.sizes.items() if d not in RESERVED}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole array once decoded."""
+        return int(np.dtype(self.data.dtype).itemsize * np.prod(self.data.shape, dtype=np.float64))
+
+
+def make_cube(
+    name: str,
+    data: Any,
+    declared: Sequence[str] | None,
+    found: Sequence[str] | None,
+    chunks: Sequence[int] | None,
+    where: str,
+) -> Cube:
+    """A Cube from an array and the dimensions declared for it or, where none are, those its store names.
+
+    Raises InputError where there are none, where they do not fit the array or contradict the store.
+    """
+    shape = tuple(int(n) for n in data.shape)
+    if declared is None and found is None:
+        raise InputError(
+            f"{name}: {where} has shape {shape} and does not name its dimensions. Declare them, for example "
+            f"`dims: [{', '.join(['y', 'x', 'class'][: len(shape)])}]`."
+        )
+    dims = tuple(declared if declared is not None else found or ())
+    if len(dims) != len(shape):
+        raise InputError(
+            f"{name}: dims {list(dims)} name {len(dims)} dimensions, but {where} has {len(shape)}: shape {shape}."
+        )
+    if len(set(dims)) != len(dims):
+        raise InputError(f"{name}: dims {list(dims)} name a dimension twice.")
+    if declared is not None and found is not None and sorted(dims) == sorted(found) and dims != tuple(found):
+        raise InputError(
+            f"{name}: dims {list(dims)} contradict {where}, which says {list(found)}. Leave `dims` out to use those."
+        )
+    return Cube(name, data, dims, tuple(chunks) if chunks is not None else None, where)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Inputs that align: every cube covers the grid `dims`, in the order of the probabilities'."""
+
+    cubes: Mapping[str, Cube]
+    dims: tuple[str, ...]
+    class_axis: int | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the grid."""
+        sizes = self.cubes["probabilities"].sizes
+        return tuple(sizes[d] for d in self.dims)
+
+    def order(self, name: str) -> tuple[int, ...]:
+        """The transposition that brings an input's dimensions to the grid's order (reserved ones last).
+
+        Probabilities are left as they are stored: kernels take the class axis anywhere.
+        """
+        cube = self.cubes[name]
+        if name == "probabilities":
+            return tuple(range(len(cube.dims)))
+        rest = [d for d in cube.dims if d not in self.dims]
+        return tuple(cube.dims.index(d) for d in (*self.dims, *rest))
+
+
+EXPECTED = {
+    "probabilities": ((), (CLASS,)),
+    "reference": ((),),
+    "mask": ((),),
+    "uncertainty": ((),),
+    "features": ((BAND,),),
+}
+"""Which reserved dimensions an input may have."""
+
+
+def align(cubes: Mapping[str, Cube], classes: int, scale: float | None = None) -> Scene:
+    """Check that the inputs can be evaluated together; raises InputError saying what does not fit where."""
+    for name, cube in cubes.items():
+        reserved = tuple(d for d in cube.dims if d in RESERVED)
+        if reserved not in EXPECTED[name]:
+            wanted = " or ".join(", ".join(one) or "no reserved dimension" for one in EXPECTED[name])
+            raise InputError(
+                f"{name}: dims {list(cube.dims)} hold {', '.join(reserved) or 'none'} of the reserved "
+                f"dimensions {', '.join(RESERVED)}; expected {wanted}."
+            )
+    probabilities = cubes["probabilities"]
+    if not probabilities.grid:
+        raise InputError(f"probabilities: dims {list(probabilities.dims)} leave no dimension for the grid.")
+    for name, cube in cubes.items():
+        if set(cube.grid) != set(probabilities.grid):
+            raise InputError(
+                f"{name}: {cube.where} covers {_sizes(cube.grid)}, but the probabilities cover "
+                f"{_sizes(probabilities.grid)}. All inputs must name the same dimensions; nothing is broadcast."
+            )
+        for d, n in cube.grid.items():
+            if n != probabilities.grid[d]:
+                raise InputError(
+                    f"{name}: {cube.where} has {d} = {n}, but the probabilities have {d} = "
+                    f"{probabilities.grid[d]}. All inputs must cover the same grid."
+                )
+    for d, n in probabilities.grid.items():
+        if n == 0:
+            raise InputError(f"probabilities: {probabilities.where} is empty along {d}.")
+    _check_classes(probabilities, classes)
+    _check_dtypes(cubes, scale)
+    axis = probabilities.dims.index(CLASS) if CLASS in probabilities.dims else None
+    return Scene(dict(cubes), tuple(probabilities.grid), axis)
+
+
+def _sizes(grid: Mapping[str, int]) -> str:
+    return ", ".join(f"{d} = {n}" for d, n in grid.items()) or "nothing"
+
+
+def _check_classes(probabilities: Cube, classes: int) -> None:
+    found = probabilities.sizes.get(CLASS)
+    if found is None and classes != 2:
+        raise InputError(
+            f"probabilities: dims {list(probabilities.dims)} have no class dimension, which means a binary "
+            f"prediction (the probability of the second class), but the class table has {classes} classes."
+        )
+    if found is not None and found != classes:
+        raise InputError(
+            f"probabilities: {probabilities.where} has {found} classes along its class dimension, but the class "
+            f"table has {classes}. Name every class of the axis, in its order."
+        )
+    if classes < 2:
+        raise InputError(f"the class table has {classes} class; at least 2 are needed.")
+
+
+def _check_dtypes(cubes: Mapping[str, Cube], scale: float | None) -> None:
+    kinds = {name: np.dtype(cube.data.dtype).kind for name, cube in cubes.items()}
+
+    def refuse(name: str, wanted: str) -> None:
+        raise InputError(f"{name}: {cubes[name].where} holds {cubes[name].data.dtype}; expected {wanted}.")
+
+    if kinds["probabilities"] in "iu" and scale is None:
+        refuse("probabilities", "floats, or integers with a declared `scale` (such as 1/255)")
+    if kinds["probabilities"] not in "fiu":
+        refuse("probabilities", "floats")
+    if kinds["reference"] not in "biuf":
+        refuse("reference", "class codes: whole numbers")
+    if kinds.get("mask", "b") not in "biu":
+        refuse("mask", "true and false, or whole numbers (0: left out)")
+    for name in ("features", "uncertainty"):
+        if kinds.get(name, "f") not in "fiu":
+            refuse(name, "numbers")

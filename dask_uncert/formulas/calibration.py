@@ -1,0 +1,297 @@
+"""Whether stated probabilities come true, from counts per bin.
+
+Inputs of classification are, per bin of the stated probability, shape (..., M): ``n`` items, ``hits`` that
+came true, and ``sums`` of the stated probabilities in fixed point, (..., M, 2). Bins are right-closed, the
+first also holds its left edge; empty bins count 0 and show as NaN.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import chdtr
+
+from dask_uncert.formulas.agreement import ratio
+from dask_uncert.formulas.fixed_point import decode
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+class Reliability(NamedTuple):
+    """A reliability diagram: mean stated ``confidence`` and observed ``accuracy`` of each bin."""
+
+    confidence: Floats
+    accuracy: Floats
+
+
+def reliability(n: ArrayLike, hits: ArrayLike, sums: Counts) -> Reliability:
+    """Mean stated probability and share that came true, (..., M) and sums (..., M, 2) to two of (..., M).
+
+    ``sum p / n`` and ``hits / n``; range [0, 1], calibrated where equal, NaN in empty bins. [A22] (11), (12)
+
+    >>> from dask_uncert.formulas.fixed_point import encode
+    >>> [part.tolist() for part in reliability([0, 2], [0, 1], encode([0.0, 1.5]))]
+    [[nan, 0.75], [nan, 0.5]]
+    """
+    return Reliability(ratio(decode(sums), n), ratio(hits, n))
+
+
+def expected_calibration_error(n: ArrayLike, hits: ArrayLike, sums: Counts) -> Floats:
+    """ECE: ``sum_m n_m / N |accuracy_m - confidence_m|``, (..., M) and sums (..., M, 2) to (...).
+
+    Range [0, 1], best 0; NaN without items. [A22] (13), [J22] (49)
+
+    >>> from dask_uncert.formulas.fixed_point import encode
+    >>> float(expected_calibration_error([40_000_000], [30_000_000], encode([0.5]) * 76_000_000))
+    0.2
+    """
+    gaps = np.abs(np.asarray(hits) - decode(sums))
+    return ratio(gaps.sum(axis=-1), np.asarray(n).sum(axis=-1))
+
+
+def maximum_calibration_error(n: ArrayLike, hits: ArrayLike, sums: Counts) -> Floats:
+    """MCE: largest ``|accuracy_m - confidence_m|`` of the bins with items, (..., M) to (...).
+
+    Range [0, 1], best 0; NaN without items. Guo et al., ICML 2017.
+
+    >>> from dask_uncert.formulas.fixed_point import encode
+    >>> float(maximum_calibration_error([3, 0, 1], [3, 0, 0], encode([2.5, 0.0, 0.75])))
+    0.75
+    """
+    confidence, observed = reliability(n, hits, sums)
+    # -1 stands for "no items": nanmax of nothing but NaN warns.
+    largest = np.where(np.isnan(observed), -1.0, np.abs(observed - confidence)).max(axis=-1)
+    return np.where(largest < 0, np.nan, largest)
+
+
+def classwise_calibration_error(n: ArrayLike, positives: ArrayLike, sums: Counts) -> Floats:
+    """Classwise ECE: mean over classes of the ECE of "is it class c?", (..., C, M) to (...).
+
+    ``n`` counts every item once a class, in the bin of that class's probability; ``positives`` those of
+    that class. Range [0, 1], best 0; NaN without items. Kull et al., NeurIPS 2019.
+
+    >>> from dask_uncert.formulas.fixed_point import encode
+    >>> n, positives = [[0, 2], [2, 0]], [[0, 1], [1, 0]]
+    >>> float(classwise_calibration_error(n, positives, encode([[0.0, 1.5], [0.5, 0.0]])))
+    0.25
+    """
+    return np.asarray(expected_calibration_error(n, positives, sums).mean(axis=-1))
+
+
+def equal_mass_groups(n: ArrayLike, groups: int) -> Counts:
+    """Which of ``groups`` groups of about equal mass each fine bin joins, (..., B) to (..., B) in 0..M-1.
+
+    A fine bin is never cut; it joins the group that holds the middle of its mass,
+    ``floor(M (items before it + n_b / 2) / N)``, in integers. Hence neighbours stay neighbours, groups are
+    equal where every item has its own bin and M divides N, and a bin heavier than N / M leaves others empty.
+
+    >>> equal_mass_groups([1, 1, 1, 1, 4], 2).tolist()
+    [0, 0, 0, 0, 1]
+    """
+    if groups < 1:
+        raise ValueError(f"the number of groups is at least 1, found {groups}")
+    counts = np.asarray(n, np.int64)
+    upto = np.cumsum(counts, axis=-1)
+    total = np.maximum(upto[..., -1:], 1)
+    middle = (2 * upto - counts) * groups // (2 * total)
+    return np.asarray(np.minimum(middle, groups - 1))  # an empty bin behind all mass joins the last
+
+
+def equal_mass_bins(
+    n: ArrayLike, hits: ArrayLike, sums: Counts, groups: int
+) -> tuple[Counts, Counts, Counts]:
+    """Fine bins (..., B) merged into ``groups`` bins of about equal mass, by ``equal_mass_groups``.
+
+    Gives n and hits (..., M) and sums (..., M, 2), for ``reliability`` and the calibration errors.
+
+    >>> from dask_uncert.formulas.fixed_point import encode
+    >>> equal_mass_bins([1, 1, 2], [0, 1, 2], encode([0.25, 0.5, 1.5]), 2)[1].tolist()
+    [1, 2]
+    """
+    place = equal_mass_groups(n, groups)
+
+    def merge(counts: ArrayLike) -> Counts:
+        return np.stack([np.where(place == g, counts, 0).sum(axis=-1) for g in range(groups)], axis=-1)
+
+    return merge(n), merge(hits), np.stack([merge(sums[..., 0]), merge(sums[..., 1])], axis=-1)
+
+
+def equal_mass_calibration_error(n: ArrayLike, hits: ArrayLike, sums: Counts, groups: int) -> Floats:
+    """ECE over ``groups`` bins of about equal mass, merged from fine bins: (..., B) to (...).
+
+    The rule of merging is that of ``equal_mass_groups``. Range [0, 1], best 0; NaN without items.
+    Nguyen and O'Connor, EMNLP 2015.
+
+    >>> from dask_uncert.formulas.fixed_point import encode
+    >>> float(equal_mass_calibration_error([1, 1, 2], [0, 1, 2], encode([0.25, 0.5, 1.5]), 2))
+    0.1875
+    """
+    return expected_calibration_error(*equal_mass_bins(n, hits, sums, groups))
+
+
+def brier_score(n: ArrayLike, squared_error_sums: Counts) -> Floats:
+    """Brier score: mean over items of ``sum_c (p_c - y_c)**2``, (...) and (..., 2) to (...).
+
+    Range [0, 2] summed over all classes, [0, 1] for one; best 0; NaN without items. Brier 1950.
+
+    >>> from dask_uncert.formulas.fixed_point import encode
+    >>> float(brier_score(2, encode(0.25)))
+    0.125
+    """
+    return ratio(decode(squared_error_sums), n)
+
+
+def brier_decomposition(
+    n: ArrayLike, positives: ArrayLike, sums: Counts, squared_error_sums: Counts
+) -> dict[str, Floats]:
+    """The Brier score and its parts, from classwise bins: (..., C, M) and (..., 2) to a dict of (...).
+
+    With p_m and o_m the mean probability and the share of positives of a bin, o the overall share, summed
+    over classes: ``reliability = sum n_m (p_m - o_m)**2 / N`` (best 0), ``resolution = sum n_m (o_m - o)**2
+    / N`` (best: uncertainty), ``uncertainty = o (1 - o)``. ``score = reliability - resolution + uncertainty
+    + within_bins``, where ``within_bins`` is what differences inside a bin add (0 if there are none).
+    NaN without items. Murphy 1973; Stephenson et al. 2008 for the remainder.
+
+    >>> from dask_uncert.formulas.fixed_point import encode
+    >>> parts = brier_decomposition([[2, 2]], [[0, 2]], encode([[0.5, 1.5]]), encode(0.25))
+    >>> {name: float(value) for name, value in parts.items()}
+    {'score': 0.0625, 'reliability': 0.0625, 'resolution': 0.25, 'uncertainty': 0.25, 'within_bins': 0.0}
+    """
+    n, positives = np.asarray(n, np.int64), np.asarray(positives, np.int64)
+    items = n.sum(axis=-1)
+    base = ratio(positives.sum(axis=-1), items)
+    stated, observed = reliability(n, positives, sums)
+    off, apart = (np.where(n > 0, gap, 0.0) for gap in (stated - observed, observed - base[..., None]))
+    score = brier_score(items[..., 0], squared_error_sums)
+    parts = {
+        "reliability": ratio((n * off**2).sum(axis=-1), items).sum(axis=-1),
+        "resolution": ratio((n * apart**2).sum(axis=-1), items).sum(axis=-1),
+        "uncertainty": (base * (1 - base)).sum(axis=-1),
+    }
+    explained = parts["reliability"] - parts["resolution"] + parts["uncertainty"]
+    return {"score": score, **parts, "within_bins": score - explained}
+
+
+def negative_log_likelihood(
+    n: ArrayLike, sums: Counts, infinite: ArrayLike
+) -> dict[str, NDArray[np.generic]]:
+    """Mean of ``-ln p`` of the true class, natural logarithm: (...), (..., 2), (...) to a dict of (...).
+
+    ``n`` counts all items, ``infinite`` those whose true class got 0, ``sums`` adds the finite others.
+    ``value`` has range [0, inf], best 0, is inf where any item is, NaN without items; no epsilon hides a 0.
+    ``infinite`` is the count, ``finite`` the mean of the others. [A22]
+
+    >>> from dask_uncert.formulas.fixed_point import encode
+    >>> {k: v.tolist() for k, v in negative_log_likelihood([2, 3], encode([1.0, 1.0]), [0, 1]).items()}
+    {'value': [0.5, inf], 'infinite': [0, 1], 'finite': [0.5, 0.5]}
+    """
+    n, infinite = np.asarray(n, np.int64), np.asarray(infinite, np.int64)
+    finite = ratio(decode(sums), n - infinite)
+    return {"value": np.where(infinite > 0, np.inf, finite), "infinite": infinite, "finite": finite}
+
+
+def windows_curve(
+    n: ArrayLike, positives: ArrayLike, edges: ArrayLike, points: ArrayLike, delta: float
+) -> tuple[Counts, Floats]:
+    """Items stated near p, and the share of positives, for each p of ``points``: (..., B) to two (..., P).
+
+    ``positives / n`` over the window ``[p - delta, p + delta]``. A fine bin counts whole where its middle
+    lies in the window, so each end of a window is off by at most half a bin. Calibrated where the share is
+    p; NaN in empty windows. [A22]
+
+    >>> windows_curve([2, 2, 4], [0, 1, 4], [0.0, 0.25, 0.5, 1.0], [0.25, 0.75], 0.125)[1].tolist()
+    [0.25, 1.0]
+    """
+    bounds, centres = np.asarray(edges, np.float64), np.asarray(points, np.float64)
+    middles = (bounds[:-1] + bounds[1:]) / 2
+    slack = 1e-9 * delta  # decimal ends that are meant to fall on a middle do
+    start = np.searchsorted(middles, centres - delta - slack, side="left")
+    stop = np.searchsorted(middles, centres + delta + slack, side="right")
+
+    def inside(counts: ArrayLike) -> Counts:
+        counts = np.asarray(counts, np.int64)
+        before = np.concatenate([np.zeros_like(counts[..., :1]), np.cumsum(counts, axis=-1)], axis=-1)
+        return np.asarray(before[..., stop] - before[..., start])
+
+    items = inside(n)
+    return items, ratio(inside(positives), items)
+
+
+def nssr(
+    y: ArrayLike, mean: ArrayLike, *, covariance: ArrayLike | None = None, variance: ArrayLike | None = None
+) -> Floats:
+    """Normalised sum of squared residuals: ``(y - m)' S^-1 (y - m)``, (..., D) to (...).
+
+    S is a ``covariance`` (..., D, D), positive definite (else ValueError), or diagonal: a ``variance``
+    (..., D), not negative. Range [0, inf]; chi-square of D degrees if calibrated. NaN for 0/0. [J22] (50)
+
+    >>> float(nssr([1.0, 2.0], [0.0, 0.0], variance=[1.0, 4.0]))
+    2.0
+    """
+    residual = np.asarray(y, np.float64) - np.asarray(mean, np.float64)
+    if (covariance is None) == (variance is None):
+        raise ValueError("nssr takes either a covariance or a variance")
+    if covariance is None:
+        if np.any(np.asarray(variance) < 0):
+            raise ValueError("a variance is negative")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((residual**2 / np.asarray(variance, np.float64)).sum(axis=-1))
+    try:
+        root = np.linalg.cholesky(np.asarray(covariance, np.float64))
+    except np.linalg.LinAlgError:
+        raise ValueError("a covariance is not positive definite") from None
+    whitened = np.linalg.solve(root, residual[..., None])[..., 0]
+    return np.asarray((whitened**2).sum(axis=-1))
+
+
+def predicted_probability(nssr: ArrayLike, dimensions: int) -> Floats:
+    """Chi-square CDF of NSSR with D degrees of freedom, (...) to (...); uniform if calibrated. [J22] (51)
+
+    >>> round(float(predicted_probability(1.0, 1)), 6)
+    0.682689
+    """
+    return np.asarray(chdtr(float(dimensions), np.asarray(nssr, np.float64)))
+
+
+def regression_curve(histogram: ArrayLike) -> Floats:
+    """Observed probability at every grid edge from counts of predicted ones, (..., B) to (..., B + 1).
+
+    The empirical CDF, exact at the edges; 0 at the lowest. Below the edges themselves: overconfident, above
+    them: underconfident. NaN without items. [J22] (52)
+
+    >>> regression_curve([1, 1, 2]).tolist()
+    [0.0, 0.25, 0.5, 1.0]
+    """
+    cumulative = np.cumsum(np.asarray(histogram, np.int64), axis=-1)
+    total = cumulative[..., -1:]
+    return ratio(np.concatenate([np.zeros_like(total), cumulative], axis=-1), total)
+
+
+def calibration_area(predicted: ArrayLike, observed: ArrayLike) -> Floats:
+    """Area under the curve, by trapezoids: (B + 1,) and (..., B + 1) to (...). [J22] (53)
+
+    Range [0, 1], .5 is calibrated on average, below it overconfident; off by at most half a bin.
+
+    >>> float(calibration_area([0.0, 0.5, 1.0], [0.0, 0.25, 1.0]))
+    0.375
+    """
+    return np.asarray(
+        np.trapezoid(np.asarray(observed, np.float64), np.asarray(predicted, np.float64), axis=-1)
+    )
+
+
+def calibration_distance(predicted: ArrayLike, observed: ArrayLike) -> Floats:
+    """Squared distance to the diagonal: ``integral (p_observed - p)**2 dp``, (..., B + 1) to (...).
+
+    Range [0, 1/3], best 0. [J22] (54). Exact for the curve of straight pieces through the points.
+
+    >>> round(float(calibration_distance([0.0, 1.0], [1.0, 1.0])), 12)
+    0.333333333333
+    """
+    grid = np.asarray(predicted, np.float64)
+    gap = np.asarray(observed, np.float64) - grid
+    left, right = gap[..., :-1], gap[..., 1:]
+    return np.asarray((np.diff(grid) * (left**2 + left * right + right**2)).sum(axis=-1) / 3)

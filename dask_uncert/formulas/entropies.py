@@ -1,0 +1,194 @@
+"""Entropies and other summaries of one probability vector, scaled to [0, 1]: what [C23] compares with."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from dask_uncert.formulas.pointwise import as_array, is_labelled, over_classes
+
+POLE = 1e-6
+"""Orders alpha this close to 1 are taken as 1 (Shannon)."""
+
+
+def renyi_entropy(
+    probabilities: Any, alpha: float = 2.0, axis: int | str = -1, normalised: bool = True
+) -> Any:
+    """1 at the uniform vector, exactly 0 where one class has probability 1; does not grow with alpha.
+
+    Formula: ``ln(sum p**alpha) / (1 - alpha)``, over ln C when `normalised`, otherwise in nats (range [0, ln C]).
+    alpha within 1e-6 of 1: Shannon entropy; alpha = inf: ``-ln max p``, the min-entropy.
+
+    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32 and
+    float16, otherwise float64. Unit: none, or nats. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
+    Errors: ValueError for alpha <= 0 or p beyond the tolerance of `normalise` (NaN there for lazy arrays).
+    Source: [C23] table VII.
+
+    >>> renyi_entropy([0.51, 0.49, 0, 0]).round(6).item()
+    0.499712
+    >>> renyi_entropy([0.5, 0.25, 0.25], alpha=np.inf, normalised=False).round(10).item()
+    0.6931471806
+    """
+    _order(alpha)
+    return over_classes(partial(renyi_values, alpha=alpha, normalised=normalised), probabilities, axis)
+
+
+def tsallis_entropy(probabilities: Any, alpha: float = 1.5, axis: int | str = -1) -> Any:
+    """1 at the uniform vector, exactly 0 where one class has probability 1.
+
+    Formula: ``(1 - sum p**alpha) / (1 - C**(1 - alpha))``; its limit at alpha = 1, the normalised Shannon entropy,
+    is taken smoothly (alpha within 1e-6 of 1 is that limit).
+
+    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32 and
+    float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
+    Errors: ValueError for alpha <= 0 or infinite, or p beyond the tolerance of `normalise` (NaN there for lazy
+    arrays). Source: [C23] table VII.
+
+    >>> tsallis_entropy([0.51, 0.49, 0, 0]).round(6).item()
+    0.585574
+    """
+    _order(alpha)
+    if math.isinf(alpha):
+        raise ValueError("alpha of the Tsallis entropy must be finite")
+    return over_classes(partial(tsallis_values, alpha=alpha), probabilities, axis)
+
+
+def t_entropy(probabilities: Any, axis: int | str = -1) -> Any:
+    """1 at the uniform vector, exactly 0 where one class has probability 1.
+
+    Formula: ``(sum p arctan(1 / p) - pi/4) / (arctan C - pi/4)``, where p = 0 adds 0.
+
+    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32 and
+    float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
+    Errors: ValueError for p beyond the tolerance of `normalise` (NaN there for lazy arrays).
+    Source: [C23] table VII.
+
+    >>> t_entropy([0.51, 0.49, 0, 0]).round(6).item()
+    0.595135
+    """
+    return over_classes(t_entropy_values, probabilities, axis)
+
+
+def binary_variance(probabilities: Any, axis: int | str = -1) -> Any:
+    """Depends on the largest probability m alone; exactly 0 at m = 1, 1 at m = 1/2.
+
+    Formula: ``4 m (1 - m)``. At the uniform vector it is ``4 (C - 1) / C**2`` (.75 for four classes), so for
+    C > 2 it does not peak at the centre.
+
+    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32 and
+    float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
+    Errors: ValueError for p beyond the tolerance of `normalise` (NaN there for lazy arrays).
+    Source: [C23] table VII.
+
+    >>> binary_variance([0.51, 0.19, 0.15, 0.15]).round(6).item()
+    0.9996
+    """
+    return over_classes(variance_values, probabilities, axis)
+
+
+def confused_classes(probabilities: Any, axis: int | str = -1) -> Any:
+    """How many classes are more probable than chance: 0 only at the uniform vector, at most C - 1.
+
+    Formula: the number of ``p > 1 / C``. A p above 1/C by no more than 4 epsilon of its storage dtype, relative,
+    counts as equal to it: so much the rounding of storage and of the division by the sum may add.
+
+    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`, int64. Any real dtype. Unit: classes.
+    1 is best (one candidate). Where p has a NaN the count is 0, which no other vector but the uniform has.
+    Errors: ValueError for p beyond the tolerance of `normalise` (0 there for lazy arrays). Source: [C23] IV.
+
+    >>> confused_classes([[0.35, 0.25, 0.25, 0.15], [0.51, 0.49, 0, 0]]).tolist()
+    [1, 2]
+    """
+    held = probabilities if is_labelled(probabilities) else as_array(probabilities)
+    count = partial(confused_values, margin=storage_margin(held.dtype))
+    return over_classes(count, held, axis, dtype=np.dtype(np.int64))
+
+
+def storage_margin(dtype: Any) -> float:
+    """4 epsilon of a floating storage dtype (float64's for integers): what rounding adds to p = 1/C."""
+    kind = np.dtype(dtype)
+    return float(4 * np.finfo(kind if kind.kind == "f" else np.float64).eps)
+
+
+def bounded(values: NDArray[Any], p: NDArray[np.float64], axis: int, top: float = 1.0) -> NDArray[np.float64]:
+    """Rounding taken off: in [0, top], exactly 0.0 (not -0.0) where a class has probability 1; NaN stays."""
+    within = np.clip(values, 0.0, top) + 0.0
+    return np.asarray(np.where(p.max(axis=axis) == 1.0, 0.0, within))
+
+
+def shannon_nats(p: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+    """``-sum p ln p`` of normalised vectors, 0 ln 0 = 0, in nats; exactly 0.0 at a vertex."""
+    return bounded(special.entr(p).sum(axis=axis), p, axis, top=math.log(p.shape[axis]))
+
+
+def renyi_nats(p: NDArray[np.float64], alpha: float, axis: int = -1) -> NDArray[np.float64]:
+    """Rényi entropy of normalised vectors in nats, in [0, ln C]."""
+    top = math.log(p.shape[axis])
+    if abs(alpha - 1) <= POLE:
+        return shannon_nats(p, axis)
+    largest = p.max(axis=axis, keepdims=True)
+    if math.isinf(alpha):
+        found = -np.log(largest).squeeze(axis)
+    elif abs(alpha - 1) < 0.5:
+        # near the pole sum p**alpha is 1 + little, and dividing by 1 - alpha would blow up its rounding
+        found = np.log1p(_power_excess(p, alpha, axis)) / (1 - alpha)
+    else:
+        # relative to the largest, so that high orders do not underflow
+        scaled = np.log(np.power(p / largest, alpha).sum(axis=axis))
+        found = (alpha * np.log(largest).squeeze(axis) + scaled) / (1 - alpha)
+    return bounded(found, p, axis, top=top)
+
+
+def renyi_values(
+    p: NDArray[np.float64], alpha: float = 2.0, axis: int = -1, normalised: bool = True
+) -> NDArray[np.float64]:
+    """`renyi_entropy` of normalised float64 vectors, without checks."""
+    nats = renyi_nats(p, alpha, axis)
+    return np.asarray(np.minimum(nats / math.log(p.shape[axis]), 1.0)) if normalised else nats
+
+
+def tsallis_values(p: NDArray[np.float64], alpha: float = 1.5, axis: int = -1) -> NDArray[np.float64]:
+    """`tsallis_entropy` of normalised float64 vectors, without checks."""
+    classes = p.shape[axis]
+    if abs(alpha - 1) <= POLE:
+        return renyi_values(p, 1.0, axis)
+    scale = np.expm1((1 - alpha) * math.log(classes))
+    return bounded(_power_excess(p, alpha, axis) / scale, p, axis)
+
+
+def t_entropy_values(p: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+    """`t_entropy` of normalised float64 vectors, without checks."""
+    # arctan(1/p) = pi/2 - arctan(p) needs no case for p = 0
+    found = (p * (np.pi / 2 - np.arctan(p))).sum(axis=axis) - np.pi / 4
+    return bounded(found / (math.atan(p.shape[axis]) - np.pi / 4), p, axis)
+
+
+def variance_values(p: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+    """`binary_variance` of normalised float64 vectors, without checks."""
+    largest = p.max(axis=axis)
+    return bounded(4 * largest * (1 - largest), p, axis)
+
+
+def confused_values(
+    p: NDArray[np.float64], axis: int = -1, margin: float = storage_margin(np.float64)
+) -> NDArray[np.int64]:
+    """`confused_classes` of normalised float64 vectors; `margin` is `storage_margin` of the stored dtype."""
+    return np.asarray((p * p.shape[axis] > 1.0 + margin).sum(axis=axis, dtype=np.int64))
+
+
+def _power_excess(p: NDArray[np.float64], alpha: float, axis: int) -> NDArray[np.float64]:
+    """``sum p**alpha - 1`` for vectors of sum 1, without the cancellation near alpha = 1."""
+    if abs(alpha - 1) < 0.5:
+        logs = np.log(np.where(p > 0, p, 1.0))
+        return np.asarray((p * np.expm1((alpha - 1) * logs)).sum(axis=axis))
+    return np.asarray((np.power(p, alpha) - p).sum(axis=axis))
+
+
+def _order(alpha: float) -> None:
+    if not alpha > 0:
+        raise ValueError(f"alpha must be above 0, found {alpha!r}")

@@ -1,0 +1,193 @@
+"""The global maximum of q'Sq over the simplex, with a proof of how large it can be.
+
+S holds squared distances: symmetric, non-negative, zero diagonal. Three ways, tried in this order:
+
+1. **Ascent** (`simplex_ascent.ascend`) from every vertex and the centre finds a good point. Where q'Sq is concave
+   along the simplex (S is the squared distances of points in a Euclidean space) its gradient bounds the maximum.
+2. **Supports.** A maximum is attained at a point q whose face is strictly concave: on a flat or convex direction
+   one can walk to a smaller face without loss. Strict concavity is inherited by subfaces, so all such faces grow
+   from single classes, one class at a time. On a strictly concave face the only stationary point solves a linear
+   system, kept up to date by pivoting: a class more costs one rank-one update of what is still to come.
+3. **Bound.** For more classes than can be enumerated, a doubly non-negative relaxation (`simplex_bound`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dask_uncert.formulas.simplex_ascent import ascend, concave_bound
+from dask_uncert.formulas.simplex_bound import relaxed_bound
+
+Array = NDArray[np.float64]
+ALWAYS_EXACT = 20
+"""Up to so many classes the supports are enumerated whatever it takes: 2**20 faces, under 2 s."""
+ROUNDING = 1e-12
+"""Allowance, relative, for rounding in an exact maximum; flat directions below it count as flat."""
+FLAT = 1e-13
+BUDGET = 40_000_000
+"""Numbers the enumeration may hold at once, or work through in total times 25, beyond `ALWAYS_EXACT` classes."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Why no point of the simplex exceeds `upper_bound`; `gap` is how far that is above the value, relative."""
+
+    kind: Literal["exact", "bound"]
+    upper_bound: float
+    gap: float
+    reached: str
+
+
+class SimplexMaximum(NamedTuple):
+    """The largest q'Sq found, the q where it is attained, and the certificate."""
+
+    value: float
+    argument: Array
+    certificate: Certificate
+
+
+def simplex_maximum(squared_distances: ArrayLike) -> SimplexMaximum:
+    """``value <= max q'Sq <= certificate.upper_bound``, and the same bits on every run.
+
+    Formula: the standard quadratic program ``max q'Sq`` over ``q >= 0, sum q = 1``. Up to 20 classes the certificate
+    is ``"exact"``: the bound exceeds the value by the allowance for rounding only (1e-12, relative). Beyond, it is
+    exact where the form is concave or its strictly concave faces are few; otherwise ``"bound"`` with its gap.
+
+    Shapes: (C, C) to a value, an argument (C,) and a `Certificate`. float64. Unit: that of S. Range [0, max S).
+    Errors: ValueError unless S is square, finite, symmetric, non-negative with zero diagonal. Source: [C23] (7)-(8).
+
+    >>> found = simplex_maximum([[0, 1, 1], [1, 0, 4], [1, 4, 0]])
+    >>> found.value, found.argument.tolist(), found.certificate.kind
+    (2.0, [0.0, 0.5, 0.5], 'exact')
+    """
+    given = np.array(squared_distances, dtype=np.float64)
+    if given.ndim != 2 or given.shape[0] != given.shape[1] or not given.size:
+        raise ValueError(f"a square table expected, found shape {given.shape}")
+    if not (np.isfinite(given).all() and (given >= 0).all() and (given == given.T).all() and not given.diagonal().any()):
+        raise ValueError("squared distances must be finite, non-negative, symmetric and zero on the diagonal")
+    classes, largest = len(given), float(given.max())
+    if largest == 0:
+        return SimplexMaximum(0.0, np.eye(classes)[0], Certificate("exact", 0.0, 0.0, "every class is at distance 0"))
+    unit = 2.0 ** int(np.frexp(largest)[1])  # a power of two: scaling costs no digit
+    s = given / unit
+    starts = [*np.eye(classes), np.full(classes, 1 / classes)]
+    q = max((ascend(s, start) for start in starts), key=lambda q: float(q @ s @ q))
+    value, upper = float(q @ s @ q), concave_bound(s, q)
+    kind: Literal["exact", "bound"] = "exact"
+    reached = "the form is concave along the simplex"
+    if upper > value * (1 + ROUNDING):
+        limit = None if classes <= ALWAYS_EXACT else BUDGET
+        better, faces, complete = search_supports(s, q, limit)
+        if complete:
+            q, value = better, float(better @ s @ better)
+            upper = value * (1 + ROUNDING)
+            reached = f"{faces} strictly concave faces, none higher"
+        else:
+            upper, hint = relaxed_bound(s)
+            q = max((better, ascend(s, hint)), key=lambda q: float(q @ s @ q))
+            value = float(q @ s @ q)
+            kind = "exact" if upper <= value * (1 + ROUNDING) else "bound"
+            reached = "doubly non-negative relaxation"
+    upper = max(upper, value)
+    return SimplexMaximum(value * unit, q, Certificate(kind, upper * unit, upper / value - 1, reached))
+
+
+class _Faces(NamedTuple):
+    """Faces whose last class is the same; m faces, classes after the last are candidates (r of them).
+
+    Coordinates are relative to the first class 0': q = e_0' + sum y_a (e_a - e_0').
+    """
+
+    curvature: Array  # (m, r, r) what is left of the Gram matrix after the members are solved for
+    pull: Array  # (m, r) what is left of its diagonal
+    solved: Array  # (m, C, r) how members answer to a candidate
+    y: Array  # (m, C) the stationary point
+    value: Array  # (m,) q'Sq there
+
+
+def search_supports(s: Array, q: Array, budget: int | None = None) -> tuple[Array, int, bool]:
+    """The best stationary point over all strictly concave faces, their number, and whether all were seen.
+
+    S scaled to a maximum of about 1; q a good point to start from; `budget` limits memory and work.
+    """
+    classes = len(s)
+    flat, faces, work = FLAT * float(s.max()), classes, 0
+    for first in range(classes - 1):
+        rest = np.arange(first + 1, classes)
+        gram = (s[first, rest, None] + s[first, rest] - s[np.ix_(rest, rest)]) / 2
+        root = _Faces(
+            gram[None],
+            s[None, first, rest],
+            np.zeros((1, classes, len(rest))),
+            np.zeros((1, classes)),
+            np.zeros(1),
+        )
+        waiting: list[list[_Faces]] = [[] for _ in range(classes)]
+        waiting[first].append(root)
+        held = 0
+        for last in range(first, classes - 1):
+            if not waiting[last]:
+                continue
+            parents = _Faces(*(np.concatenate(parts) for parts in zip(*waiting[last], strict=True)))
+            waiting[last] = []
+            held -= 0 if last == first else _size(parents)
+            for candidate in range(last + 1, classes):
+                children = _extend(parents, candidate - last - 1, candidate, flat)
+                if not len(children.value):
+                    continue
+                faces += len(children.value)
+                q = _improve(s, q, children, first)
+                if candidate < classes - 1:
+                    waiting[candidate].append(children)
+                    held += _size(children)
+                    work += _size(children)
+                if budget is not None and (held > budget or work > 25 * budget):
+                    return q, faces, False
+    return q, faces, True
+
+
+def _size(faces: _Faces) -> int:
+    return faces.curvature.size + faces.solved.size
+
+
+def _extend(parents: _Faces, at: int, candidate: int, flat: float) -> _Faces:
+    """The parents with one class more, where that leaves them strictly concave."""
+    keep = np.flatnonzero(parents.curvature[:, at, at] > flat)
+    after = slice(at + 1, None)
+    row = parents.curvature[keep, at, after]
+    pivot = parents.curvature[keep, at, at]
+    pull = parents.pull[keep, at]
+    answer = row / pivot[:, None]
+    mine = parents.solved[keep, :, at]
+    step = pull / (2 * pivot)
+    y = parents.y[keep] - mine * step[:, None]
+    y[:, candidate] = step
+    solved = parents.solved[keep][:, :, after] - mine[:, :, None] * answer[:, None, :]
+    solved[:, candidate] = answer
+    return _Faces(
+        parents.curvature[keep][:, after, after] - row[:, :, None] * answer[:, None, :],
+        parents.pull[keep][:, after] - answer * pull[:, None],
+        solved,
+        y,
+        parents.value[keep] + pull * step,
+    )
+
+
+def _improve(s: Array, q: Array, faces: _Faces, first: int) -> Array:
+    """q, or a stationary point of the faces that lies inside its face and is higher."""
+    best = float(q @ s @ q)
+    y = faces.y
+    inside = (faces.value > best * (1 + 1e-15)) & (y.min(axis=1) >= -1e-9) & (y.sum(axis=1) <= 1 + 1e-9)
+    rows = np.flatnonzero(inside)
+    for row in rows[np.argsort(-faces.value[rows], kind="stable")][:16]:
+        point = np.clip(y[row], 0, None)
+        point[first] = max(1 - float(y[row].sum()), 0.0)
+        point = ascend(s, point / point.sum())  # ascent takes off the rounding of the updates
+        height = float(point @ s @ point)
+        if height > best:
+            q, best = point, height
+    return q

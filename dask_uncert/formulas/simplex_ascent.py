@@ -1,0 +1,83 @@
+"""Local ascent of q'Sq over the simplex, to full precision, and the bound that concavity gives."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def ascend(s: Array, start: Array) -> Array:
+    """A point at least as high as `start` that no class and no direction inside its face can improve.
+
+    S (C, C) symmetric with zero diagonal and entries up to about 1. Each step maximises along a line exactly: towards
+    the stationary point of the face, along a convex direction to the face's edge, or towards a better class.
+    """
+    q = start.copy()
+    for _ in range(30 * len(q)):
+        support = np.flatnonzero(q > 0)
+        face = s[np.ix_(support, support)]
+        direction = _inside(face, q[support])
+        if direction is not None:
+            q = _walk(s, q, support, direction)
+            continue
+        height = s @ q
+        value = float(q @ height)
+        best = int(np.argmax(height))
+        rise = height[best] - value
+        if rise <= 4e-16 * max(value, 1e-300) or q[best] > 0:
+            break
+        step = rise / (2 * height[best] - value)
+        q *= 1 - step
+        q[best] += step
+    return np.asarray(q / q.sum())
+
+
+def concave_bound(s: Array, q: Array) -> float:
+    """An upper bound of x'Sx on the simplex: the tangent plane at q plus whatever convexity S has along it."""
+    height = s @ q
+    return float(2 * height.max() - q @ height + 2 * max(0.0, convexity(s) - 1e-15 * len(s)))
+
+
+def convexity(s: Array) -> float:
+    """The largest eigenvalue of S along directions of sum 0."""
+    centred = s - s.mean(axis=0) - s.mean(axis=1)[:, None] + s.mean()
+    # the centre's own direction has eigenvalue 0; it is moved below all others
+    return float(np.linalg.eigvalsh(centred - np.full_like(s, np.abs(s).max()))[-1])
+
+
+def _inside(face: Array, q: Array) -> Array | None:
+    """A direction of ascent within the face, scaled so that 1 is the best step (or far too long); None at the top."""
+    k = len(q)
+    if k == 1:
+        return None
+    values, vectors = np.linalg.eigh(face - face.mean(axis=0) - face.mean(axis=1)[:, None] + face.mean())
+    slope = face @ q
+    slope = slope - slope.mean()
+    along = vectors.T @ slope
+    convex = values > 1e-14 * k
+    if convex.any():
+        # uphill along the most convex direction, as far as the face goes
+        direction = vectors[:, -1] - vectors[:, -1].mean()
+        uphill = direction if along[-1] >= 0 else -direction
+        return np.asarray(1e8 * uphill)
+    strict = values < -1e-14 * k
+    newton = vectors[:, strict] @ (along[strict] / -values[strict])
+    newton = newton - newton.mean()
+    gain = float(slope @ newton)
+    if gain <= 1e-30 or np.abs(newton).max() <= 2e-16:
+        return None
+    return np.asarray(newton)
+
+
+def _walk(s: Array, q: Array, support: NDArray[np.intp], direction: Array) -> Array:
+    """Along the direction to its full length or to the edge of the face, whichever comes first."""
+    falling = direction < 0
+    reach = q[support][falling] / -direction[falling]
+    length = min(1.0, float(reach.min()))
+    moved = q.copy()
+    moved[support] = np.clip(q[support] + length * direction, 0.0, None)
+    if length < 1.0:
+        moved[support[falling][int(np.argmin(reach))]] = 0.0
+    return np.asarray(moved / moved.sum())

@@ -1,0 +1,67 @@
+"""An upper bound of q'Sq over the simplex for many classes: the doubly non-negative relaxation.
+
+If ``t E - S = P + N`` with E all ones, P positive semidefinite and N non-negative, then ``q'Sq <= t`` on the
+simplex. Alternating projections look for the smallest such t; the bound is then taken from N alone, with the
+smallest eigenvalue of what is left added, so that it holds however far the iteration came.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dask_uncert.formulas.simplex_ascent import concave_bound
+
+Array = NDArray[np.float64]
+ITERATIONS = 1500
+"""64 classes: about 3 s, and a gap below 1e-4 for random tables."""
+
+
+def relaxed_bound(s: Array, iterations: int = ITERATIONS) -> tuple[float, Array]:
+    """An upper bound, and a point of the simplex that hints at the maximum; S scaled to a maximum of about 1."""
+    classes = len(s)
+    z = np.full_like(s, 1 / classes**2)
+    u = np.zeros_like(s)
+    penalty = classes / 4.0
+    bound, hint = float(s.max()) * (1 - 1 / classes), np.full(classes, 1 / classes)
+    for iteration in range(1, iterations + 1):
+        x = _semidefinite(z - u + s / penalty)
+        mixed = 1.6 * x - 0.6 * z  # over-relaxed
+        before = z
+        z = _onto_simplex(mixed + u)
+        u = u + mixed - z
+        if iteration % 50 == 0:
+            hint = np.clip(z.sum(axis=0), 0, None)
+            hint /= hint.sum()
+            bound = min(bound, _bound(s, penalty * u, hint))
+            # keep the two residuals alike; the scaled dual changes with the penalty
+            primal = np.linalg.norm(x - z)
+            dual = np.linalg.norm(z - before)
+            if iteration <= iterations // 2 and primal > 5 * dual:
+                penalty, u = penalty * 2, u / 2
+            elif iteration <= iterations // 2 and dual > 5 * primal:
+                penalty, u = penalty / 2, u * 2
+    return bound, hint
+
+
+def _bound(s: Array, dual: Array, q: Array) -> float:
+    """The bound that the multipliers give: non-negative N = t - dual, and the eigenvalues of the rest."""
+    dual = (dual + dual.T) / 2
+    t = float(dual.max())
+    # t E - S - N = dual - S, up to the eigenvalues that are still below 0 (q'q <= 1)
+    lowest = float(np.linalg.eigvalsh(dual - s)[0])
+    return min(t + max(0.0, -lowest) + 1e-14 * len(s), concave_bound(s + (t - dual), q) + 1e-14 * len(s))
+
+
+def _semidefinite(a: Array) -> Array:
+    values, vectors = np.linalg.eigh((a + a.T) / 2)
+    kept = values > 0
+    return np.asarray((vectors[:, kept] * values[kept]) @ vectors[:, kept].T)
+
+
+def _onto_simplex(a: Array) -> Array:
+    """The nearest table with non-negative entries of sum 1."""
+    ordered = np.sort(a, axis=None)[::-1]
+    excess = (np.cumsum(ordered) - 1) / np.arange(1, ordered.size + 1)
+    level = excess[np.flatnonzero(ordered > excess)[-1]]
+    return np.asarray(np.maximum(a - level, 0.0))

@@ -1,0 +1,93 @@
+"""What exactly is wrong with an input, over the whole of it: read only once a pass was refused.
+
+A pass stops at the first block it cannot use; these Counters then say how much is wrong in all, so that the
+message does not depend on how the scene was cut.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dask_uncert.block import Request, counted_pixels
+from dask_uncert.stored import UNKNOWN, class_indices, rounding_of, three_axes
+
+SHOWN = 10
+
+
+def unknown_codes(request: Request, codes: NDArray[Any]) -> Counter[Any]:
+    """How often each code occurs that is neither in the class table nor to be ignored."""
+    flat = codes.ravel()
+    values, numbers = np.unique(flat[class_indices(codes, request.codes, request.ignore) == UNKNOWN], return_counts=True)
+    return Counter(dict(zip(values.tolist(), numbers.tolist(), strict=True)))
+
+
+def say_codes(found: Counter[Any], request: Request, where: str) -> str:
+    """One paragraph about unknown codes."""
+    listed = ", ".join(f"{code} ({number} pixels)" for code, number in sorted(found.items())[:SHOWN])
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    known = ", ".join(str(one.code) for one in request.classes)
+    ignored = ", ".join(map(str, request.ignore)) or "none"
+    odd = any(isinstance(code, float) and not code.is_integer() for code in found)
+    what = "codes that are not in the class table" + (" or are no whole numbers" if odd else "")
+    return (
+        f"reference: {where} holds {what}: {listed}{more}. The class table has {known}; ignored: {ignored}. "
+        f"Add the codes to `classes` or to `ignore`."
+    )
+
+
+class OffProbabilities:
+    """Counted pixels whose vector is off the simplex: how many, how far, and the first of them."""
+
+    def __init__(self, number: int, low: float, high: float, sums: tuple[float, float], first: tuple[int, ...]):
+        self.number, self.low, self.high, self.sums, self.first = number, low, high, sums, first
+
+    def __add__(self, other: OffProbabilities) -> OffProbabilities:
+        if not (self.number and other.number):
+            return self if self.number else other
+        return OffProbabilities(
+            self.number + other.number,
+            min(self.low, other.low),
+            max(self.high, other.high),
+            (min(self.sums[0], other.sums[0]), max(self.sums[1], other.sums[1])),
+            min(self.first, other.first),
+        )
+
+
+def off_probabilities(
+    request: Request, arrays: Mapping[str, NDArray[Any]], class_axis: int | None, offset: tuple[int, ...]
+) -> OffProbabilities:
+    """The counted pixels of a block that are off the simplex by more than the tolerance."""
+    stored, dtype = three_axes(arrays["probabilities"], class_axis, request.scale)
+    tolerance = rounding_of(dtype, len(request.classes), request.scale, request.tolerance).tolerance
+    low, high = stored.min(axis=1).ravel(), stored.max(axis=1).ravel()
+    sums = np.clip(stored, 0.0, 1.0).sum(axis=1, dtype=np.float64).ravel()
+    off = (low < -tolerance) | (high > 1 + tolerance) | (np.abs(sums - 1) > tolerance)
+    off &= counted_pixels(request, arrays) >= 0
+    if not off.any():
+        return OffProbabilities(0, 0.0, 0.0, (0.0, 0.0), ())
+    place = np.unravel_index(int(np.flatnonzero(off)[0]), arrays["reference"].shape)
+    return OffProbabilities(
+        int(np.count_nonzero(off)),
+        float(low[off].min()),
+        float(high[off].max()),
+        (float(sums[off].min()), float(sums[off].max())),
+        tuple(int(i) + o for i, o in zip(place, offset, strict=True)),
+    )
+
+
+def say_probabilities(
+    found: OffProbabilities, dims: tuple[str, ...], dtype: np.dtype[Any], tolerance: float, where: str
+) -> str:
+    """One paragraph about probabilities out of tolerance."""
+    first = ", ".join(f"{d} = {i}" for d, i in zip(dims, found.first, strict=True))
+    return (
+        f"probabilities: {where} holds {found.number} counted pixels that are no probabilities within "
+        f"{tolerance:g} (for {dtype}): values from {found.low:.7g} to {found.high:.7g}, sums (clipped) from "
+        f"{found.sums[0]:.7g} to {found.sums[1]:.7g}; the first at {first}. If these are logits or scaled "
+        f"numbers, convert them or declare `scale`; to accept rounding this large, set `tolerance`."
+    )

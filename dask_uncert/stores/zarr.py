@@ -1,0 +1,180 @@
+"""Reading and writing Zarr; the one place that knows zarr.
+
+Local stores are decoded by zarrs: reading 64x64x16 chunks of a 16-class float32 posterior took a third of
+the time of zarr's own pipeline (.17 s against .52 s for 64 MiB, one thread each).
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+
+from dask_uncert.errors import InputError
+
+FAST = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": 1}
+FORMAT = 1
+
+
+class StoredArray:
+    """A Zarr array, opened lazily in whichever process slices it; it pickles as its address."""
+
+    def __init__(self, store: str, array: str, what: str) -> None:
+        """what: the input's name, for messages. Raises InputError where there is no such store or array."""
+        self.store, self.array = store, array
+        opened = _open(store, array, what)
+        self.shape: tuple[int, ...] = tuple(opened.shape)
+        self.dtype: np.dtype[Any] = np.dtype(opened.dtype)
+        self.ndim = len(self.shape)
+        # A shard is what is read at once.
+        self.chunks: tuple[int, ...] = tuple(opened.shards or opened.chunks)
+        self.attributes: dict[str, Any] = dict(opened.attrs)
+        self.dims = _dimension_names(opened)
+        self._opened: Any = opened
+
+    def __getitem__(self, region: Any) -> NDArray[Any]:
+        if self._opened is None:
+            self._opened = _open(self.store, self.array, self.array)
+        return np.asarray(self._opened[region])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None}
+
+    def __repr__(self) -> str:
+        return f"{self.store}:{self.array}"
+
+
+def _dimension_names(array: Any) -> tuple[str, ...] | None:
+    names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
+    if names is None or any(name is None for name in names):
+        return None
+    return tuple(str(name) for name in names)
+
+
+def _open(store: str, array: str, what: str) -> Any:
+    local = "://" not in store
+    if local and not Path(store).exists():
+        raise InputError(f"{what}: there is no store at {store}. Check `store` under `inputs: {what}`.")
+    if ".." in Path(array).parts:
+        raise InputError(f"{what}: array name {array!r} must not contain '..'.")
+    with zarr.config.set(FAST if local else {}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            group = zarr.open(store, mode="r")
+        except Exception as error:
+            raise InputError(f"{what}: {store} is not a readable Zarr store ({_brief(error)}).") from error
+        if not isinstance(group, zarr.Group):
+            if array:
+                raise InputError(f"{what}: {store} is an array, not a group; leave out `array: {array}`.")
+            return group
+        try:
+            found = group[array] if array else group
+        except KeyError:
+            found = None
+        if isinstance(found, zarr.Array):
+            return found
+        known = ", ".join(sorted(name for name, _ in group.arrays())) or "none"
+        raise InputError(f"{what}: {store} holds no array {array!r}; it holds: {known}.")
+
+
+def _brief(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:120]}" if text else type(error).__name__
+
+
+def describe(data: Any) -> tuple[tuple[str, ...] | None, tuple[int, ...] | None] | None:
+    """Dimension names and chunks of a zarr.Array a caller opened; None for anything else."""
+    if not isinstance(data, zarr.Array):
+        return None
+    return _dimension_names(data), tuple(data.shards or data.chunks)
+
+
+class MapWriter:
+    """Per-pixel maps in one group, written block by block; a block written twice leaves the same bytes."""
+
+    def __init__(self, store: str) -> None:
+        self.store = store
+
+    def create(
+        self,
+        maps: Mapping[str, tuple[str, Any, Mapping[str, Any]]],
+        dims: Sequence[str],
+        shape: Sequence[int],
+        block: Sequence[int],
+        attributes: Mapping[str, Any],
+    ) -> None:
+        """maps: name to (dtype, fill value, attributes). Chunks divide the block: no two tasks share one."""
+        group = zarr.open_group(self.store, mode="w", attributes=dict(attributes))
+        chunks = _dividing(block)
+        for name, (dtype, fill, about) in maps.items():
+            group.create_array(
+                name,
+                shape=tuple(shape),
+                chunks=chunks,
+                dtype=dtype,
+                fill_value=fill,
+                dimension_names=tuple(dims),
+                attributes=dict(about),
+            )
+
+    def write(self, maps: Mapping[str, NDArray[Any]], offset: Sequence[int]) -> None:
+        """Write one block of every map at its offset."""
+        group = zarr.open_group(self.store, mode="r+")
+        for name, values in maps.items():
+            region = tuple(slice(o, o + n) for o, n in zip(offset, values.shape, strict=True))
+            array = group[name]
+            assert isinstance(array, zarr.Array)
+            array[region] = values
+
+
+def _dividing(block: Sequence[int], most: int = 1 << 20) -> tuple[int, ...]:
+    """A chunk of at most `most` pixels where halving the block's sides evenly gets there."""
+    chunk = list(block)
+    while int(np.prod(chunk)) > most:
+        even = [i for i, n in enumerate(chunk) if n % 2 == 0]
+        if not even:
+            break
+        longest = max(even, key=lambda i: chunk[i])
+        chunk[longest] //= 2
+    return tuple(chunk)
+
+
+def write_counts(
+    store: str, frame: Mapping[str, Any], arrays: Iterable[tuple[str, tuple[str, ...], NDArray[np.int64]]]
+) -> None:
+    """A Summary's frame and arrays under `total/`; the same Summary gives the same bytes."""
+    root = zarr.open_group(store, mode="w", attributes={"dask_uncert": "summary", "format": FORMAT})
+    total = root.create_group("total", attributes={"frame": json.dumps(frame)})
+    for path, dims, value in arrays:
+        made = total.create_array(
+            path, shape=value.shape, chunks=tuple(max(n, 1) for n in value.shape), dtype="int64",
+            dimension_names=dims, fill_value=0,
+        )  # fmt: skip
+        made[...] = value
+
+
+def read_counts(store: str) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]]]:
+    """The frame and the arrays by path that `write_counts` wrote; InputError where they are not there."""
+    try:
+        root = zarr.open_group(store, mode="r")
+        kind, version = root.attrs.get("dask_uncert"), root.attrs.get("format")
+    except Exception as error:
+        raise InputError(f"there is no summary at {store} ({_brief(error)}).") from error
+    if kind != "summary":
+        raise InputError(f"{store} is a Zarr group, but no summary of dask_uncert.")
+    if version != FORMAT:
+        raise InputError(f"{store} holds a summary of format {version}; this version reads format {FORMAT}.")
+    total = root["total"]
+    assert isinstance(total, zarr.Group)
+    arrays = {
+        path: np.asarray(member[...])
+        for path, member in total.members(max_depth=None)
+        if isinstance(member, zarr.Array)
+    }
+    return json.loads(str(total.attrs["frame"])), arrays

@@ -1,0 +1,81 @@
+"""A whole evaluation: every Summary of one pass, as one Summary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from dask_uncert.formulas.measures import Measure
+from dask_uncert.summaries.calibration import Calibration
+from dask_uncert.summaries.decisions import Decisions
+from dask_uncert.summaries.distribution import Distribution
+from dask_uncert.summaries.ledger import Ledger
+from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
+from dask_uncert.summaries.summary import Summary
+
+
+class Class(NamedTuple):
+    """A class of the class table: the code that references use, and its name."""
+
+    code: int
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation(Summary):
+    """Everything that was counted in one pass over a scene, or the sum of such.
+
+    Evaluations of the same classes, measures, edges and settings add: patients to a cohort, tiles to a
+    scene, sites to a study; `sum()` works. `-` takes a part out again.
+    """
+
+    classes: tuple[Class, ...]
+    class_metric: str | None
+    ledger: Ledger
+    decisions: Decisions
+    distributions: tuple[Distribution, ...]
+    calibration: Calibration
+    soft_confusion: tuple[SoftConfusion, ...]
+
+    @property
+    def measures(self) -> dict[str, Distribution]:
+        """The distribution of every measure, by its name."""
+        return {one.measure.name: one for one in self.distributions}
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
+
+
+def from_plain(frame: dict[str, Any], arrays: dict[str, Any]) -> Evaluation:
+    """The Evaluation whose `frame()` and `arrays()` these are (paths to int64 arrays).
+
+    Raises KeyError or TypeError where something is missing or unknown.
+    """
+
+    def part(kind: type[Any], words: dict[str, Any], prefix: str, names: tuple[str, ...]) -> Any:
+        framed = {k: _tuples(v) for k, v in words.items() if k != "kind"}
+        if kind is Distribution:
+            framed["measure"] = Measure(**{k: _tuples(v) for k, v in words["measure"].items()})
+        if kind is SoftConfusion:
+            framed["settings"] = SoftSettings(**{k: _tuples(v) for k, v in words["settings"].items()})
+        return kind(**framed, **{name: arrays[f"{prefix}/{name}"] for name in names})
+
+    distributions = ("histogram", "by_pair", "by_confused")
+    return Evaluation(
+        classes=tuple(Class(int(code), str(name)) for code, name in frame["classes"]),
+        class_metric=frame["class_metric"],
+        ledger=part(Ledger, frame["ledger"], "ledger", ("counted", "excluded", "repaired")),
+        decisions=part(Decisions, frame["decisions"], "decisions", ("pairs", "by_confused")),
+        distributions=tuple(
+            part(Distribution, words, f"distributions/{i}", distributions)
+            for i, words in enumerate(frame["distributions"])
+        ),
+        calibration=part(
+            Calibration, frame["calibration"], "calibration", ("number", "right", "confidence")
+        ),
+        soft_confusion=tuple(
+            part(SoftConfusion, words, f"soft_confusion/{i}", ("weights",))
+            for i, words in enumerate(frame["soft_confusion"])
+        ),
+    )

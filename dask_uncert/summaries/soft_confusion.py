@@ -1,0 +1,43 @@
+"""The soft confusion of [S22] for one class against the rest, at named settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dask_uncert.summaries.summary import Counts, Summary, counts
+
+CELLS = ("TP", "TN", "FP", "FN")
+
+
+@dataclass(frozen=True)
+class SoftSettings:
+    """What is asked for one class: every combination of thresholds, sigmas and dampings.
+
+    `uncertainty` names the measure that damps, or None for undamped weights.
+    """
+
+    class_index: int
+    thresholds: tuple[float, ...]
+    sigmas: tuple[float, ...] = (0.0,)
+    dampings: tuple[float, ...] = (0.0,)
+    uncertainty: str | None = None
+    distribution: str = "gaussian"
+    damping_form: str = "exponential"
+    reference_threshold: float | None = None
+    reference_certainty: str = "paper"
+
+
+@dataclass(frozen=True, eq=False)
+class SoftConfusion(Summary):
+    """Summed weights of TP, TN, FP, FN in fixed point, for every setting."""
+
+    settings: SoftSettings
+    weights: Counts = counts("threshold", "sigma", "damping", "cell", "limb")
+
+    @classmethod
+    def zero(cls, settings: SoftSettings) -> Self:
+        shape = (len(settings.thresholds), len(settings.sigmas), len(settings.dampings), len(CELLS), 2)
+        return cls(settings, weights=np.zeros(shape, np.int64))

@@ -1,0 +1,281 @@
+"""Calibration: against direct loops over items, scikit-learn, scipy, and the known cases."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import stats
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import brier_score_loss, log_loss
+
+from dask_uncert.formulas import calibration as ca
+from dask_uncert.formulas.fixed_point import encode
+
+
+def state(p, hit, bins):
+    """Counts of right-closed equal bins, the first with its left edge: n, hits, sums."""
+    edges = np.arange(bins + 1) / bins
+    place = np.maximum(np.searchsorted(edges, p, side="left") - 1, 0)
+    one_hot = np.arange(bins)[:, None] == place
+    return one_hot.sum(1), (one_hot & (np.asarray(hit) > 0)).sum(1), (one_hot[..., None] * encode(p)).sum(1)
+
+
+def items(draw_max=40):
+    return st.integers(1, draw_max).flatmap(
+        lambda n: st.tuples(
+            hnp.arrays(np.float64, n, elements=st.floats(0, 1)),
+            hnp.arrays(np.int64, n, elements=st.integers(0, 1)),
+        )
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(items(), st.integers(1, 15))
+def test_binned_errors_agree_with_loops(drawn, bins):
+    p, hit = drawn
+    expected, largest = 0.0, 0.0
+    for m in range(bins):
+        inside = (p > m / bins) & (p <= (m + 1) / bins) | ((p == 0) & (m == 0))
+        if inside.any():
+            gap = abs(hit[inside].mean() - p[inside].mean())
+            expected += inside.mean() * gap
+            largest = max(largest, gap)
+    counts = state(p, hit, bins)
+    assert counts[0].sum() == len(p)
+    np.testing.assert_allclose(ca.expected_calibration_error(*counts), expected, atol=1e-13)
+    np.testing.assert_allclose(ca.maximum_calibration_error(*counts), largest, atol=1e-13)
+
+
+def test_reliability_agrees_with_scikit_learn():
+    rng = np.random.default_rng(0)
+    p = rng.random(500)
+    hit = rng.random(500) < p**2
+    confidence, accuracy = ca.reliability(*state(p, hit, 10))
+    observed, stated = calibration_curve(hit, p, n_bins=10)
+    np.testing.assert_allclose(accuracy, observed, rtol=1e-12)
+    np.testing.assert_allclose(confidence, stated, rtol=1e-12)
+
+
+def test_confidences_of_one_and_zero():  # case B1
+    for p, hit, bins, value in (([0.92, 1.0], [1, 0], 10, 0.46), ([0.0, 0.04], [1, 0], 10, 0.48)):
+        counts = state(np.array(p), hit, bins)
+        assert counts[0].max() == 2
+        np.testing.assert_allclose(ca.expected_calibration_error(*counts), value, atol=1e-13)
+
+
+def test_empty_bins_keep_their_place():  # case B3
+    one = state(np.array([0.9, 0.8, 0.2]), [1, 1, 0], 3)
+    two = state(np.array([0.5]), [0], 3)
+    np.testing.assert_allclose(ca.expected_calibration_error(*one), 1 / 6, atol=1e-13)
+    np.testing.assert_array_equal(np.isnan(ca.reliability(*one).accuracy), [False, True, False])
+    pooled = [a + b for a, b in zip(one, two, strict=True)]
+    np.testing.assert_allclose(ca.expected_calibration_error(*pooled), 0.25, atol=1e-13)
+
+
+def test_forty_million_voxels():  # case N1
+    n, hits = np.zeros(15, np.int64), np.zeros(15, np.int64)
+    total = np.zeros((15, 2), np.int64)
+    for right, count in ((1, 30_000_000), (0, 10_000_000)):
+        n[14] += count
+        hits[14] += right * count
+        total[14] += encode(0.95) * count
+    np.testing.assert_allclose(ca.expected_calibration_error(n, hits, total), 0.2, rtol=1e-12)
+    np.testing.assert_allclose(ca.maximum_calibration_error(n, hits, total), 0.2, rtol=1e-12)
+
+
+def test_pooled_and_mean_calibration():  # case C1
+    a, b = state(np.full(10, 0.7), [1] * 9 + [0], 10), state(np.full(10, 0.7), [1] * 5 + [0] * 5, 10)
+    each = [ca.expected_calibration_error(*s) for s in (a, b)]
+    np.testing.assert_allclose(np.mean(each), 0.2, atol=1e-13)
+    pooled = ca.expected_calibration_error(*(x + y for x, y in zip(a, b, strict=True)))
+    np.testing.assert_allclose(pooled, 0, atol=1e-13)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 2**32))
+def test_equal_mass_groups_are_equal_for_single_items(size, groups, seed):
+    n = size * groups
+    fine = np.zeros(3 * n, np.int64)
+    fine[np.sort(np.random.default_rng(seed).choice(3 * n, n, replace=False))] = 1
+    place = ca.equal_mass_groups(fine, groups)
+    assert np.all(np.diff(place) >= 0)
+    np.testing.assert_array_equal(np.bincount(place[fine > 0], minlength=groups), size)
+
+
+@settings(max_examples=60, deadline=None)
+@given(hnp.arrays(np.int64, 12, elements=st.integers(0, 9)), st.integers(1, 6))
+def test_equal_mass_groups_are_as_equal_as_the_bins_allow(n, groups):
+    place = ca.equal_mass_groups(n, groups)
+    assert np.all(np.diff(place) >= 0)
+    assert place.min() >= 0
+    assert place.max() < groups
+    mass = np.bincount(place, weights=n, minlength=groups)
+    assert np.all(np.abs(mass - n.sum() / groups) <= n.max())
+
+
+def test_equal_mass_error_agrees_with_sorted_items():
+    rng = np.random.default_rng(1)
+    p = (rng.permutation(4096)[:600] + 0.5) / 4096
+    hit = (rng.random(600) < p).astype(int)
+    order = np.argsort(p)
+    gaps = [abs(hit[g].mean() - p[g].mean()) for g in np.split(order, 15)]
+    fine = state(p, hit, 4096)
+    np.testing.assert_allclose(ca.equal_mass_calibration_error(*fine, 15), np.mean(gaps), rtol=1e-12)
+    n, hits, total = ca.equal_mass_bins(*fine, 15)
+    assert n.tolist() == [40] * 15
+    assert hits.sum() == hit.sum()
+    np.testing.assert_array_equal(total.sum(axis=0), fine[2].sum(axis=0))
+
+
+def classwise(p, y, bins):
+    each = [state(p[:, c], y == c, bins) for c in range(p.shape[1])]
+    n, positives, total = (np.stack(part) for part in zip(*each, strict=True))
+    return n, positives, total, encode(((p - np.eye(p.shape[1])[y]) ** 2).sum(axis=1)).sum(axis=0)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 60), st.integers(2, 5), st.integers(1, 12), st.integers(0, 2**32))
+def test_brier_parts_add_up(items, classes, bins, seed):
+    rng = np.random.default_rng(seed)
+    p, y = rng.dirichlet(np.ones(classes), items), rng.integers(0, classes, items)
+    n, positives, total, squared = classwise(p, y, bins)
+    parts = ca.brier_decomposition(n, positives, total, squared)
+    score = ((p - np.eye(classes)[y]) ** 2).sum(axis=1).mean()
+    np.testing.assert_allclose(parts["score"], score, rtol=1e-12, atol=3e-14)
+    np.testing.assert_allclose(ca.brier_score(items, squared), score, rtol=1e-12, atol=3e-14)
+    # The remainder in its own right: variance of p inside the bins less twice its covariance with y.
+    inside = 0.0
+    for c in range(classes):
+        place = np.maximum(np.ceil(p[:, c] * bins).astype(int) - 1, 0)
+        for m in np.unique(place):
+            own, hit = p[place == m, c], (y == c)[place == m]
+            inside += ((own - own.mean()) * (own - own.mean() - 2 * (hit - hit.mean()))).sum() / items
+    np.testing.assert_allclose(parts["within_bins"], inside, atol=1e-12)
+    frequency = np.bincount(y, minlength=classes) / items
+    np.testing.assert_allclose(parts["uncertainty"], (frequency * (1 - frequency)).sum(), atol=1e-12)
+    expected = np.mean([ca.expected_calibration_error(*s) for s in zip(n, positives, total, strict=True)])
+    np.testing.assert_allclose(ca.classwise_calibration_error(n, positives, total), expected, rtol=1e-14)
+
+
+def test_scores_agree_with_scikit_learn():
+    rng = np.random.default_rng(2)
+    p, y = rng.dirichlet(np.ones(3), 400), rng.integers(0, 3, 400)
+    losses = -np.log(p[np.arange(400), y])
+    nll = ca.negative_log_likelihood(400, encode(losses).sum(axis=0), 0)
+    np.testing.assert_allclose(nll["value"], log_loss(y, p), rtol=1e-12)
+    squared = encode((p[:, 1] - (y == 1)) ** 2).sum(axis=0)
+    np.testing.assert_allclose(ca.brier_score(400, squared), brier_score_loss(y == 1, p[:, 1]), rtol=1e-12)
+    only_zeros = ca.negative_log_likelihood(2, encode(0.0), 2)
+    assert only_zeros["value"] == np.inf
+    assert np.isnan(only_zeros["finite"])
+
+
+def test_no_items():
+    n, total = np.zeros((2, 4), int), np.zeros((2, 4, 2), np.int64)
+    nothing = np.zeros(2, np.int64)
+    for value in (
+        ca.expected_calibration_error(n, n, total),
+        ca.maximum_calibration_error(n, n, total),
+        ca.classwise_calibration_error(n, n, total),
+        ca.equal_mass_calibration_error(n, n, total, 3),
+        *ca.brier_decomposition(n, n, total, nothing).values(),
+        ca.negative_log_likelihood(0, nothing, 0)["value"],
+        ca.regression_curve(n[0]),
+        ca.windows_curve(n[0], n[0], np.linspace(0, 1, 5), [0.5], 0.2)[1],
+    ):
+        assert np.isnan(value).all()
+
+
+def test_windows_hold_the_items_near_p():
+    rng = np.random.default_rng(3)
+    p = (rng.integers(0, 1000, 5000) + 0.5) / 1000  # each on the middle of its fine bin
+    y = rng.random(5000) < p
+    edges = np.linspace(0, 1, 1001)
+    n, positives, _ = state(p, y, 1000)
+    points = np.array([0.0, 0.3, 0.5, 1.0])
+    count, observed = ca.windows_curve(n, positives, edges, points, 0.05)
+    for index, point in enumerate(points):
+        inside = np.abs(p - point) <= 0.05
+        assert count[index] == inside.sum()
+        np.testing.assert_allclose(observed[index], y[inside].mean(), rtol=1e-14)
+    assert ca.windows_curve(n, positives, edges, 0.4, 0.05)[1].shape == ()
+
+
+def test_nssr_and_its_probability():
+    rng = np.random.default_rng(4)
+    root = rng.normal(size=(7, 3, 3))
+    covariance = root @ root.swapaxes(-1, -2) + 0.1 * np.eye(3)
+    y, mean = rng.normal(size=(2, 7, 3))
+    expected = np.einsum("ni,nij,nj->n", y - mean, np.linalg.inv(covariance), y - mean)
+    np.testing.assert_allclose(ca.nssr(y, mean, covariance=covariance), expected, rtol=1e-10)
+    variance = rng.random((7, 3)) + 0.1
+    diagonal = variance[..., None] * np.eye(3)
+    np.testing.assert_allclose(
+        ca.nssr(y, mean, variance=variance), ca.nssr(y, mean, covariance=diagonal), rtol=1e-12
+    )
+    np.testing.assert_allclose(ca.predicted_probability(expected, 3), stats.chi2.cdf(expected, 3), rtol=1e-12)
+    assert np.isnan(ca.nssr([1.0], [1.0], variance=[0.0]))
+    assert np.isinf(ca.nssr([1.0], [0.0], variance=[0.0]))
+    with pytest.raises(ValueError, match="positive definite"):
+        ca.nssr([1.0, 0.0], [0.0, 0.0], covariance=[[1.0, 2.0], [2.0, 1.0]])
+    with pytest.raises(ValueError, match="negative"):
+        ca.nssr([1.0], [0.0], variance=[-1.0])
+    with pytest.raises(ValueError, match="either"):
+        ca.nssr([1.0], [0.0])
+
+
+@pytest.mark.parametrize(("factor", "side"), [(1.0, 0), (0.25, -1), (4.0, 1)])
+def test_regression_curve_tells_the_side(factor, side):
+    rng = np.random.default_rng(5)
+    y = rng.normal(size=(20_000, 1))
+    predicted = ca.predicted_probability(ca.nssr(y, 0.0, variance=np.full(1, factor)), 1)
+    grid = np.linspace(0, 1, 1001)
+    observed = ca.regression_curve(np.histogram(predicted, grid)[0])
+    np.testing.assert_allclose(observed, [(predicted <= g).mean() for g in grid], atol=1e-12)
+    area = ca.calibration_area(grid, observed)
+    np.testing.assert_allclose(area, 1 - predicted.mean(), atol=0.0006)
+    assert np.sign(np.round(area - 0.5, 1)) == side  # a variance too small is overconfident: below
+    fine = np.linspace(0, 1, 1_000_001)
+    expected = np.mean((np.interp(fine, grid, observed) - fine) ** 2)
+    np.testing.assert_allclose(ca.calibration_distance(grid, observed), expected, atol=1e-6)
+
+
+def test_areas_of_known_curves():
+    grid = np.linspace(0, 1, 11)
+    assert math.isclose(ca.calibration_area(grid, grid), 0.5)
+    assert ca.calibration_distance(grid, grid) == 0
+    fine = np.linspace(0, 1, 2001)
+    np.testing.assert_allclose(ca.calibration_area(fine, fine**2), 1 / 3, atol=1e-7)
+    np.testing.assert_allclose(ca.calibration_distance(fine, fine**2), 1 / 30, atol=1e-7)
+
+
+def test_leading_dimensions():
+    rng = np.random.default_rng(6)
+    n = rng.integers(0, 9, (2, 3, 4, 8))
+    n[0, 0] = 0
+    hits = rng.integers(0, n + 1)
+    total = encode(rng.random((2, 3, 4, 8))) * n[..., None]
+    squared = encode(rng.random((2, 3))) * 5
+    edges = np.linspace(0, 1, 9)
+    for f in (
+        ca.expected_calibration_error,
+        ca.maximum_calibration_error,
+        ca.classwise_calibration_error,
+        lambda n, h, s: ca.reliability(n, h, s).confidence,
+        lambda n, h, s: ca.equal_mass_calibration_error(n, h, s, 3),
+        lambda n, h, s: ca.equal_mass_bins(n, h, s, 3)[2],
+        lambda n, h, s: ca.windows_curve(n, h, edges, [0.2, 0.7], 0.1)[1],
+        lambda n, h, s: ca.regression_curve(n),
+        lambda n, h, s: ca.calibration_distance(edges, ca.regression_curve(n)),
+    ):
+        each = [[f(n[i, j], hits[i, j], total[i, j]) for j in range(3)] for i in range(2)]
+        np.testing.assert_array_equal(f(n, hits, total), np.array(each))
+    items = n.sum(axis=-1).max(axis=-1)
+    n[..., 0] += items[..., None] - n.sum(axis=-1)  # every item once a class
+    stacked = ca.brier_decomposition(n, hits, total, squared)
+    single = ca.brier_decomposition(n[1, 2], hits[1, 2], total[1, 2], squared[1, 2])
+    for name, value in single.items():
+        np.testing.assert_array_equal(stacked[name][1, 2], value)

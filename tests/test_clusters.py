@@ -1,0 +1,269 @@
+"""Clusters for real: in this process, in processes of their own, and a scheduler reached by address."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from distributed import Client, get_client
+
+from dask_uncert.clusters import ClusterError, Local, connect, progress, read_cluster
+
+ROOT = Path(__file__).parents[1]
+BLOCK_PACKAGE = 'import sys; sys.modules["dask_uncert"] = None'
+
+
+def listening(process: psutil.Process) -> set[str]:
+    return {c.laddr.ip for c in process.net_connections() if c.status == psutil.CONN_LISTEN}
+
+
+def children() -> list[psutil.Process]:
+    """Processes below this one, without the resource tracker that Python keeps once it has spawned."""
+    below = psutil.Process().children(recursive=True)
+    return [process for process in below if "resource_tracker" not in " ".join(process.cmdline())]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each test starts in an empty folder; files, processes, listeners and threads of ours are gone after it."""
+    scratch = tmp_path / "scratch"
+    here = tmp_path / "here"
+    scratch.mkdir()
+    here.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.chdir(here)
+    before = {process.pid for process in children()}
+    ports = len(listening(psutil.Process()))
+    yield
+    assert {process.pid for process in children()} <= before
+    assert len(listening(psutil.Process())) == ports
+    assert not list(here.iterdir())
+    assert not [path for path in scratch.iterdir() if path.name.startswith("dask-uncert-")]
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A scheduler without this package and a worker, both processes of their own, by address."""
+    folder = tmp_path_factory.mktemp("running")
+    (folder / "block.py").write_text(BLOCK_PACKAGE)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    dask = [sys.executable, "-m", "dask"]
+    quiet = ["--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
+    started = [
+        [*dask, "scheduler", "--host", address, "--preload", str(folder / "block.py"), *quiet],
+        [*dask, "worker", address, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "2", *quiet],
+    ]
+    with (folder / "log.txt").open("w") as log:
+        running = [subprocess.Popen(words, cwd=folder, stdout=log, stderr=log) for words in started]
+        try:
+            yield address
+        finally:
+            for process in reversed(running):
+                process.terminate()
+            for process in running:
+                process.wait(20)
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+def pause(n: int) -> int:
+    time.sleep(0.002)
+    return n
+
+
+def in_process() -> int:
+    return os.getpid()
+
+
+def test_local_is_one_process_with_threads_on_loopback() -> None:
+    from dask.system import CPU_COUNT
+
+    with connect() as client:
+        (worker,) = client.scheduler_info(n_workers=-1)["workers"].values()
+        assert worker["nthreads"] == CPU_COUNT
+        assert client.submit(in_process, pure=False).result() == os.getpid()
+        assert listening(psutil.Process()) <= {"127.0.0.1"}
+        assert client.scheduler.address.startswith("inproc://")  # no port for dask's protocol at all
+        assert get_client() is client
+    assert client.status == "closed"
+
+
+def test_local_processes_listen_on_loopback() -> None:
+    with connect(processes=True, workers=2, threads=1, memory_limit="300 MiB") as client:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        assert [worker["nthreads"] for worker in workers] == [1, 1]
+        assert {worker["memory_limit"] for worker in workers} == {300 * 2**20}
+        used = set(client.run(os.getpid).values())
+        assert len(used) == 2
+        assert os.getpid() not in used
+        assert listening(psutil.Process()) == {"127.0.0.1"}
+        for pid in used:
+            assert listening(psutil.Process(pid)) == {"127.0.0.1"}
+
+
+def test_words_override_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "two.yaml"
+    file.write_text("kind: local\nworkers: 2\nthreads: 1\n")
+    with connect(file, threads=3) as client:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        assert [worker["nthreads"] for worker in workers] == [3, 3]
+
+
+def test_the_dashboard_is_served_only_when_asked_for() -> None:
+    from urllib.request import urlopen
+
+    with connect(dashboard=True) as client, urlopen(client.dashboard_link, timeout=5) as page:
+        assert client.dashboard_link.startswith("http://127.0.0.1:")
+        assert b"Dask" in page.read()
+
+
+def test_the_file_of_the_repository_is_the_default() -> None:
+    assert read_cluster(ROOT / "cluster" / "local.yaml") == Local(processes=False, dashboard=False)
+
+
+def test_an_existing_client_is_left_open() -> None:
+    with connect() as client:
+        with connect(client) as same:
+            assert same is client
+        assert client.submit(add, 1, 2).result() == 3
+        with pytest.raises(ValueError, match="workers describe a local cluster"), connect(client, workers=2):
+            pass
+
+
+def test_a_running_scheduler_is_reached_and_left_running(scheduler: str) -> None:
+    for _ in range(2):
+        with connect(scheduler) as client:
+            assert client.submit(add, 1, 2).result(timeout=20) == 3
+
+
+def test_an_address_without_a_scheduler_ends_in_time() -> None:
+    with socket.socket() as silent:  # accepts, and never says a word
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        nobody = "tcp://127.0.0.1:1"
+        for address in (f"tcp://127.0.0.1:{silent.getsockname()[1]}", nobody):
+            begin = time.perf_counter()
+            with pytest.raises(ClusterError, match=f"{address} within 1 s") as caught, connect(address, timeout=1):
+                pass
+            assert time.perf_counter() - begin < 4
+            assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kind: local\nworker: 2\n", "does not know worker; known words: workers, threads"),
+        ("kind: local\nworkers: 0\n", "workers of .* must be a whole number above 0, found 0"),
+        ("kind: local\nthreads: true\n", "threads of .* must be a whole number"),
+        ("kind: local\nprocesses: 3\n", "processes of .* must be true or false, found 3"),
+        ("kind: local\nmemory_limit: lots\n", "memory_limit of .* must be a number of bytes"),
+        ("kind: local\ndashboard: ':8787'\n", "dashboard of .* must be true, false or a port"),
+        ("kind: moon\n", "kind of .* must be 'local', found 'moon'"),
+        ("kind: [local\n", "is not YAML"),
+        ("", "must hold words and values"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught, connect(file):
+        pass
+    assert "\n" not in str(caught.value)
+    assert "cluster.yaml" in str(caught.value)
+
+
+def test_other_wrong_requests() -> None:
+    with pytest.raises(ValueError, match=r"no file .*missing\.yaml"), connect("missing.yaml"):
+        pass
+    with pytest.raises(ValueError, match="such as tcp://host:8786"), connect("localhost:8786"):
+        pass
+    with pytest.raises(ValueError, match="found int"), connect(3):  # type: ignore[arg-type]
+        pass
+    with pytest.raises(ValueError, match="timeout"), connect(timeout=0):
+        pass
+    with pytest.raises(ValueError, match=r"connect\(\) must be a whole number above 0"), connect(workers=-1):
+        pass
+    with pytest.raises(ValueError, match="threads describe"), connect("tcp://127.0.0.1:1", threads=2):
+        pass
+
+
+def count_progress(client: Any, advance: Callable[[int], object], tasks: int = 200) -> None:
+    with progress(client, "pause", tasks, advance):
+        futures = client.map(pause, range(tasks), pure=False)
+        others = client.map(add, range(50), range(50), pure=False)
+        client.gather([*futures, *others])
+
+
+@pytest.mark.parametrize("where", ["threads", "processes", "address"])
+def test_progress_counts_each_task_once(where: str, request: pytest.FixtureRequest) -> None:
+    cluster = request.getfixturevalue("scheduler") if where == "address" else "local"
+    words: dict[str, Any] = {"processes": True, "workers": 2} if where == "processes" else {}
+    with connect(cluster, **words) as client:
+        for _ in range(2):  # the second count starts at zero
+            seen: list[int] = []
+            count_progress(client, seen.append)
+            assert seen == sorted(set(seen))
+            assert seen[-1] == 200
+            assert len(seen) < 60
+            assert all(0 < n <= 200 for n in seen)
+        left = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.plugins))
+        assert not [name for name in left if "pause" in name]
+
+
+def test_progress_speaks_while_tasks_run_and_knows_tuple_keys() -> None:
+    with connect() as client:
+        half = threading.Event()
+
+        def advance(n: int) -> None:
+            if n >= 3:
+                half.set()
+
+        def wait(n: int) -> bool:
+            return half.wait(10) if n == 9 else True
+
+        graph = {("evaluate-block-token", n): (wait, n) for n in range(10)}
+        with progress(client, "evaluate-block", 10, advance):
+            assert all(client.get(graph, list(graph)))
+
+
+def test_progress_lets_errors_through_and_cleans_up() -> None:
+    with connect() as client:
+        with pytest.raises(ZeroDivisionError), progress(client, "pause", 10, lambda n: None):
+            client.submit(lambda: 1 / 0).result()
+        left = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.plugins))
+        assert not [name for name in left if "pause" in name]
+
+
+def test_progress_counts_a_recomputed_task_once() -> None:
+    with connect() as client:
+        seen: list[int] = []
+        with progress(client, "pause", 2, seen.append):
+            for _ in range(3):
+                client.submit(pause, 1, key="pause-once").result()  # released, hence computed again
+                time.sleep(0.05)
+        assert seen[-1] == 1
+
+
+def test_the_default_client_is_the_one_dask_uses() -> None:
+    import dask
+
+    own = Client(processes=False, set_as_default=False, dashboard_address=None)
+    with own, own.cluster, connect() as client:
+        assert dask.delayed(get_client)().compute() is not None
+        assert dask.delayed(lambda: get_client().scheduler.address)().compute() == client.scheduler.address
+        with connect(own):
+            assert dask.delayed(lambda: get_client().scheduler.address)().compute() == own.scheduler.address
