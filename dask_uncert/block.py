@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.measures import Measure, upper_bound
-from dask_uncert.formulas.soft import certainty, damping
+from dask_uncert.formulas.soft import certainty, damping_factor
 from dask_uncert.kernels.pixels import CLIPPED, MISSING, OFF, RENORMALISED, Pixels
 from dask_uncert.stored import (
     NO_CODE,
@@ -223,7 +223,7 @@ class _Counter:
         counted = truth >= 0
         p, positive = p[counted], truth[counted] == s.class_index
         factors = [
-            1.0 if u is None else damping(u[counted], d, s.damping_form) for d in s.dampings
+            1.0 if u is None else damping_factor(u[counted], d, s.damping_form) for d in s.dampings
         ]
         for i, t in enumerate(as_stored(s.thresholds, self.dtype)):
             level = t if s.reference_threshold is None else s.reference_threshold
@@ -234,9 +234,9 @@ class _Counter:
                 np.where(p <= t, CELLS.index("TN"), CELLS.index("FP")),
             )
             for k, sigma in enumerate(s.sigmas):
-                weight = certainty(p, t, sigma, s.distribution)
+                weight = certainty(p, t, sigma, s.distribution, s.df)
                 if s.reference_certainty == "paper":
-                    sides = certainty(np.array([0.0, 1.0]), level, sigma, s.distribution)
+                    sides = certainty(np.array([0.0, 1.0]), level, sigma, s.distribution, s.df)
                     weight = weight * sides[positive.astype(np.int64)]
                 for m, factor in enumerate(factors):
                     self.kernels.sum_soft_weights(weight * factor, cells, soft.weights[i, k, m])

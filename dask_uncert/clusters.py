@@ -189,6 +189,9 @@ def _start(local: Local) -> Iterator[Client]:
             prefix="dask-uncert-", dir=dask.config.get("temporary-directory"), ignore_cleanup_errors=True
         )
         scratch = stack.enter_context(folder)  # entered first, hence removed last
+        # distributed would name the machine's outer address, where nothing listens
+        link = {"distributed.dashboard.link": "http://127.0.0.1:{port}/status"}
+        stack.enter_context(dask.config.set(link))
         try:
             cluster = stack.enter_context(_local_cluster(local, scratch))
             client = stack.enter_context(Client(cluster))
@@ -269,10 +272,7 @@ def progress(
 
 
 def _counter(topic: str, prefix: str, total: int, interval: float) -> SchedulerPlugin:
-    """The plugin that counts on the scheduler.
-
-    Its class is local, so it is pickled by value and the scheduler's machine need not have this package.
-    """
+    """The plugin that counts on the scheduler; its class is local because distributed is imported late."""
     from distributed import SchedulerPlugin
 
     class Counter(SchedulerPlugin):  # type: ignore[misc]

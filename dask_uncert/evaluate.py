@@ -1,245 +1,235 @@
-"""A scene, evaluated: inputs aligned, the job's words made a Request, the pass run, its Summaries summed."""
+"""A scene, evaluated: arrays of any kind in, an Evaluation out."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dask_uncert import graphs
-from dask_uncert.block import Request, evaluate_block
-from dask_uncert.cubes import BAND, CLASS, Cube, Scene, align, make_cube
-from dask_uncert.errors import InputError, UnusableBlockError
+from dask_uncert.block import MAPS, Request
+from dask_uncert.cubes import BAND, CLASS, Cube, align, make_cube
+from dask_uncert.errors import InputError
 from dask_uncert.formulas.homophily import check_distances
-from dask_uncert.formulas.separation import band_distances, check_metric, combine_bands
-from dask_uncert.formulas.simplex import simplex_maximum
-from dask_uncert.inspection import (
-    OffProbabilities,
-    off_probabilities,
-    say_codes,
-    say_probabilities,
-    unknown_codes,
-)
+from dask_uncert.formulas.measures import Measure
+from dask_uncert.formulas.pointwise import is_labelled
+from dask_uncert.formulas.separation import METRICS
+from dask_uncert.plan import Plan, with_table
 from dask_uncert.request import request_of
-from dask_uncert.stored import UNKNOWN, class_indices, rounding_of
-from dask_uncert.stores.zarr import MapWriter, describe
-from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.stores.zarr import MapWriter, describe, read_counts, write_counts
+from dask_uncert.summaries.evaluation import Evaluation, from_plain
 
-BAND_GROUPS = 8  # tasks that work out class distances side by side
-FLOATS = 8  # bytes of a float64
+ENGINES = ("compiled", "reference")
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A pass that is checked and cut, and not run: what would be read, in how many tasks, with how much memory."""
+def evaluate(
+    probabilities: Any,
+    reference: Any,
+    *,
+    mask: Any = None,
+    features: Any = None,
+    uncertainty: Any = None,
+    classes: Mapping[int, str] | Sequence[str] | None = None,
+    ignore: Iterable[int] = (),
+    measures: Sequence[str | Mapping[str, Any] | Measure] = ("gini", "entropy", "fisher_rao"),
+    class_distances: Mapping[str, Any] | None = None,
+    soft_confusion: Sequence[Mapping[str, Any]] = (),
+    uncertainty_confusion: Mapping[str, Any] | None = None,
+    calibration: Mapping[str, Any] | None = None,
+    maps: Sequence[str] = (),
+    maps_store: str | Path | None = None,
+    axis: int | str | None = -1,
+    band_axis: int | str = -1,
+    scale: float | None = None,
+    tolerance: float | None = None,
+    block: Sequence[int] | None = None,
+    split_every: int | None = None,
+    engine: str = "compiled",
+    compute: bool = True,
+) -> Any:
+    """Evaluate predictions with their uncertainty in one pass; the result has the same bits for every chunking.
 
-    request: Request
-    scene: Scene
-    grid: graphs.Grid
-    metric: str | None = None
-    writer: MapWriter | None = None
-    split_every: int | None = None
-    engine: str = "compiled"
+    Arrays may be numpy, dask, xarray or zarr; nothing is written to them. With labelled arrays dimensions are
+    matched by name, otherwise by position.
 
-    @property
-    def sources(self) -> dict[str, Cube]:
-        """The inputs of the pass; features are read beforehand, for the class distances."""
-        return {name: cube for name, cube in self.scene.cubes.items() if name != "features"}
+    probabilities: grid dimensions and the classes on `axis`; floats, or integers with a declared `scale`.
+        ``axis=None``: a binary prediction over the grid alone, the probability of the second class.
+    reference: (grid) class codes. mask: (grid) true counts. uncertainty: (grid) a predicted uncertainty in
+        [0, 1], NaN where there is none. features: (grid and bands on `band_axis`), for `class_distances`.
+    classes: {code: name} in the order of the class axis, or names whose codes are 0, 1, ...; by default the
+        codes 0, 1, ... themselves. ignore: codes of pixels that do not count.
+    measures, soft_confusion, uncertainty_confusion, calibration, class_distances: as in a job file.
+    maps: measures, or `correct`, `predicted`, `confused_classes`; written to the Zarr group `maps_store`.
+    block: grid sizes of a task; by default whole chunks of about 64 MiB. split_every: Summaries a merge adds.
+    compute: False gives a dask Delayed of the Evaluation (class distances are worked out at once).
 
-    @property
-    def distance_sources(self) -> dict[str, Cube]:
-        """The inputs of the class distances; empty where none are asked for."""
-        return {} if self.metric is None else {k: self.scene.cubes[k] for k in ("features", "reference")}
+    Returns an `Evaluation`. Raises InputError for input that cannot be evaluated.
 
-    @property
-    def distance_grid(self) -> graphs.Grid:
-        """How the reading of the features is cut."""
-        return graphs.plan_grid(self.distance_sources, self.scene.dims)
-
-    def nbytes(self) -> dict[str, int]:
-        """Decoded bytes that will be read, by input; the reference twice where class distances are asked for."""
-        read = {name: cube.nbytes for name, cube in self.sources.items()}
-        for name, cube in self.distance_sources.items():
-            read[name] = read.get(name, 0) + cube.nbytes
-        return read
-
-    def tasks(self) -> int:
-        """Tasks of the pass and of the class distances."""
-        known = self if self.metric is None else self._with_distances(1.0 - np.eye(len(self.request.classes)))
-        number = graphs.tasks(known.lazy())
-        if self.metric is not None:
-            bands = self.scene.cubes["features"].sizes[BAND]
-            blocks = self.distance_grid.blocks
-            number += blocks + min(BAND_GROUPS, bands) * (blocks + 1)
-        return number
-
-    def block_memory(self) -> int:
-        """Bytes that one task needs at most: its inputs, their float64 form and the maps."""
-        pixels = int(np.prod(self.grid.block, dtype=np.int64))
-        share = pixels / np.prod(self.scene.shape, dtype=np.float64)
-        read = sum(cube.nbytes for cube in self.sources.values()) * share
-        probabilities = self.scene.cubes["probabilities"]
-        widened = 0
-        if np.dtype(probabilities.data.dtype) not in (np.float32, np.float64):
-            widened = pixels * probabilities.sizes.get(CLASS, 2) * FLOATS
-        kept = pixels * (3 * FLOATS + 4 * len(self.request.maps))
-        memory = int(2 * read + widened + kept)
-        if self.metric is not None:
-            features = self.scene.cubes["features"]
-            block = np.prod(self.distance_grid.block, dtype=np.float64)
-            memory = max(memory, int(2 * features.nbytes * block / np.prod(self.scene.shape)))
-        return memory
-
-    def lazy(self) -> Any:
-        """The Evaluation as a dask Delayed; class distances must be known."""
-        assert self.metric is None
-        function = _Pass(self.request, self.scene, self.writer, self.engine)
-        return graphs.sum_over_blocks(function, self.sources, self.grid, split_every=self.split_every)
-
-    def compute(self) -> Evaluation:
-        """Run the pass on the current dask scheduler; InputError where the input turns out unusable."""
-        try:
-            known = self.with_distances()
-            (evaluation,) = graphs.compute_all([known.lazy()])
-        except UnusableBlockError as error:
-            raise InputError(self._diagnosis(error)) from None
-        assert isinstance(evaluation, Evaluation)
-        return evaluation
-
-    def with_distances(self) -> Plan:
-        """The same plan with the class distances worked out from the features, where they are asked for."""
-        if self.metric is None:
-            return self
-        bands = self.scene.cubes["features"].sizes[BAND]
-        parts = np.array_split(np.arange(bands), min(BAND_GROUPS, bands))
-        spans = tuple((int(part[0]), int(part[-1]) + 1) for part in parts)
-        made = graphs.regroup_blocks(
-            _Labelled(self.request, self.scene, spans),
-            self.distance_sources,
-            self.distance_grid,
-            len(spans),
-            _GroupDistances(len(self.request.classes), self.metric),
-            "class-distances",
-        )
-        per_band = graphs.compute_all(made)
-        missing = [c.name for c, n in zip(self.request.classes, per_band[0][1], strict=True) if n == 0]
-        if missing:
-            raise InputError(
-                f"class_distances: no labelled pixel of {', '.join(missing)} in the scene, so their distance to "
-                f"other classes is unknown. Give `class_distances: {{table: ...}}` instead."
-            )
-        table = combine_bands(np.concatenate([values for values, _ in per_band]), self.metric)
-        return self._with_distances(table)
-
-    def _with_distances(self, table: NDArray[np.float64]) -> Plan:
-        return replace(self, metric=None, request=with_table(self.request, table, self.metric))
-
-    def _diagnosis(self, error: UnusableBlockError) -> str:
-        """Read the refused input once more, whole, to say how much is wrong; independent of the blocks."""
-        source = self.scene.cubes["reference" if error.what == "codes" else "probabilities"]
-        function = _Inspection(error.what, self.request, self.scene)
-        names = ("reference",) if error.what == "codes" else tuple(self.sources)
-        cubes = {name: self.scene.cubes[name] for name in names}
-        lazy = graphs.sum_over_blocks(function, cubes, self.grid, label="inspect-block")
-        (found,) = graphs.compute_all([lazy])
-        if error.what == "codes":
-            return say_codes(found, self.request, source.where)
-        dtype = np.dtype(source.data.dtype)
-        request = self.request
-        rounding = rounding_of(dtype, len(request.classes), request.scale, request.tolerance)
-        return say_probabilities(found, self.scene.dims, dtype, rounding.tolerance, source.where)
-
-
-def with_table(request: Request, table: NDArray[np.float64], metric: str | None) -> Request:
-    """The Request whose homophily measures know their distances and the certified maximum of H∘H.
-
-    H is scaled to a largest entry of 1, for HU ignores its scale.
+    >>> import numpy as np, dask_uncert as du
+    >>> p = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    >>> int(du.evaluate(p, np.array([0, 1, 1])).ledger.counted)
+    3
     """
-    scaled = table / table.max()
-    rows = tuple(tuple(row) for row in scaled.tolist())
-    maximum = float(simplex_maximum(np.square(scaled)).value)
-    measures = tuple(
-        replace(one, distances=rows) if one.kind == "homophily" else one for one in request.measures
+    first = _cube("probabilities", probabilities, axis, CLASS, None)
+    grid = tuple(first.grid)
+    given: dict[str, tuple[Any, int | str | None, str | None]] = {
+        "reference": (reference, None, None),
+        "mask": (mask, None, None),
+        "uncertainty": (uncertainty, None, None),
+        "features": (features, band_axis, BAND),
+    }
+    cubes = {"probabilities": first}
+    for name, (data, place, reserved) in given.items():
+        if data is not None:
+            cubes[name] = _cube(name, data, place, reserved, grid)
+    if classes is None:
+        classes = [str(i) for i in range(first.sizes.get(CLASS, 2))]
+    request = request_of(
+        classes=classes,
+        ignore=ignore,
+        measures=measures,
+        soft_confusion=soft_confusion,
+        uncertainty_confusion=uncertainty_confusion,
+        calibration=calibration,
+        maps=maps,
+        has_uncertainty=uncertainty is not None,
+        scale=scale,
+        tolerance=tolerance,
     )
-    maxima = tuple(maximum if one.kind == "homophily" else 1.0 for one in measures)
-    return replace(request, measures=measures, maxima=maxima, class_metric=metric or "table")
+    if bool(maps) != (maps_store is not None):
+        raise InputError("maps and maps_store go together: name the maps and the Zarr group to write them to.")
+    plan = prepare(
+        request, cubes, class_distances=class_distances, block=block, split_every=split_every, engine=engine
+    )
+    if maps_store is not None:
+        plan = with_maps(plan, str(maps_store))
+    return plan.compute() if compute else plan.with_distances().lazy()
 
 
-def in_grid_order(scene: Scene, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Block arrays with their dimensions in the grid's order."""
-    return {name: np.transpose(values, scene.order(name)) for name, values in arrays.items()}
+def _cube(
+    name: str, data: Any, place: int | str | None, reserved: str | None, grid: tuple[str, ...] | None
+) -> Cube:
+    """An array as a Cube; `place` is where its reserved dimension lies, `grid` the names of the others."""
+    if isinstance(data, Cube):
+        return data
+    stored = describe(data)
+    if is_labelled(data):
+        names, chunks = [str(d) for d in data.dims], None
+        data = data.data
+    elif stored is not None:
+        names, chunks = list(stored[0] or ()), stored[1]
+    else:
+        names, chunks = [], None
+        if not graphs.is_dask(data):
+            data = np.asarray(data)
+    if graphs.is_dask(data):
+        chunks = data.chunksize
+    ndim = len(data.shape)
+    if not names:
+        others = ndim - (place is not None)
+        positions = grid if grid is not None and len(grid) == others else [f"dim_{i}" for i in range(others)]
+        names = list(positions)
+        if place is not None:
+            names.insert(_number(name, place, ndim), reserved or "")
+    elif place is not None and reserved is not None and reserved not in names:
+        at = names.index(place) if place in names else _number(name, place, ndim)
+        names[at] = reserved
+    return make_cube(name, data, names, None, chunks, f"the array given as {name}")
 
 
-class _Pass:
-    """What a block task does: evaluate, write its maps, leave the Summary."""
-
-    def __init__(self, request: Request, scene: Scene, writer: MapWriter | None, engine: str) -> None:
-        self.request, self.writer, self.engine = request, writer, engine
-        self.orders = {name: scene.order(name) for name in scene.cubes}
-        self.class_axis = scene.class_axis
-
-    def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> Evaluation:
-        if self.engine == "compiled":
-            from dask_uncert.kernels import compiled as kernels
-        else:
-            from dask_uncert.kernels import reference as kernels  # type: ignore[no-redef]
-        ordered = {name: np.transpose(values, self.orders[name]) for name, values in arrays.items()}
-        maps, evaluation = evaluate_block(self.request, ordered, self.class_axis, kernels)
-        if self.writer is not None and maps:
-            self.writer.write(maps, offset)
-        return evaluation
+def _number(name: str, place: int | str, ndim: int) -> int:
+    if isinstance(place, str):
+        raise InputError(f"{name}: there is no dimension {place!r}; give the axis's number.")
+    if not -ndim <= place < ndim:
+        raise InputError(f"{name}: axis {place} is out of range for {ndim} dimensions.")
+    return place % ndim
 
 
-class _Inspection:
-    """What a block task does once a pass was refused."""
-
-    def __init__(self, what: str, request: Request, scene: Scene) -> None:
-        self.what, self.request, self.class_axis = what, request, scene.class_axis
-        self.orders = {name: scene.order(name) for name in scene.cubes}
-
-    def __call__(
-        self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]
-    ) -> Counter[Any] | OffProbabilities:
-        ordered = {name: np.transpose(values, self.orders[name]) for name, values in arrays.items()}
-        if self.what == "codes":
-            return unknown_codes(self.request, ordered["reference"])
-        return off_probabilities(self.request, ordered, self.class_axis, offset)
-
-
-class _Labelled:
-    """What a block task does for the class distances: its labelled pixels, cut into groups of bands."""
-
-    def __init__(self, request: Request, scene: Scene, spans: tuple[tuple[int, int], ...]) -> None:
-        self.codes, self.ignore, self.spans = request.codes, request.ignore, spans
-        self.orders = {name: scene.order(name) for name in ("features", "reference")}
-
-    def __call__(
-        self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]
-    ) -> list[tuple[NDArray[Any], NDArray[np.int64]]]:
-        reference = np.transpose(arrays["reference"], self.orders["reference"])
-        index = class_indices(reference, self.codes, self.ignore)
-        if (index == UNKNOWN).any():
-            raise UnusableBlockError("codes", "unknown reference codes")
-        features = np.transpose(arrays["features"], self.orders["features"])
-        labelled = features.reshape(index.size, -1)[index >= 0]
-        return [(np.ascontiguousarray(labelled[:, a:b]), index[index >= 0]) for a, b in self.spans]
+def prepare(
+    request: Request,
+    cubes: Mapping[str, Cube],
+    *,
+    class_distances: Mapping[str, Any] | None = None,
+    block: Sequence[int] | None = None,
+    split_every: int | None = None,
+    engine: str = "compiled",
+) -> Plan:
+    """Everything that can be checked without reading a pixel, checked; the pass, cut into blocks."""
+    if engine not in ENGINES:
+        raise InputError(f"engine must be one of {', '.join(ENGINES)}, found {engine!r}.")
+    scene = align(cubes, len(request.classes), request.scale)
+    request, metric = _distances(request, class_distances, "features" in cubes)
+    sources = {name: cube for name, cube in scene.cubes.items() if name != "features"}
+    try:
+        grid = graphs.plan_grid(sources, scene.dims, tuple(block) if block is not None else None)
+    except ValueError as error:
+        raise InputError(f"{error}.") from None
+    return Plan(request, scene, grid, metric, None, split_every, engine)
 
 
-class _GroupDistances:
-    """Class distances of a group of bands from all blocks' labelled pixels; and the samples of each class."""
+def _distances(
+    request: Request, words: Mapping[str, Any] | None, has_features: bool
+) -> tuple[Request, str | None]:
+    """The Request with its class-distance table if it is given; else the metric to work it out by."""
+    wanted = any(one.kind == "homophily" for one in request.measures)
+    given = dict(words or {})
+    if not wanted:
+        if given:
+            raise InputError("class_distances: no measure uses them; add `homophily` to measures.")
+        return request, None
+    table, metric = given.pop("table", None), given.pop("metric", None)
+    if given:
+        raise InputError(f"class_distances: unknown word {', '.join(map(repr, given))}; known: metric, table.")
+    if (table is None) == (metric is None):
+        raise InputError(
+            "class_distances: the measure `homophily` needs either `metric` (with the input `features`) or `table`."
+        )
+    if table is not None:
+        try:
+            checked = check_distances(np.asarray(table, np.float64))
+        except ValueError as error:
+            raise InputError(f"class_distances: {error}") from None
+        if len(checked) != len(request.classes):
+            raise InputError(
+                f"class_distances: the table is for {len(checked)} classes, but there are {len(request.classes)}."
+            )
+        return with_table(request, checked, None), None
+    if metric not in METRICS:
+        raise InputError(f"class_distances: unknown metric {metric!r}; known: {', '.join(METRICS)}.")
+    if not has_features:
+        raise InputError(f"class_distances: the metric {metric!r} needs the input `features`.")
+    return request, str(metric)
 
-    def __init__(self, classes: int, metric: str) -> None:
-        self.classes, self.metric = classes, metric
 
-    def __call__(self, pieces: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        values = np.concatenate([values for values, _ in pieces])
-        index = np.concatenate([index for _, index in pieces])
-        numbers = np.bincount(index, minlength=self.classes)
-        if (numbers == 0).any():
-            return np.empty((0, self.classes, self.classes)), numbers
-        bands = [band_distances(v, index, self.classes, self.metric) for v in values.T]
-        return np.stack(bands), numbers
+def with_maps(plan: Plan, store: str, attributes: Mapping[str, Any] | None = None) -> Plan:
+    """The plan with its maps' Zarr group made, ready to be written block by block."""
+    about: dict[str, tuple[str, Any, Mapping[str, Any]]] = {}
+    for name in plan.request.maps:
+        dtype, fill = MAPS.get(name, ("float32", float("nan")))
+        missing = {} if dtype == "float32" else {"_FillValue": fill}
+        about[name] = (dtype, fill, {"long_name": name.replace("_", " "), "units": "1", **missing})
+    writer = MapWriter(store)
+    writer.create(about, plan.scene.dims, plan.scene.shape, plan.grid.block, attributes or {})
+    return replace(plan, writer=writer)
+
+
+def save(evaluation: Evaluation, path: str | Path) -> None:
+    """Write an Evaluation to a Zarr group; equal Evaluations give equal bytes. An existing group is replaced."""
+    write_counts(str(path), evaluation.frame(), evaluation.arrays())
+
+
+def load(path: str | Path) -> Evaluation:
+    """The Evaluation that `save` or a job wrote: its Zarr group, or the output folder that holds it.
+
+    Raises InputError where there is none.
+    """
+    folder = Path(path)
+    store = folder / "summary.zarr" if (folder / "summary.zarr").exists() else folder
+    frame, arrays = read_counts(str(store))
+    try:
+        return from_plain(frame, arrays)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{store} is damaged or of another version: {error}.") from error

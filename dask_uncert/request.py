@@ -8,7 +8,7 @@ from typing import Any
 from dask_uncert.block import MAPS, Request
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.measures import Measure, parse_measure
-from dask_uncert.formulas.soft import DAMPINGS, DISTRIBUTIONS
+from dask_uncert.formulas.soft import DAMPING_FORMS, DISTRIBUTIONS
 from dask_uncert.summaries.evaluation import Class
 from dask_uncert.summaries.soft_confusion import SoftSettings
 
@@ -20,6 +20,7 @@ SOFT_WORDS = (
     "dampings",
     "uncertainty",
     "distribution",
+    "df",
     "damping_form",
     "reference_threshold",
     "reference_certainty",
@@ -114,8 +115,8 @@ def _thresholds(words: Mapping[str, Any] | None, names: list[str]) -> tuple[tupl
                 f"uncertainty_confusion: {name!r} is not among the measures asked for: {', '.join(names)}."
             )
     for t in levels:
-        if isinstance(t, bool) or not isinstance(t, int | float) or not 0 <= t <= 1:
-            raise InputError(f"uncertainty_confusion: thresholds must lie in [0, 1], found {t!r}.")
+        if isinstance(t, bool) or not isinstance(t, int | float) or not 0 < t <= 1:
+            raise InputError(f"uncertainty_confusion: thresholds must lie in (0, 1], found {t!r}.")
     unique = tuple(sorted({float(t) for t in levels}))
     return tuple(unique if name in asked else () for name in names)
 
@@ -152,11 +153,16 @@ def _soft(
         (level,) = _numbers("reference_threshold", (level,), 0.0, 1.0, inside=True)
     for word, given, allowed in (
         ("distribution", words.get("distribution", "gaussian"), DISTRIBUTIONS),
-        ("damping_form", words.get("damping_form", "exponential"), DAMPINGS),
+        ("damping_form", words.get("damping_form", "exponential"), DAMPING_FORMS),
         ("reference_certainty", words.get("reference_certainty", "paper"), ("paper", "none")),
     ):
         if given not in allowed:
             raise InputError(f"soft_confusion: {word} {given!r} is not one of {', '.join(allowed)}.")
+    df = words.get("df")
+    if (words.get("distribution") == "student-t") != (df is not None):
+        raise InputError("soft_confusion: df (degrees of freedom) goes with `distribution: student-t`, and it with df.")
+    if df is not None:
+        (df,) = _numbers("df", (df,), 0.0, float("inf"), inside=True)
     return [
         SoftSettings(
             class_index=index,
@@ -165,6 +171,7 @@ def _soft(
             dampings=dampings,
             uncertainty=uncertainty,
             distribution=words.get("distribution", "gaussian"),
+            df=df,
             damping_form=words.get("damping_form", "exponential"),
             reference_threshold=level,
             reference_certainty=words.get("reference_certainty", "paper"),

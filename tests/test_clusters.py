@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import socket
 import subprocess
@@ -19,7 +20,7 @@ from distributed import Client, get_client
 from dask_uncert.clusters import ClusterError, Local, connect, progress, read_cluster
 
 ROOT = Path(__file__).parents[1]
-BLOCK_PACKAGE = 'import sys; sys.modules["dask_uncert"] = None'
+PAUSE = lambda n: (time.sleep(0.002), n)[1]  # noqa: E731  pickled by value: workers cannot import tests
 
 
 def listening(process: psutil.Process) -> set[str]:
@@ -53,16 +54,15 @@ def _nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
 
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A scheduler without this package and a worker, both processes of their own, by address."""
+    """The address of a scheduler and its worker, each a process started by dask's own commands."""
     folder = tmp_path_factory.mktemp("running")
-    (folder / "block.py").write_text(BLOCK_PACKAGE)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     dask = [sys.executable, "-m", "dask"]
     quiet = ["--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
     started = [
-        [*dask, "scheduler", "--host", address, "--preload", str(folder / "block.py"), *quiet],
+        [*dask, "scheduler", "--host", address, *quiet],
         [*dask, "worker", address, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "2", *quiet],
     ]
     with (folder / "log.txt").open("w") as log:
@@ -76,26 +76,13 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 process.wait(20)
 
 
-def add(a: int, b: int) -> int:
-    return a + b
-
-
-def pause(n: int) -> int:
-    time.sleep(0.002)
-    return n
-
-
-def in_process() -> int:
-    return os.getpid()
-
-
 def test_local_is_one_process_with_threads_on_loopback() -> None:
     from dask.system import CPU_COUNT
 
     with connect() as client:
         (worker,) = client.scheduler_info(n_workers=-1)["workers"].values()
         assert worker["nthreads"] == CPU_COUNT
-        assert client.submit(in_process, pure=False).result() == os.getpid()
+        assert client.submit(os.getpid, pure=False).result() == os.getpid()
         assert listening(psutil.Process()) <= {"127.0.0.1"}
         assert client.scheduler.address.startswith("inproc://")  # no port for dask's protocol at all
         assert get_client() is client
@@ -126,8 +113,11 @@ def test_words_override_the_file(tmp_path: Path) -> None:
 def test_the_dashboard_is_served_only_when_asked_for() -> None:
     from urllib.request import urlopen
 
-    with connect(dashboard=True) as client, urlopen(client.dashboard_link, timeout=5) as page:
-        assert client.dashboard_link.startswith("http://127.0.0.1:")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with connect(dashboard=port) as client, urlopen(client.dashboard_link, timeout=10) as page:
+        assert client.dashboard_link == f"http://127.0.0.1:{port}/status"
         assert b"Dask" in page.read()
 
 
@@ -139,7 +129,7 @@ def test_an_existing_client_is_left_open() -> None:
     with connect() as client:
         with connect(client) as same:
             assert same is client
-        assert client.submit(add, 1, 2).result() == 3
+        assert client.submit(operator.add, 1, 2).result() == 3
         with pytest.raises(ValueError, match="workers describe a local cluster"), connect(client, workers=2):
             pass
 
@@ -147,7 +137,7 @@ def test_an_existing_client_is_left_open() -> None:
 def test_a_running_scheduler_is_reached_and_left_running(scheduler: str) -> None:
     for _ in range(2):
         with connect(scheduler) as client:
-            assert client.submit(add, 1, 2).result(timeout=20) == 3
+            assert client.submit(operator.add, 1, 2).result(timeout=20) == 3
 
 
 def test_an_address_without_a_scheduler_ends_in_time() -> None:
@@ -157,7 +147,10 @@ def test_an_address_without_a_scheduler_ends_in_time() -> None:
         nobody = "tcp://127.0.0.1:1"
         for address in (f"tcp://127.0.0.1:{silent.getsockname()[1]}", nobody):
             begin = time.perf_counter()
-            with pytest.raises(ClusterError, match=f"{address} within 1 s") as caught, connect(address, timeout=1):
+            with (
+                pytest.raises(ClusterError, match=f"{address} within 1 s") as caught,
+                connect(address, timeout=1),
+            ):
                 pass
             assert time.perf_counter() - begin < 4
             assert "\n" not in str(caught.value)
@@ -203,8 +196,8 @@ def test_other_wrong_requests() -> None:
 
 def count_progress(client: Any, advance: Callable[[int], object], tasks: int = 200) -> None:
     with progress(client, "pause", tasks, advance):
-        futures = client.map(pause, range(tasks), pure=False)
-        others = client.map(add, range(50), range(50), pure=False)
+        futures = client.map(PAUSE, range(tasks), pure=False, key="pause")
+        others = client.map(operator.add, range(50), range(50), pure=False)
         client.gather([*futures, *others])
 
 
@@ -253,7 +246,7 @@ def test_progress_counts_a_recomputed_task_once() -> None:
         seen: list[int] = []
         with progress(client, "pause", 2, seen.append):
             for _ in range(3):
-                client.submit(pause, 1, key="pause-once").result()  # released, hence computed again
+                client.submit(PAUSE, 1, key="pause-once").result()  # released, hence computed again
                 time.sleep(0.05)
         assert seen[-1] == 1
 

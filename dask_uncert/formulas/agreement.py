@@ -135,7 +135,8 @@ def recall(matrix: ArrayLike) -> Floats:
 def specificity(matrix: ArrayLike) -> Floats:
     """True-negative rate of each class against the rest: ``TN / (TN + FP)``, (..., C, C) to (..., C).
 
-    Range [0, 1], best 1; NaN where all reference is of that class. [S22]
+    Range [0, 1], best 1; NaN where all reference is of that class. One less the rate of
+    [S22] (16).
 
     >>> specificity([[3, 1], [1, 3]]).tolist()
     [0.75, 0.75]
@@ -159,7 +160,8 @@ def f1(matrix: ArrayLike) -> Floats:
 def iou(matrix: ArrayLike) -> Floats:
     """Intersection over union, or Jaccard, of each class: ``TP / (TP + FP + FN)``, (..., C, C) to (..., C).
 
-    Range [0, 1], best 1; NaN for a class neither in the reference nor predicted. [S22]
+    Range [0, 1], best 1; NaN for a class neither in the reference nor predicted. ``F1 / (2 - F1)``. Jaccard,
+    New Phytologist 11, 1912.
 
     >>> iou([[3, 1], [1, 3]]).tolist()
     [0.6, 0.6]
@@ -172,7 +174,7 @@ def macro(values: ArrayLike, support: ArrayLike) -> Macro:
     """Mean of per-class values over the classes that have reference support: (..., C) to (...).
 
     Supported classes whose value is NaN (a precision of a class never predicted) are left out of the mean
-    and counted as undefined; NaN where nothing is left. [S22]
+    and counted as undefined; NaN where nothing is left.
 
     >>> value, n, undefined = macro([0.5, np.nan, 1.0, 0.0], [3, 1, 2, 0])
     >>> float(value), int(n), int(undefined)
@@ -190,7 +192,7 @@ def micro(per_class: Cells) -> Cells:
     """The cells of all classes poured together, (..., C) to (...): ``cell_metrics(*micro(...))``.
 
     From a confusion matrix, where each item has one class, micro precision, recall and F1 all equal the
-    overall accuracy. [S22]
+    overall accuracy.
 
     >>> [int(cell) for cell in micro(cells([[3, 1], [0, 2]]))]
     [5, 5, 1, 1]

@@ -182,7 +182,7 @@ def negative_log_likelihood(
 
     ``n`` counts all items, ``infinite`` those whose true class got 0, ``sums`` adds the finite others.
     ``value`` has range [0, inf], best 0, is inf where any item is, NaN without items; no epsilon hides a 0.
-    ``infinite`` is the count, ``finite`` the mean of the others. [A22]
+    ``infinite`` is the count, ``finite`` the mean of the others. Good 1952.
 
     >>> from dask_uncert.formulas.fixed_point import encode
     >>> {k: v.tolist() for k, v in negative_log_likelihood([2, 3], encode([1.0, 1.0]), [0, 1]).items()}
@@ -200,7 +200,7 @@ def windows_curve(
 
     ``positives / n`` over the window ``[p - delta, p + delta]``. A fine bin counts whole where its middle
     lies in the window, so each end of a window is off by at most half a bin. Calibrated where the share is
-    p; NaN in empty windows. [A22]
+    p; NaN in empty windows. [J22] section VII
 
     >>> windows_curve([2, 2, 4], [0, 1, 4], [0.0, 0.25, 0.5, 1.0], [0.25, 0.75], 0.125)[1].tolist()
     [0.25, 1.0]

@@ -21,13 +21,13 @@ def renyi_entropy(
 ) -> Any:
     """1 at the uniform vector, exactly 0 where one class has probability 1; does not grow with alpha.
 
-    Formula: ``ln(sum p**alpha) / (1 - alpha)``, over ln C when `normalised`, otherwise in nats (range [0, ln C]).
-    alpha within 1e-6 of 1: Shannon entropy; alpha = inf: ``-ln max p``, the min-entropy.
+    Formula: ``ln(sum p**alpha) / (1 - alpha)``, over ln C when `normalised`, otherwise in nats (range [0, ln
+    C]). alpha within 1e-6 of 1: Shannon entropy; alpha = inf: ``-ln max p``, the min-entropy.
 
-    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32 and
-    float16, otherwise float64. Unit: none, or nats. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
-    Errors: ValueError for alpha <= 0 or p beyond the tolerance of `normalise` (NaN there for lazy arrays).
-    Source: [C23] table VII.
+    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32
+    and float16, otherwise float64. Unit: none, or nats. Range [0, 1]; 0 is best (certain). NaN where p has a
+    NaN. Errors: ValueError for alpha <= 0 or p beyond the tolerance of `normalise` (NaN there for lazy
+    arrays). Source: [C23] table VII.
 
     >>> renyi_entropy([0.51, 0.49, 0, 0]).round(6).item()
     0.499712
@@ -41,13 +41,13 @@ def renyi_entropy(
 def tsallis_entropy(probabilities: Any, alpha: float = 1.5, axis: int | str = -1) -> Any:
     """1 at the uniform vector, exactly 0 where one class has probability 1.
 
-    Formula: ``(1 - sum p**alpha) / (1 - C**(1 - alpha))``; its limit at alpha = 1, the normalised Shannon entropy,
-    is taken smoothly (alpha within 1e-6 of 1 is that limit).
+    Formula: ``(1 - sum p**alpha) / (1 - C**(1 - alpha))``; its limit at alpha = 1, the normalised Shannon
+    entropy, is taken smoothly (alpha within 1e-6 of 1 is that limit).
 
-    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32 and
-    float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
-    Errors: ValueError for alpha <= 0 or infinite, or p beyond the tolerance of `normalise` (NaN there for lazy
-    arrays). Source: [C23] table VII.
+    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32
+    and float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
+    Errors: ValueError for alpha <= 0 or infinite, or p beyond the tolerance of `normalise` (NaN there for
+    lazy arrays). Source: [C23] table VII.
 
     >>> tsallis_entropy([0.51, 0.49, 0, 0]).round(6).item()
     0.585574
@@ -63,8 +63,8 @@ def t_entropy(probabilities: Any, axis: int | str = -1) -> Any:
 
     Formula: ``(sum p arctan(1 / p) - pi/4) / (arctan C - pi/4)``, where p = 0 adds 0.
 
-    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32 and
-    float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
+    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32
+    and float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
     Errors: ValueError for p beyond the tolerance of `normalise` (NaN there for lazy arrays).
     Source: [C23] table VII.
 
@@ -80,8 +80,8 @@ def binary_variance(probabilities: Any, axis: int | str = -1) -> Any:
     Formula: ``4 m (1 - m)``. At the uniform vector it is ``4 (C - 1) / C**2`` (.75 for four classes), so for
     C > 2 it does not peak at the centre.
 
-    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32 and
-    float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
+    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32
+    and float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
     Errors: ValueError for p beyond the tolerance of `normalise` (NaN there for lazy arrays).
     Source: [C23] table VII.
 
@@ -94,8 +94,8 @@ def binary_variance(probabilities: Any, axis: int | str = -1) -> Any:
 def confused_classes(probabilities: Any, axis: int | str = -1) -> Any:
     """How many classes are more probable than chance: 0 only at the uniform vector, at most C - 1.
 
-    Formula: the number of ``p > 1 / C``. A p above 1/C by no more than 4 epsilon of its storage dtype, relative,
-    counts as equal to it: so much the rounding of storage and of the division by the sum may add.
+    Formula: the number of ``p > 1 / C``. A p above 1/C by no more than 4 epsilon of its storage dtype,
+    relative, counts as equal to it: so much the rounding of storage and of the division by the sum may add.
 
     Shapes: probabilities (..., C, ...), C >= 2; result without `axis`, int64. Any real dtype. Unit: classes.
     1 is best (one candidate). Where p has a NaN the count is 0, which no other vector but the uniform has.

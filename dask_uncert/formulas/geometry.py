@@ -34,13 +34,13 @@ def geometric_uncertainty(
     - ``"kullback-leibler"``: ``sum p ln(C p)``, 0 ln 0 = 0; n=1 is the normalised Shannon entropy.
     - ``"fisher-rao"``: ``4 arcsin(||sqrt p - sqrt u|| / 2)``, the geodesic on the sphere of sqrt p.
     - ``"renyi"``: divergence of order `alpha` > 0 (within 1e-6 of 1: Kullback-Leibler; inf: ``ln(C max p)``).
-    - a function ``d(p, u, axis)``: p float64 with the classes along `axis`; u the uniform vector, length 1 along
-      the other axes; returns distances >= 0 of p's shape without `axis`. It must not depend on the order of
-      classes, and is called once more with p the vertex of class 0, to obtain d(e, u), which must be finite and
-      positive. For lazy arrays it must be picklable.
+    - a function ``d(p, u, axis)``: p float64 with the classes along `axis`; u the uniform vector, length 1
+      along the other axes; returns distances >= 0 of p's shape without `axis`. It must not depend on the
+      order of classes, and is called once more with p the vertex of class 0, to obtain d(e, u), which must be
+      finite and positive. For lazy arrays it must be picklable.
 
-    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32 and
-    float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
+    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32
+    and float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
     Errors: ValueError for p beyond the tolerance of `normalise`, an unknown distance, n no positive integer,
     `alpha` missing or not wanted. Lazy arrays: p beyond the tolerance gives NaN. Source: [C23] (2)-(5).
 
@@ -114,7 +114,9 @@ _DISTANCES: dict[str, Distance] = {
 
 def _check(distance: str | Distance, n: int, alpha: float | None) -> None:
     if not callable(distance) and distance not in DISTANCES:
-        raise ValueError(f"unknown distance {distance!r}; known: {', '.join(DISTANCES)}, or a function d(p, u, axis)")
+        raise ValueError(
+            f"unknown distance {distance!r}; known: {', '.join(DISTANCES)}, or a function d(p, u, axis)"
+        )
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n must be a positive integer, found {n!r}")
     if alpha is not None and distance != "renyi":

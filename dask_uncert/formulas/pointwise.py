@@ -62,7 +62,9 @@ def axis_number(values: Any, axis: int | str) -> int:
     """The axis as a number from 0; a name is looked up among the dimensions of a labelled array."""
     if isinstance(axis, str):
         if not is_labelled(values):
-            raise ValueError(f"axis {axis!r} is a name, but the array has no named dimensions; give its number")
+            raise ValueError(
+                f"axis {axis!r} is a name, but the array has no named dimensions; give its number"
+            )
         if axis not in values.dims:
             raise ValueError(f"no dimension {axis!r}; the array has {', '.join(map(repr, values.dims))}")
         return int(values.get_axis_num(axis))
@@ -73,8 +75,8 @@ def normalise(probabilities: Any, axis: int | str = -1) -> Any:
     """Probability vectors along `axis`, each with all parts in [0, 1] and divided by its own sum; float64.
 
     A part within `TOLERANCE` of [0, 1] is clipped, a sum within it of 1 is divided out; a vector with a NaN
-    is NaN as a whole. Array in memory: ValueError for vectors further off, with their number, the worst value,
-    the worst sum and its place. Lazy array: such vectors become NaN, for nothing can be looked at.
+    is NaN as a whole. Array in memory: ValueError for vectors further off, with their number, the worst
+    value, the worst sum and its place. Lazy array: such vectors become NaN, for nothing can be looked at.
 
     Shapes: (..., C, ...) to the same; C >= 2. Any real dtype to float64. Idempotent to rounding.
 
@@ -146,7 +148,7 @@ def elementwise(function: Callable[..., Any], values: Any) -> Any:
 
 
 def same_grid(given: Mapping[str, Any]) -> None:
-    """ValueError unless all arrays have one shape and, where they name them, one set of dimensions and labels.
+    """ValueError unless all arrays have one shape and, where they name them, the same dimensions and labels.
 
     Nothing is broadcast and nothing is joined: a count in must be a count out.
     """
@@ -192,7 +194,7 @@ def _beyond(
     sums = np.where(beyond & ~np.isnan(off), off, -1.0)
     furthest = float(total[np.unravel_index(int(np.argmax(sums)), sums.shape)])
     return (
-        f"{int(beyond.sum())} of {beyond.size} probability vectors along axis {axis} lie beyond the tolerance "
-        f"{allowed:g} ({dtype}): largest excursion from [0, 1] {worst:g}, sum furthest from 1 is "
+        f"{int(beyond.sum())} of {beyond.size} probability vectors along axis {axis} lie beyond the "
+        f"tolerance {allowed:g} ({dtype}): largest excursion from [0, 1] {worst:g}, sum furthest from 1 is "
         f"{furthest:g}, at index {index}"
     )

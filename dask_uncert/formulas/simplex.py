@@ -2,13 +2,17 @@
 
 S holds squared distances: symmetric, non-negative, zero diagonal. Three ways, tried in this order:
 
-1. **Ascent** (`simplex_ascent.ascend`) from every vertex and the centre finds a good point. Where q'Sq is concave
-   along the simplex (S is the squared distances of points in a Euclidean space) its gradient bounds the maximum.
-2. **Supports.** A maximum is attained at a point q whose face is strictly concave: on a flat or convex direction
-   one can walk to a smaller face without loss. Strict concavity is inherited by subfaces, so all such faces grow
-   from single classes, one class at a time. On a strictly concave face the only stationary point solves a linear
-   system, kept up to date by pivoting: a class more costs one rank-one update of what is still to come.
-3. **Bound.** For more classes than can be enumerated, a doubly non-negative relaxation (`simplex_bound`).
+1. **Ascent** (`simplex_ascent.ascend`) from the centre and every vertex finds a good point. Where q'Sq is
+concave
+   along the simplex (S is the squared distances of points in a Euclidean space) its gradient bounds the
+   maximum.
+2. **Bound**, beyond 20 classes: a doubly non-negative relaxation (`simplex_bound`). It often meets the point.
+3. **Supports.** A maximum is attained at a point q whose face is strictly concave: on a flat or convex
+direction
+   one can walk to a smaller face without loss. Strict concavity is inherited by subfaces, so all such faces
+   grow from single classes, one class at a time. On a strictly concave face the only stationary point solves
+   a linear system, kept up to date by pivoting: a class more costs one rank-one update of what is still to
+   come. Beyond 20 classes it stops at a budget of work, and the bound stands.
 """
 
 from __future__ import annotations
@@ -27,14 +31,16 @@ ALWAYS_EXACT = 20
 """Up to so many classes the supports are enumerated whatever it takes: 2**20 faces, under 2 s."""
 ROUNDING = 1e-12
 """Allowance, relative, for rounding in an exact maximum; flat directions below it count as flat."""
+EXACT = 1e-11
+"""A bound this close to the value, relative, makes it exact."""
 FLAT = 1e-13
-BUDGET = 40_000_000
-"""Numbers the enumeration may hold at once, or work through in total times 25, beyond `ALWAYS_EXACT` classes."""
+BUDGET = 20_000_000
+"""Numbers the enumeration may hold at once, or work through in total times 2, beyond `ALWAYS_EXACT` classes."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Why no point of the simplex exceeds `upper_bound`; `gap` is how far that is above the value, relative."""
+    """Why no point exceeds `upper_bound`; `gap` is how far that is above the value, relative."""
 
     kind: Literal["exact", "bound"]
     upper_bound: float
@@ -53,12 +59,14 @@ class SimplexMaximum(NamedTuple):
 def simplex_maximum(squared_distances: ArrayLike) -> SimplexMaximum:
     """``value <= max q'Sq <= certificate.upper_bound``, and the same bits on every run.
 
-    Formula: the standard quadratic program ``max q'Sq`` over ``q >= 0, sum q = 1``. Up to 20 classes the certificate
-    is ``"exact"``: the bound exceeds the value by the allowance for rounding only (1e-12, relative). Beyond, it is
-    exact where the form is concave or its strictly concave faces are few; otherwise ``"bound"`` with its gap.
+    Formula: the standard quadratic program ``max q'Sq`` over ``q >= 0, sum q = 1``. Up to 20 classes the
+    certificate is ``"exact"``: the bound exceeds the value by the allowance for rounding only (1e-12,
+    relative). Beyond, it is exact where the form is concave or its strictly concave faces are few; otherwise
+    ``"bound"`` with its gap.
 
-    Shapes: (C, C) to a value, an argument (C,) and a `Certificate`. float64. Unit: that of S. Range [0, max S).
-    Errors: ValueError unless S is square, finite, symmetric, non-negative with zero diagonal. Source: [C23] (7)-(8).
+    Shapes: (C, C) to a value, an argument (C,) and a `Certificate`. float64. Unit: that of S. Range [0, max
+    S). Errors: ValueError unless S is square, finite, symmetric, non-negative with zero diagonal. Source:
+    [C23] (7)-(8).
 
     >>> found = simplex_maximum([[0, 1, 1], [1, 0, 4], [1, 4, 0]])
     >>> found.value, found.argument.tolist(), found.certificate.kind
@@ -67,33 +75,48 @@ def simplex_maximum(squared_distances: ArrayLike) -> SimplexMaximum:
     given = np.array(squared_distances, dtype=np.float64)
     if given.ndim != 2 or given.shape[0] != given.shape[1] or not given.size:
         raise ValueError(f"a square table expected, found shape {given.shape}")
-    if not (np.isfinite(given).all() and (given >= 0).all() and (given == given.T).all() and not given.diagonal().any()):
+    if not (
+        np.isfinite(given).all()
+        and (given >= 0).all()
+        and (given == given.T).all()
+        and not given.diagonal().any()
+    ):
         raise ValueError("squared distances must be finite, non-negative, symmetric and zero on the diagonal")
     classes, largest = len(given), float(given.max())
     if largest == 0:
-        return SimplexMaximum(0.0, np.eye(classes)[0], Certificate("exact", 0.0, 0.0, "every class is at distance 0"))
+        return SimplexMaximum(
+            0.0, np.eye(classes)[0], Certificate("exact", 0.0, 0.0, "every class is at distance 0")
+        )
     unit = 2.0 ** int(np.frexp(largest)[1])  # a power of two: scaling costs no digit
     s = given / unit
-    starts = [*np.eye(classes), np.full(classes, 1 / classes)]
-    q = max((ascend(s, start) for start in starts), key=lambda q: float(q @ s @ q))
-    value, upper = float(q @ s @ q), concave_bound(s, q)
-    kind: Literal["exact", "bound"] = "exact"
-    reached = "the form is concave along the simplex"
-    if upper > value * (1 + ROUNDING):
-        limit = None if classes <= ALWAYS_EXACT else BUDGET
-        better, faces, complete = search_supports(s, q, limit)
-        if complete:
-            q, value = better, float(better @ s @ better)
-            upper = value * (1 + ROUNDING)
-            reached = f"{faces} strictly concave faces, none higher"
-        else:
-            upper, hint = relaxed_bound(s)
-            q = max((better, ascend(s, hint)), key=lambda q: float(q @ s @ q))
-            value = float(q @ s @ q)
-            kind = "exact" if upper <= value * (1 + ROUNDING) else "bound"
-            reached = "doubly non-negative relaxation"
+    q, upper, reached = _solve(s)
+    value = float(q @ s @ q)
+    kind: Literal["exact", "bound"] = "exact" if upper <= value * (1 + EXACT) else "bound"
     upper = max(upper, value)
     return SimplexMaximum(value * unit, q, Certificate(kind, upper * unit, upper / value - 1, reached))
+
+
+def _solve(s: Array) -> tuple[Array, float, str]:
+    """A point, an upper bound and how it was reached; S scaled to a maximum of about 1."""
+    classes = len(s)
+    q = ascend(s, np.full(classes, 1 / classes))
+    upper = concave_bound(s, q)
+    if upper <= float(q @ s @ q) * (1 + EXACT):
+        return q, upper, "concave along the simplex"
+    q = max((q, *(ascend(s, vertex) for vertex in np.eye(classes))), key=lambda q: float(q @ s @ q))
+    upper = concave_bound(s, q)
+    if upper <= float(q @ s @ q) * (1 + EXACT):
+        return q, upper, "concave along the simplex"
+    relaxed = np.inf
+    if classes > ALWAYS_EXACT:
+        relaxed, hint = relaxed_bound(s)
+        q = max((q, ascend(s, hint)), key=lambda q: float(q @ s @ q))
+        if relaxed <= float(q @ s @ q) * (1 + EXACT):
+            return q, relaxed, "doubly non-negative relaxation"
+    q, faces, complete = search_supports(s, q, None if classes <= ALWAYS_EXACT else BUDGET)
+    if complete:
+        return q, float(q @ s @ q) * (1 + ROUNDING), f"all {faces} strictly concave faces"
+    return q, relaxed, "doubly non-negative relaxation"
 
 
 class _Faces(NamedTuple):
@@ -145,7 +168,7 @@ def search_supports(s: Array, q: Array, budget: int | None = None) -> tuple[Arra
                     waiting[candidate].append(children)
                     held += _size(children)
                     work += _size(children)
-                if budget is not None and (held > budget or work > 25 * budget):
+                if budget is not None and (held > budget or work > 2 * budget):
                     return q, faces, False
     return q, faces, True
 

@@ -11,17 +11,21 @@ Array = NDArray[np.float64]
 def ascend(s: Array, start: Array) -> Array:
     """A point at least as high as `start` that no class and no direction inside its face can improve.
 
-    S (C, C) symmetric with zero diagonal and entries up to about 1. Each step maximises along a line exactly: towards
-    the stationary point of the face, along a convex direction to the face's edge, or towards a better class.
+    S (C, C) symmetric with zero diagonal and entries up to about 1. Each step maximises along a line exactly:
+    towards the stationary point of the face, along a convex direction to the face's edge, or towards a better
+    class.
     """
     q = start.copy()
+    settled = 0
     for _ in range(30 * len(q)):
         support = np.flatnonzero(q > 0)
-        face = s[np.ix_(support, support)]
-        direction = _inside(face, q[support])
+        direction = _inside(s[np.ix_(support, support)], q[support]) if settled < 2 else None
         if direction is not None:
-            q = _walk(s, q, support, direction)
+            q = _walk(q, support, direction)
+            # two full steps to a face's stationary point: what a third would take off is rounding
+            settled = settled + 1 if np.count_nonzero(q) == len(support) else 0
             continue
+        settled = 0
         height = s @ q
         value = float(q @ height)
         best = int(np.argmax(height))
@@ -35,7 +39,7 @@ def ascend(s: Array, start: Array) -> Array:
 
 
 def concave_bound(s: Array, q: Array) -> float:
-    """An upper bound of x'Sx on the simplex: the tangent plane at q plus whatever convexity S has along it."""
+    """An upper bound of x'Sx on the simplex: the tangent plane at q, and what convexity S has along it."""
     height = s @ q
     return float(2 * height.max() - q @ height + 2 * max(0.0, convexity(s) - 1e-15 * len(s)))
 
@@ -48,7 +52,7 @@ def convexity(s: Array) -> float:
 
 
 def _inside(face: Array, q: Array) -> Array | None:
-    """A direction of ascent within the face, scaled so that 1 is the best step (or far too long); None at the top."""
+    """A direction of ascent within the face, 1 being the best step or far too long; None at the top."""
     k = len(q)
     if k == 1:
         return None
@@ -56,13 +60,13 @@ def _inside(face: Array, q: Array) -> Array | None:
     slope = face @ q
     slope = slope - slope.mean()
     along = vectors.T @ slope
-    convex = values > 1e-14 * k
-    if convex.any():
-        # uphill along the most convex direction, as far as the face goes
-        direction = vectors[:, -1] - vectors[:, -1].mean()
-        uphill = direction if along[-1] >= 0 else -direction
-        return np.asarray(1e8 * uphill)
     strict = values < -1e-14 * k
+    # uphill along a convex direction, or a flat one that has a slope, as far as the face goes
+    endless = (values > 1e-14 * k) | (~strict & (np.abs(along) > 1e-13))
+    if endless.any():
+        steepest = np.flatnonzero(endless)[-1]
+        direction = vectors[:, steepest] - vectors[:, steepest].mean()
+        return np.asarray(1e8 * (direction if along[steepest] >= 0 else -direction))
     newton = vectors[:, strict] @ (along[strict] / -values[strict])
     newton = newton - newton.mean()
     gain = float(slope @ newton)
@@ -71,7 +75,7 @@ def _inside(face: Array, q: Array) -> Array | None:
     return np.asarray(newton)
 
 
-def _walk(s: Array, q: Array, support: NDArray[np.intp], direction: Array) -> Array:
+def _walk(q: Array, support: NDArray[np.intp], direction: Array) -> Array:
     """Along the direction to its full length or to the edge of the face, whichever comes first."""
     falling = direction < 0
     reach = q[support][falling] / -direction[falling]

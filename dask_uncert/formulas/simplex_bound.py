@@ -18,7 +18,7 @@ ITERATIONS = 1500
 
 
 def relaxed_bound(s: Array, iterations: int = ITERATIONS) -> tuple[float, Array]:
-    """An upper bound, and a point of the simplex that hints at the maximum; S scaled to a maximum of about 1."""
+    """An upper bound, and a point that hints at the maximum; S scaled to a maximum of about 1."""
     classes = len(s)
     z = np.full_like(s, 1 / classes**2)
     u = np.zeros_like(s)

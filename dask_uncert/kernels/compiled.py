@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
+from dask_uncert.formulas.homophily import squared_distances
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.kernels.elementary import arcsine, arctangent, exponential, logarithm
 from dask_uncert.kernels.pixels import (
@@ -56,8 +57,8 @@ def measure(
     """Decisions and measures of the pixels asked for.
 
     probabilities: (a, classes, b) float32 or float64, any strides, not written to; pixel number i * b + j is
-    the vector [i, :, j]. pixels: (n,) such numbers. maxima: for homophily the maximum of H∘H over the
-    simplex, else unused. Rows of measures that are not functions of the vector alone are left NaN.
+    the vector [i, :, j]. pixels: (n,) such numbers. maxima: for homophily `homophily_maximum` of its
+    `squared_distances`, else unused. Rows of measures that are not functions of the vector alone are left NaN.
     """
     codes, orders, alphas, squares = _tables(measures, maxima, probabilities.shape[1])
     n = pixels.size
@@ -88,7 +89,7 @@ def _tables(
         if code in (RENYI, TSALLIS) and alphas[i] == 1.0:
             codes[i] = KULLBACK_LEIBLER
         if code == HOMOPHILY:
-            squares[i] = np.square(np.asarray(one.distances, np.float64)) / maxima[i]
+            squares[i] = squared_distances(one.distances or ()) / maxima[i]
     return codes, orders, alphas, squares
 
 

@@ -25,6 +25,7 @@ class SoftSettings:
     dampings: tuple[float, ...] = (0.0,)
     uncertainty: str | None = None
     distribution: str = "gaussian"
+    df: float | None = None  # of student-t
     damping_form: str = "exponential"
     reference_threshold: float | None = None
     reference_certainty: str = "paper"

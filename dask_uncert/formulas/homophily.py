@@ -1,0 +1,125 @@
+"""Uncertainty that counts confusion of distant classes for more than confusion of near ones [C23]."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dask_uncert.formulas.entropies import bounded
+from dask_uncert.formulas.pointwise import over_classes
+from dask_uncert.formulas.simplex import simplex_maximum
+
+
+def homophily_uncertainty(probabilities: Any, distances: ArrayLike, axis: int | str = -1) -> Any:
+    """Exactly 0 where one class has probability 1; 1 at the p that spreads over the most distant classes.
+
+    Formula: ``HU = p'Sp / max q'Sq`` over the simplex, ``S = H * H`` element by element. It ignores the scale
+    of H; with all distances equal it is the normalised Gini index; permuting classes in p and H alike changes
+    nothing. The maximum is global (`simplex_maximum`): exact up to 20 classes; where only a bound is known,
+    the bound divides, so that HU never exceeds 1.
+
+    Shapes: probabilities (..., C, ...), H (C, C); result without `axis`. Any real dtype; float32 for float32
+    and float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
+    Errors: ValueError for an H that `check_distances` refuses or of another size, or p beyond the tolerance
+    of `normalise` (NaN there for lazy arrays). Source: [C23] (7)-(8).
+
+    >>> H = [[0, 2, 1], [2, 0, 1], [1, 1, 0]]
+    >>> homophily_uncertainty([[1/3, 1/3, 1/3], [0.5, 0.5, 0], [0, 0, 1]], H).round(6).tolist()
+    [0.666667, 1.0, 0.0]
+    """
+    squared = squared_distances(distances)
+    function = partial(_sized_values, squared=squared, maximum=homophily_maximum(squared))
+    return over_classes(function, probabilities, axis)
+
+
+def check_distances(distances: ArrayLike) -> NDArray[np.float64]:
+    """The table H as float64, just as it was: symmetric to the last bit, finite, non-negative, zero diagonal.
+
+    Formula: ``H[i, j] == H[j, i] >= 0``, ``H[i, i] == 0``, not all 0. Nothing is repaired.
+    Shapes: (C, C), C >= 2. Any real dtype to float64. Unit: the user's. Errors: ValueError that names the
+    offending entries, counted from 0. Source: [C23] (7); its printed table (10) is refused (.33 and .36).
+
+    >>> check_distances([[0, 0.33], [0.36, 0]])
+    Traceback (most recent call last):
+    ...
+    ValueError: class distances must be symmetric: H[0, 1] = 0.33 but H[1, 0] = 0.36
+    """
+    table = np.asarray(distances)
+    if table.dtype.kind not in "biuf":
+        raise ValueError(f"class distances must be numbers, found dtype {table.dtype}")
+    h = table.astype(np.float64)
+    if h.ndim != 2 or h.shape[0] != h.shape[1] or len(h) < 2:
+        raise ValueError(
+            f"class distances must be a square table of at least 2 classes, found shape {h.shape}"
+        )
+    faults = []
+    for wrong, rule in (
+        (~np.isfinite(h), "finite"),
+        (h < 0, "non-negative"),
+        (np.diag(np.diagonal(h) != 0), "zero on the diagonal"),
+    ):
+        entries = [f"H[{i}, {j}] = {h[i, j]:g}" for i, j in np.argwhere(wrong)]
+        if entries:
+            faults.append(f"{rule}: {_listed(entries)}")
+    pairs = [
+        f"H[{i}, {j}] = {h[i, j]:.12g} but H[{j}, {i}] = {h[j, i]:.12g}"
+        for i, j in np.argwhere(h != h.T)
+        if i < j and np.isfinite(h[i, j]) and np.isfinite(h[j, i])
+    ]
+    if pairs:
+        faults.append(f"symmetric: {_listed(pairs)}")
+    if faults:
+        raise ValueError(f"class distances must be {'; '.join(faults)}")
+    if not h.any():
+        raise ValueError("class distances must not be all 0")
+    return h
+
+
+def squared_distances(distances: ArrayLike) -> NDArray[np.float64]:
+    """``S = H * H`` of the checked H, scaled by a power of two so that no square over- or underflows.
+
+    >>> squared_distances([[0, 3], [3, 0]]).tolist()
+    [[0.0, 0.5625], [0.5625, 0.0]]
+    """
+    h = check_distances(distances)
+    # in two halves: 2**1074, the reciprocal of the smallest float, is none itself
+    exponent = int(np.frexp(h.max())[1])
+    return np.asarray(np.square(np.ldexp(h, -exponent)))
+
+
+def homophily_maximum(squared: NDArray[np.float64]) -> float:
+    """What divides p'Sp: the global maximum, or its upper bound where the certificate is only that.
+
+    >>> homophily_maximum(squared_distances([[0, 1], [1, 0]]))
+    0.125
+    """
+    found = simplex_maximum(squared)
+    return found.value if found.certificate.kind == "exact" else found.certificate.upper_bound
+
+
+def homophily_values(
+    p: NDArray[np.float64], squared: NDArray[np.float64], maximum: float, axis: int = -1
+) -> NDArray[np.float64]:
+    """`homophily_uncertainty` of normalised float64 vectors, given S and its maximum, without checks."""
+    last = np.moveaxis(p, axis, -1)
+    # summed by numpy, not by BLAS: the same bits for a vector whatever stands around it
+    form = np.zeros(last.shape[:-1])
+    for i, row in enumerate(squared):
+        form += last[..., i] * (last * row).sum(axis=-1)
+    return bounded(form / maximum, p, axis)
+
+
+def _sized_values(
+    p: NDArray[np.float64], squared: NDArray[np.float64], maximum: float, axis: int
+) -> NDArray[np.float64]:
+    if p.shape[axis] != len(squared):
+        raise ValueError(f"{p.shape[axis]} classes along axis {axis}, but distances between {len(squared)}")
+    return homophily_values(p, squared, maximum, axis)
+
+
+def _listed(entries: list[str], most: int = 8) -> str:
+    more = f" and {len(entries) - most} more" if len(entries) > most else ""
+    return ", ".join(entries[:most]) + more

@@ -1,0 +1,234 @@
+"""A pass over a scene: checked, cut into blocks, then run; class distances first where they are asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dask_uncert import graphs
+from dask_uncert.block import Request, evaluate_block
+from dask_uncert.cubes import BAND, CLASS, Cube, Scene
+from dask_uncert.errors import InputError, UnusableBlockError
+from dask_uncert.formulas.homophily import homophily_maximum, squared_distances
+from dask_uncert.formulas.separation import band_distances, combine_bands
+from dask_uncert.inspection import (
+    OffProbabilities,
+    off_probabilities,
+    say_codes,
+    say_probabilities,
+    unknown_codes,
+)
+from dask_uncert.stored import UNKNOWN, class_indices, rounding_of
+from dask_uncert.stores.zarr import MapWriter
+from dask_uncert.summaries.evaluation import Evaluation
+
+BAND_GROUPS = 8  # tasks that work out class distances side by side
+FLOATS = 8  # bytes of a float64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A pass that is checked and cut, and not run: what would be read, in how many tasks, with how much memory."""
+
+    request: Request
+    scene: Scene
+    grid: graphs.Grid
+    metric: str | None = None
+    writer: MapWriter | None = None
+    split_every: int | None = None
+    engine: str = "compiled"
+
+    @property
+    def sources(self) -> dict[str, Cube]:
+        """The inputs of the pass; features are read beforehand, for the class distances."""
+        return {name: cube for name, cube in self.scene.cubes.items() if name != "features"}
+
+    @property
+    def distance_sources(self) -> dict[str, Cube]:
+        """The inputs of the class distances; empty where none are asked for."""
+        return {} if self.metric is None else {k: self.scene.cubes[k] for k in ("features", "reference")}
+
+    @property
+    def distance_grid(self) -> graphs.Grid:
+        """How the reading of the features is cut."""
+        return graphs.plan_grid(self.distance_sources, self.scene.dims)
+
+    def nbytes(self) -> dict[str, int]:
+        """Decoded bytes that will be read, by input; the reference twice where class distances are asked for."""
+        read = {name: cube.nbytes for name, cube in self.sources.items()}
+        for name, cube in self.distance_sources.items():
+            read[name] = read.get(name, 0) + cube.nbytes
+        return read
+
+    def tasks(self) -> int:
+        """Tasks of the pass and of the class distances."""
+        known = self if self.metric is None else self._with_distances(1.0 - np.eye(len(self.request.classes)))
+        number = graphs.tasks(known.lazy())
+        if self.metric is not None:
+            bands = self.scene.cubes["features"].sizes[BAND]
+            blocks = self.distance_grid.blocks
+            number += blocks + min(BAND_GROUPS, bands) * (blocks + 1)
+        return number
+
+    def block_memory(self) -> int:
+        """Bytes that one task needs at most: its inputs, their float64 form and the maps."""
+        pixels = int(np.prod(self.grid.block, dtype=np.int64))
+        share = pixels / np.prod(self.scene.shape, dtype=np.float64)
+        read = sum(cube.nbytes for cube in self.sources.values()) * share
+        probabilities = self.scene.cubes["probabilities"]
+        widened = 0
+        if np.dtype(probabilities.data.dtype) not in (np.float32, np.float64):
+            widened = pixels * probabilities.sizes.get(CLASS, 2) * FLOATS
+        kept = pixels * (3 * FLOATS + 4 * len(self.request.maps))
+        memory = int(2 * read + widened + kept)
+        if self.metric is not None:
+            features = self.scene.cubes["features"]
+            block = np.prod(self.distance_grid.block, dtype=np.float64)
+            memory = max(memory, int(2 * features.nbytes * block / np.prod(self.scene.shape)))
+        return memory
+
+    def lazy(self) -> Any:
+        """The Evaluation as a dask Delayed; class distances must be known."""
+        assert self.metric is None
+        function = _Pass(self.request, self.scene, self.writer, self.engine)
+        return graphs.sum_over_blocks(function, self.sources, self.grid, split_every=self.split_every)
+
+    def compute(self) -> Evaluation:
+        """Run the pass on the current dask scheduler; InputError where the input turns out unusable."""
+        try:
+            known = self.with_distances()
+            (evaluation,) = graphs.compute_all([known.lazy()])
+        except UnusableBlockError as error:
+            raise InputError(self._diagnosis(error)) from None
+        assert isinstance(evaluation, Evaluation)
+        return evaluation
+
+    def with_distances(self) -> Plan:
+        """The same plan with the class distances worked out from the features, where they are asked for."""
+        if self.metric is None:
+            return self
+        bands = self.scene.cubes["features"].sizes[BAND]
+        parts = np.array_split(np.arange(bands), min(BAND_GROUPS, bands))
+        spans = tuple((int(part[0]), int(part[-1]) + 1) for part in parts)
+        made = graphs.regroup_blocks(
+            _Labelled(self.request, self.scene, spans),
+            self.distance_sources,
+            self.distance_grid,
+            len(spans),
+            _GroupDistances(len(self.request.classes), self.metric),
+            "class-distances",
+        )
+        per_band = graphs.compute_all(made)
+        missing = [c.name for c, n in zip(self.request.classes, per_band[0][1], strict=True) if n == 0]
+        if missing:
+            raise InputError(
+                f"class_distances: no labelled pixel of {', '.join(missing)} in the scene, so their distance to "
+                f"other classes is unknown. Give `class_distances: {{table: ...}}` instead."
+            )
+        table = combine_bands(np.concatenate([values for values, _ in per_band]), self.metric)
+        return self._with_distances(table)
+
+    def _with_distances(self, table: NDArray[np.float64]) -> Plan:
+        return replace(self, metric=None, request=with_table(self.request, table, self.metric))
+
+    def _diagnosis(self, error: UnusableBlockError) -> str:
+        """Read the refused input once more, whole, to say how much is wrong; independent of the blocks."""
+        source = self.scene.cubes["reference" if error.what == "codes" else "probabilities"]
+        function = _Inspection(error.what, self.request, self.scene)
+        names = ("reference",) if error.what == "codes" else tuple(self.sources)
+        cubes = {name: self.scene.cubes[name] for name in names}
+        lazy = graphs.sum_over_blocks(function, cubes, self.grid, label="inspect-block")
+        (found,) = graphs.compute_all([lazy])
+        if error.what == "codes":
+            return say_codes(found, self.request, source.where)
+        dtype = np.dtype(source.data.dtype)
+        request = self.request
+        rounding = rounding_of(dtype, len(request.classes), request.scale, request.tolerance)
+        return say_probabilities(found, self.scene.dims, dtype, rounding.tolerance, source.where)
+
+
+def with_table(request: Request, table: NDArray[np.float64], metric: str | None) -> Request:
+    """The Request whose homophily measures know their distances H and the certified maximum of H∘H."""
+    rows = tuple(tuple(row) for row in table.tolist())
+    maximum = homophily_maximum(squared_distances(table))
+    measures = tuple(
+        replace(one, distances=rows) if one.kind == "homophily" else one for one in request.measures
+    )
+    maxima = tuple(maximum if one.kind == "homophily" else 1.0 for one in measures)
+    return replace(request, measures=measures, maxima=maxima, class_metric=metric or "table")
+
+
+class _Pass:
+    """What a block task does: evaluate, write its maps, leave the Summary."""
+
+    def __init__(self, request: Request, scene: Scene, writer: MapWriter | None, engine: str) -> None:
+        self.request, self.writer, self.engine = request, writer, engine
+        self.orders = {name: scene.order(name) for name in scene.cubes}
+        self.class_axis = scene.class_axis
+
+    def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> Evaluation:
+        if self.engine == "compiled":
+            from dask_uncert.kernels import compiled as kernels
+        else:
+            from dask_uncert.kernels import reference as kernels  # type: ignore[no-redef]
+        ordered = {name: np.transpose(values, self.orders[name]) for name, values in arrays.items()}
+        maps, evaluation = evaluate_block(self.request, ordered, self.class_axis, kernels)
+        if self.writer is not None and maps:
+            self.writer.write(maps, offset)
+        return evaluation
+
+
+class _Inspection:
+    """What a block task does once a pass was refused."""
+
+    def __init__(self, what: str, request: Request, scene: Scene) -> None:
+        self.what, self.request, self.class_axis = what, request, scene.class_axis
+        self.orders = {name: scene.order(name) for name in scene.cubes}
+
+    def __call__(
+        self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]
+    ) -> Counter[Any] | OffProbabilities:
+        ordered = {name: np.transpose(values, self.orders[name]) for name, values in arrays.items()}
+        if self.what == "codes":
+            return unknown_codes(self.request, ordered["reference"])
+        return off_probabilities(self.request, ordered, self.class_axis, offset)
+
+
+class _Labelled:
+    """What a block task does for the class distances: its labelled pixels, cut into groups of bands."""
+
+    def __init__(self, request: Request, scene: Scene, spans: tuple[tuple[int, int], ...]) -> None:
+        self.codes, self.ignore, self.spans = request.codes, request.ignore, spans
+        self.orders = {name: scene.order(name) for name in ("features", "reference")}
+
+    def __call__(
+        self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]
+    ) -> list[tuple[NDArray[Any], NDArray[np.int64]]]:
+        reference = np.transpose(arrays["reference"], self.orders["reference"])
+        index = class_indices(reference, self.codes, self.ignore)
+        if (index == UNKNOWN).any():
+            raise UnusableBlockError("codes", "unknown reference codes")
+        features = np.transpose(arrays["features"], self.orders["features"])
+        labelled = features.reshape(index.size, -1)[index >= 0]
+        return [(np.ascontiguousarray(labelled[:, a:b]), index[index >= 0]) for a, b in self.spans]
+
+
+class _GroupDistances:
+    """Class distances of a group of bands from all blocks' labelled pixels; and the samples of each class."""
+
+    def __init__(self, classes: int, metric: str) -> None:
+        self.classes, self.metric = classes, metric
+
+    def __call__(self, pieces: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        values = np.concatenate([values for values, _ in pieces])
+        index = np.concatenate([index for _, index in pieces])
+        numbers = np.bincount(index, minlength=self.classes)
+        if (numbers == 0).any():
+            return np.empty((0, self.classes, self.classes)), numbers
+        bands = [band_distances(v, index, self.classes, self.metric) for v in values.T]
+        return np.stack(bands), numbers
