@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -172,10 +173,11 @@ class _Counter:
         self, request: Request, total: Evaluation, dtype: np.dtype[Any], kernels: ModuleType
     ) -> None:
         self.request, self.total, self.dtype, self.kernels = request, total, dtype, kernels
-        self.edges = [np.asarray(one.edges) for one in total.distributions]
-        self.guesses = [
-            _guesses(e, one.upper) for e, one in zip(self.edges, total.distributions, strict=True)
-        ]
+        self.edges, self.guesses = (
+            zip(*(_lookup(one.edges, one.upper) for one in total.distributions), strict=True)
+            if total.distributions
+            else ((), ())
+        )
         self.confidence_edges = as_stored(total.calibration.edges, dtype)
 
     def add(
@@ -242,7 +244,12 @@ class _Counter:
                     self.kernels.sum_soft_weights(weight * factor, cells, soft.weights[i, k, m])
 
 
-def _guesses(edges: Values, upper: float) -> Indices:
-    """For each of equally wide cells of [0, upper] a bin no later than that of the cell's smallest value."""
+@lru_cache(maxsize=256)
+def _lookup(edges: tuple[float, ...], upper: float) -> tuple[Values, Indices]:
+    """Edges as an array, and for each of equally wide cells of [0, upper] a bin to start looking from.
+
+    That bin is no later than the bin of the cell's smallest value.
+    """
+    bounds = np.asarray(edges)
     left = np.arange(GUESSES) / GUESSES * upper * (1 - 1e-12)
-    return np.maximum(np.searchsorted(edges, left, side="left") - 1, 0)
+    return bounds, np.maximum(np.searchsorted(bounds, left, side="left") - 1, 0)

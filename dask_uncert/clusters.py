@@ -10,16 +10,20 @@ asked for (seen with distributed 2026.8).
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
+from dask_uncert.cluster_file import Local, read_cluster, with_words
+from dask_uncert.errors import InputError
 
 if TYPE_CHECKING:
     from distributed import Client, SchedulerPlugin, SpecCluster
@@ -30,17 +34,6 @@ DASHBOARD_PORT = 8787
 
 class ClusterError(RuntimeError):
     """A cluster could not be started or reached; the message says which one and what to do."""
-
-
-@dataclass(frozen=True)
-class Local:
-    """A cluster on this machine, as ``cluster/local.yaml`` describes it; None leaves the choice to us."""
-
-    workers: int | None = None
-    threads: int | None = None
-    processes: bool | None = None
-    memory_limit: int | str | None = None
-    dashboard: bool | int | None = None
 
 
 @contextmanager
@@ -70,105 +63,90 @@ def connect(
 
     ``timeout`` is how many seconds to wait for a scheduler at an address.
 
-    Raises ValueError for a request that cannot be right (before anything starts), ClusterError for a
+    Raises InputError for a request that cannot be right (before anything starts), ClusterError for a
     cluster that does not start or answer.
     """
     if not timeout > 0:
-        raise ValueError(f"timeout must be a number of seconds above 0, found {timeout!r}")
-    given = Local(workers, threads, processes, memory_limit, dashboard)
-    words = {name: value for name, value in asdict(given).items() if value is not None}
-    if not isinstance(cluster, str | Path) or str(cluster).startswith(ADDRESSES):
-        if words:
-            raise ValueError(
-                f"{', '.join(words)} describe a local cluster, but {cluster} is running already: "
-                "leave them out, or set them where its workers are started"
-            )
-        opened = _existing(cluster) if not isinstance(cluster, str | Path) else _reach(str(cluster), timeout)
+        raise InputError(f"timeout must be a number of seconds above 0, found {timeout!r}")
+    given = asdict(Local(workers, threads, processes, memory_limit, dashboard))
+    words = {name: value for name, value in given.items() if value is not None}
+    running = not isinstance(cluster, str | Path) or str(cluster).startswith(ADDRESSES)
+    if words and running:
+        raise InputError(
+            f"{', '.join(words)} describe a local cluster, but {cluster} is running already: leave them "
+            "out, or set them where its workers are started"
+        )
+    if isinstance(cluster, str | Path):
+        if running:
+            opened = _reach(str(cluster), timeout)
+        else:
+            opened = _start(_sized(with_words(read_cluster(cluster), words, "connect()")))
+        with opened as client:
+            yield client
+    elif getattr(cluster, "asynchronous", True):
+        raise InputError(f"cluster must be 'local', a file, an address or a Client, found {cluster!r}")
     else:
-        opened = _start(_checked(words, read_cluster(cluster), "connect()"))
-    with opened as client:
-        yield client
+        with cluster.as_current():
+            yield cluster
 
 
-def read_cluster(cluster: str | Path) -> Local:
-    """The local cluster that ``"local"`` or a YAML file stands for.
-
-    >>> read_cluster("local")
-    Local(workers=None, threads=None, processes=None, memory_limit=None, dashboard=None)
-
-    Raises ValueError for a missing file, for one that is not YAML, and for a word that is not known.
-    """
-    if cluster == "local":
-        return Local()
-    path = Path(cluster).expanduser()
-    if not path.is_file():
-        raise ValueError(
-            f"cluster {str(cluster)!r} is neither 'local' nor an address such as tcp://host:8786, "
-            f"and there is no file {path.absolute()}"
-        )
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"cluster file {path} is not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"cluster file {path} must hold words and values such as 'kind: local'")
-    words = dict(content)
-    kind = words.pop("kind", None)
-    if kind != "local":
-        raise ValueError(f"kind of cluster file {path} must be 'local', found {kind!r}")
-    return _checked(words, Local(), f"cluster file {path}")
+def describe(client: Client) -> dict[str, int | None]:
+    """How many workers and threads there are, and their memory in bytes; None where it is not limited."""
+    found = _workers(client)
+    limited = found and all(memory for _, memory in found)
+    return {
+        "workers": len(found),
+        "threads": sum(threads for threads, _ in found),
+        "memory_bytes": sum(memory for _, memory in found) if limited else None,
+    }
 
 
-def _checked(words: Mapping[str, Any], local: Local, where: str) -> Local:
-    known = [field.name for field in fields(Local)]
-    unknown = [str(word) for word in words if word not in known]
-    if unknown:
-        raise ValueError(f"{where} does not know {', '.join(unknown)}; known words: {', '.join(known)}")
-    for name, value in words.items():
-        truth = isinstance(value, bool)
-        above = isinstance(value, int) and not truth and value > 0
-        right, wanted = {
-            "workers": (above, "a whole number above 0"),
-            "threads": (above, "a whole number above 0"),
-            "processes": (truth, "true or false"),
-            "memory_limit": (not truth and _bytes(value) > 0, "a number of bytes such as '4 GiB'"),
-            "dashboard": (truth or (above and value < 65536), "true, false or a port"),
-        }[name]
-        if value is not None and not right:
-            raise ValueError(f"{name} of {where} must be {wanted}, found {value!r}")
-    return replace(local, **words)
+def memory_per_thread(client: Client) -> float | None:
+    """Bytes that each thread of the tightest worker may use; None where no worker is there or limited."""
+    return min((memory / threads for threads, memory in _workers(client) if memory), default=None)
 
 
-def _bytes(value: Any) -> int:
+def _workers(client: Client) -> list[tuple[int, int]]:
+    """Threads and memory limit (0 for none) of each worker."""
+
+    def read(dask_scheduler: Any) -> list[tuple[int, int]]:
+        return [(worker.nthreads, worker.memory_limit or 0) for worker in dask_scheduler.workers.values()]
+
+    return [(threads, memory) for threads, memory in client.run_on_scheduler(read)]
+
+
+def _sized(local: Local) -> Local:
+    """With every number known. Workers in one process are not given shares of memory: each sees it all."""
+    from dask.system import CPU_COUNT
     from dask.utils import parse_bytes
+    from distributed.system import MEMORY_LIMIT
 
+    workers = local.workers or (CPU_COUNT if local.processes else 1)
+    threads = local.threads or max(1, CPU_COUNT // workers)
     try:
-        return int(parse_bytes(value))
-    except (TypeError, ValueError, AttributeError):
-        return 0
-
-
-@contextmanager
-def _existing(client: Client) -> Iterator[Client]:
-    from distributed import Client
-
-    if not isinstance(client, Client) or client.asynchronous:
-        raise ValueError(
-            "cluster must be 'local', a file, an address or a distributed.Client that is not asynchronous, "
-            f"found {type(client).__name__}"
-        )
-    with client.as_current():
-        yield client
+        memory = parse_bytes(local.memory_limit or MEMORY_LIMIT // (workers if local.processes else 1))
+    except ValueError:
+        raise InputError(f"memory_limit must be such as '4 GiB', found {local.memory_limit!r}") from None
+    return replace(local, workers=workers, threads=threads, memory_limit=memory)
 
 
 @contextmanager
 def _reach(address: str, timeout: float) -> Iterator[Client]:
-    from distributed import Client
+    from distributed import Client, Security, connect
+
+    security = Security()
+
+    async def greet() -> None:  # a Client would wait for ever for a peer that accepts and stays silent
+        words = security.get_connection_args("client")
+        comm = await asyncio.wait_for(connect(address, timeout=timeout, **words), timeout)
+        await comm.close()
 
     try:
-        client = Client(address, timeout=timeout)
+        with ThreadPoolExecutor(1) as apart:  # a notebook's own thread runs an event loop already
+            apart.submit(asyncio.run, greet()).result()
+        client = Client(address, timeout=timeout, security=security)
     except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = " ".join(str(error).split()) or "it is silent"
         raise ClusterError(
             f"no scheduler answered at {address} within {timeout:g} s: {reason}. Check that `dask scheduler` "
             "runs there and its port is open from here, and for tls:// that dask's configuration "
@@ -202,16 +180,8 @@ def _start(local: Local) -> Iterator[Client]:
 
 
 def _local_cluster(local: Local, scratch: str) -> SpecCluster:
-    import logging
-
-    from dask.system import CPU_COUNT
     from distributed import Nanny, Scheduler, SpecCluster, Worker
-    from distributed.system import MEMORY_LIMIT
 
-    workers = local.workers or (CPU_COUNT if local.processes else 1)
-    threads = local.threads or max(1, CPU_COUNT // workers)
-    # Workers in one process all see the memory of that process, so they are not each given a share of it.
-    memory = local.memory_limit or MEMORY_LIMIT // (workers if local.processes else 1)
     common = {
         "protocol": "tcp://" if local.processes else "inproc://",
         "host": "127.0.0.1" if local.processes else None,
@@ -223,15 +193,15 @@ def _local_cluster(local: Local, scratch: str) -> SpecCluster:
         port = DASHBOARD_PORT if local.dashboard is True else local.dashboard
         scheduler |= {"dashboard": True, "dashboard_address": f"127.0.0.1:{port}"}
     options: dict[str, Any] = common | {
-        "nthreads": threads,
-        "memory_limit": memory,
+        "nthreads": local.threads,
+        "memory_limit": local.memory_limit,
         "local_directory": scratch,
         "silence_logs": logging.ERROR,
     }
     worker = {"cls": Nanny if local.processes else Worker, "options": options}
     return SpecCluster(
         scheduler={"cls": Scheduler, "options": scheduler},
-        workers=dict.fromkeys(range(workers), worker),
+        workers=dict.fromkeys(range(local.workers or 1), worker),
         silence_logs=logging.ERROR,
     )
 

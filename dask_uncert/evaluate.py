@@ -106,7 +106,7 @@ def evaluate(
     )
     if maps_store is not None:
         plan = with_maps(plan, str(maps_store))
-    return plan.compute() if compute else plan.with_distances().lazy()
+    return plan.compute() if compute else plan.known().lazy()
 
 
 def _cube(

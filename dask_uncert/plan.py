@@ -100,18 +100,27 @@ class Plan:
 
     def compute(self) -> Evaluation:
         """Run the pass on the current dask scheduler; InputError where the input turns out unusable."""
+        known = self.known()
         try:
-            known = self.with_distances()
             (evaluation,) = graphs.compute_all([known.lazy()])
         except UnusableBlockError as error:
             raise InputError(self._diagnosis(error)) from None
         assert isinstance(evaluation, Evaluation)
         return evaluation
 
-    def with_distances(self) -> Plan:
-        """The same plan with the class distances worked out from the features, where they are asked for."""
+    def known(self) -> Plan:
+        """The same plan with the class distances worked out from the features, where they are asked for.
+
+        Raises InputError for unknown reference codes and for classes without a labelled pixel.
+        """
         if self.metric is None:
             return self
+        try:
+            return self._with_distances(self._measured_distances(self.metric))
+        except UnusableBlockError as error:
+            raise InputError(self._diagnosis(error)) from None
+
+    def _measured_distances(self, metric: str) -> NDArray[np.float64]:
         bands = self.scene.cubes["features"].sizes[BAND]
         parts = np.array_split(np.arange(bands), min(BAND_GROUPS, bands))
         spans = tuple((int(part[0]), int(part[-1]) + 1) for part in parts)
@@ -120,7 +129,7 @@ class Plan:
             self.distance_sources,
             self.distance_grid,
             len(spans),
-            _GroupDistances(len(self.request.classes), self.metric),
+            _GroupDistances(len(self.request.classes), metric),
             "class-distances",
         )
         per_band = graphs.compute_all(made)
@@ -130,8 +139,7 @@ class Plan:
                 f"class_distances: no labelled pixel of {', '.join(missing)} in the scene, so their distance to "
                 f"other classes is unknown. Give `class_distances: {{table: ...}}` instead."
             )
-        table = combine_bands(np.concatenate([values for values, _ in per_band]), self.metric)
-        return self._with_distances(table)
+        return combine_bands(np.concatenate([values for values, _ in per_band]), metric)
 
     def _with_distances(self, table: NDArray[np.float64]) -> Plan:
         return replace(self, metric=None, request=with_table(self.request, table, self.metric))

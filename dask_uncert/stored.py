@@ -50,7 +50,9 @@ def rounding_of(
     native = dtype.newbyteorder("=")
     wide = tolerance_of(native) if tolerance is None else tolerance
     level = float(np.asarray(1.0 / classes, dtype=native))
-    return Rounding(wide, float(np.finfo(native).eps), level)
+    # Storage rounds each probability; adding them up in float64 rounds once a class more.
+    exact = float(np.finfo(native).eps) + classes * float(np.finfo(np.float64).eps)
+    return Rounding(wide, exact, level)
 
 
 def as_stored(thresholds: Sequence[float], dtype: np.dtype[Any]) -> NDArray[np.float64]:

@@ -96,7 +96,7 @@ def check_counts(counts: NDArray[np.int64], classes: Sequence[int]) -> None:
 def band_distances(
     values: NDArray[Any], index: NDArray[np.int64], n_classes: int, metric: Metric = "energy"
 ) -> NDArray[np.float64]:
-    """The table of one band, (C, C) float64: what `combine_bands` joins. The same bits for every order of samples.
+    """The table of one band, (C, C) float64, which `combine_bands` joins; the same bits in any sample order.
 
     Shapes: values (samples,) of any real dtype, index (samples,) in 0..n_classes-1, each class at least once.
     For ``"mean"`` and ``"infinity"`` the entries are ``|m_i - m_j|``.

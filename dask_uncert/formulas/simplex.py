@@ -2,7 +2,7 @@
 
 S holds squared distances: symmetric, non-negative, zero diagonal. Three ways, tried in this order:
 
-1. **Ascent** (`simplex_ascent.ascend`) from the centre and every vertex finds a good point. Where q'Sq is
+1. **Ascent** (`simplex_ascent.ascend`) from the centre and every vertex finds a good point (up to 20 classes, from the centre only). Where q'Sq is
 concave
    along the simplex (S is the squared distances of points in a Euclidean space) its gradient bounds the
    maximum.
@@ -33,9 +33,11 @@ ROUNDING = 1e-12
 """Allowance, relative, for rounding in an exact maximum; flat directions below it count as flat."""
 EXACT = 1e-11
 """A bound this close to the value, relative, makes it exact."""
+SMALL_GAP = 1e-6
+"""Beyond `ALWAYS_EXACT` classes a smaller gap is not worth an enumeration."""
 FLAT = 1e-13
-BUDGET = 20_000_000
-"""Numbers the enumeration may hold at once, or work through in total times 2, beyond `ALWAYS_EXACT` classes."""
+BUDGET = 12_000_000
+"""Numbers the enumeration may hold at once, and twice in total, beyond `ALWAYS_EXACT` classes: some 3 s."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def simplex_maximum(squared_distances: ArrayLike) -> SimplexMaximum:
     q, upper, reached = _solve(s)
     value = float(q @ s @ q)
     kind: Literal["exact", "bound"] = "exact" if upper <= value * (1 + EXACT) else "bound"
-    upper = max(upper, value)
+    upper = max(upper, value * (1 + ROUNDING))
     return SimplexMaximum(value * unit, q, Certificate(kind, upper * unit, upper / value - 1, reached))
 
 
@@ -103,15 +105,15 @@ def _solve(s: Array) -> tuple[Array, float, str]:
     upper = concave_bound(s, q)
     if upper <= float(q @ s @ q) * (1 + EXACT):
         return q, upper, "concave along the simplex"
-    q = max((q, *(ascend(s, vertex) for vertex in np.eye(classes))), key=lambda q: float(q @ s @ q))
-    upper = concave_bound(s, q)
-    if upper <= float(q @ s @ q) * (1 + EXACT):
-        return q, upper, "concave along the simplex"
     relaxed = np.inf
     if classes > ALWAYS_EXACT:
-        relaxed, hint = relaxed_bound(s)
+        q = max((q, *(ascend(s, vertex) for vertex in np.eye(classes))), key=lambda q: float(q @ s @ q))
+        upper = concave_bound(s, q)
+        if upper <= float(q @ s @ q) * (1 + EXACT):
+            return q, upper, "concave along the simplex"
+        relaxed, hint = relaxed_bound(s, enough=float(q @ s @ q) * (1 + EXACT / 2))
         q = max((q, ascend(s, hint)), key=lambda q: float(q @ s @ q))
-        if relaxed <= float(q @ s @ q) * (1 + EXACT):
+        if relaxed <= float(q @ s @ q) * (1 + SMALL_GAP):
             return q, relaxed, "doubly non-negative relaxation"
     q, faces, complete = search_supports(s, q, None if classes <= ALWAYS_EXACT else BUDGET)
     if complete:
@@ -189,11 +191,11 @@ def _extend(parents: _Faces, at: int, candidate: int, flat: float) -> _Faces:
     step = pull / (2 * pivot)
     y = parents.y[keep] - mine * step[:, None]
     y[:, candidate] = step
-    solved = parents.solved[keep][:, :, after] - mine[:, :, None] * answer[:, None, :]
+    solved = parents.solved[keep, :, after] - mine[:, :, None] * answer[:, None, :]
     solved[:, candidate] = answer
     return _Faces(
-        parents.curvature[keep][:, after, after] - row[:, :, None] * answer[:, None, :],
-        parents.pull[keep][:, after] - answer * pull[:, None],
+        parents.curvature[keep, after, after] - row[:, :, None] * answer[:, None, :],
+        parents.pull[keep, after] - answer * pull[:, None],
         solved,
         y,
         parents.value[keep] + pull * step,
@@ -206,7 +208,9 @@ def _improve(s: Array, q: Array, faces: _Faces, first: int) -> Array:
     y = faces.y
     inside = (faces.value > best * (1 + 1e-15)) & (y.min(axis=1) >= -1e-9) & (y.sum(axis=1) <= 1 + 1e-9)
     rows = np.flatnonzero(inside)
-    for row in rows[np.argsort(-faces.value[rows], kind="stable")][:16]:
+    for row in rows[np.argsort(-faces.value[rows], kind="stable")]:
+        if faces.value[row] <= best * (1 + 1e-15):
+            break
         point = np.clip(y[row], 0, None)
         point[first] = max(1 - float(y[row].sum()), 0.0)
         point = ascend(s, point / point.sum())  # ascent takes off the rounding of the updates

@@ -227,18 +227,21 @@ def _from_ratio(ratio, n):  # type: ignore[no-untyped-def]
 @compiled
 def _euclidean(p, n, out):  # type: ignore[no-untyped-def]
     classes = p.shape[0]
-    out[:] = 0.0
-    for c in range(classes):
-        for j in range(TILE):
-            out[j] += p[c, j] * p[c, j]
     scale = classes / (classes - 1.0)
-    for j in range(TILE):
-        gini = scale * (1.0 - out[j])
-        out[j] = gini
-    if n != 2:
+    out[:] = 0.0
+    if n == 2:
+        for c in range(classes):
+            for j in range(TILE):
+                out[j] += p[c, j] * p[c, j]
         for j in range(TILE):
-            ratio = 1.0 - out[j]
-            out[j] = _from_ratio(np.sqrt(ratio if ratio > 0.0 else 0.0), n)
+            out[j] = scale * (1.0 - out[j])
+        return
+    for c in range(classes):  # 1 - Gini would lose half the digits of a distance near the centre
+        for j in range(TILE):
+            step = p[c, j] - 1.0 / classes
+            out[j] += step * step
+    for j in range(TILE):
+        out[j] = _from_ratio(np.sqrt(scale * out[j]), n)
 
 
 @compiled

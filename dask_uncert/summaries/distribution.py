@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -14,7 +14,8 @@ from dask_uncert.summaries.summary import Counts, Summary, counts
 BINS = 1000  # steps of .001: every threshold with three decimals is an edge already
 
 
-def edges_with(thresholds: Iterable[float], upper: float) -> tuple[float, ...]:
+@lru_cache(maxsize=256)  # every block asks for the same
+def edges_with(thresholds: tuple[float, ...], upper: float) -> tuple[float, ...]:
     """Edges of `BINS` equal bins over [0, upper] and the thresholds among them, rising."""
     grid = {upper * i / BINS for i in range(BINS + 1)}
     named = {float(t) for t in thresholds if 0.0 < t < upper}

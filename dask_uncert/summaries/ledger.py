@@ -30,3 +30,7 @@ class Ledger(Summary):
             excluded=np.zeros(len(REASONS), np.int64),
             repaired=np.zeros(len(REPAIRS), np.int64),
         )
+
+    def reasons(self) -> dict[str, int]:
+        """Excluded pixels by reason."""
+        return dict(zip(REASONS, self.excluded.tolist(), strict=True))

@@ -1,0 +1,90 @@
+"""The output folder: written under another name, renamed when whole, never overwritten by mistake."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dask_uncert.errors import InputError
+
+RECORD = "run.json"
+NOTE = "UNFINISHED.txt"
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """The `run.json` of a finished folder; InputError where there is none."""
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder}.")
+    try:
+        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{folder} holds no {RECORD}: it is unfinished, or no output of dask-uncert.") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / RECORD} cannot be read: {error}.") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{folder / RECORD} is no record of a run.")
+    return found
+
+
+def is_finished(folder: Path, fingerprint: str | None, fresh: bool) -> bool:
+    """Whether the folder already holds this very evaluation, so that nothing needs to be run.
+
+    fingerprint: of the job and its inputs, or None where inputs cannot be compared. Raises InputError where
+    the folder holds something else that would be lost: another job's results (unless `fresh`), or files that
+    are not ours.
+    """
+    if not folder.exists():
+        return False
+    if not folder.is_dir():
+        raise InputError(f"the output {folder} is a file; name a folder.")
+    if not (folder / RECORD).exists():
+        if any(folder.iterdir()):
+            raise InputError(
+                f"the output folder {folder} is not empty and holds no {RECORD}: it is not ours to replace. "
+                f"Name another with --out, or empty it."
+            )
+        return False
+    if fresh:
+        return False
+    if fingerprint is not None and read_record(folder).get("fingerprint") == fingerprint:
+        return True
+    raise InputError(
+        f"{folder} holds a finished evaluation of another job, other inputs or another version. Give --fresh to "
+        f"replace it, or another folder with --out."
+    )
+
+
+@contextmanager
+def being_written(folder: Path) -> Iterator[Path]:
+    """A folder beside the final one; renamed to it when the `with` ends well, removed when it does not.
+
+    An earlier result stays whole until the new one is.
+    """
+    working = folder.with_name(f"{folder.name}.unfinished")
+    try:
+        shutil.rmtree(working, ignore_errors=True)
+        working.mkdir(parents=True)
+        (working / NOTE).write_text("This evaluation is not finished; run the job again.\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"the output folder {working} cannot be made: {error}.") from None
+    try:
+        yield working
+        (working / NOTE).unlink()
+        earlier = folder.with_name(f"{folder.name}.replaced")
+        shutil.rmtree(earlier, ignore_errors=True)
+        if folder.exists():
+            folder.rename(earlier)
+        working.rename(folder)
+        shutil.rmtree(earlier, ignore_errors=True)
+    finally:
+        shutil.rmtree(working, ignore_errors=True)
+
+
+def write_record(folder: Path, record: dict[str, Any]) -> None:
+    """Write `run.json`, the last file of a folder: where it is, the folder is whole."""
+    text = json.dumps(record, indent=1, ensure_ascii=False, default=str) + "\n"
+    (folder / RECORD).write_text(text, encoding="utf-8")

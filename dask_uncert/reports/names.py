@@ -1,0 +1,78 @@
+"""How reports call things: on file names, on axes, with units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from dask_uncert.formulas.measures import SAMPLE_KINDS, Measure
+
+PRETTY = {
+    "gini": "Gini",
+    "entropy": "Entropy",
+    "fisher_rao": "Fisher-Rao",
+    "homophily": "Homophily",
+    "renyi": "Rényi entropy",
+    "tsallis": "Tsallis entropy",
+    "t_entropy": "t-entropy",
+    "variance": "Binary variance",
+    "predictive_entropy": "Predictive entropy",
+    "expected_entropy": "Expected entropy",
+    "mutual_information": "Mutual information",
+    "variation_ratio": "Variation ratio",
+    "uncertainty": "Given uncertainty",
+    "correct": "Correct or wrong",
+    "predicted": "Predicted class",
+    "confused_classes": "Confused classes",
+}
+"""What a measure or map is called for people; one with parameters keeps its own name."""
+
+
+def pretty(name: str) -> str:
+    """The name of a measure or map as a reader would write it.
+
+    >>> pretty("fisher_rao"), pretty("geometric(fisher-rao, n=1)")
+    ('Fisher-Rao', 'Geometric (fisher-rao, n=1)')
+    """
+    known = PRETTY.get(name)
+    return known if known is not None else name[:1].upper() + name[1:].replace("(", " (", 1)
+
+
+def unit(measure: Measure) -> str:
+    """The unit of a measure's values: "nat" for entropies of samples, "1" for what is normalised.
+
+    >>> unit(Measure("gini", "geometric"))
+    '1'
+    """
+    return "nat" if measure.kind in SAMPLE_KINDS and measure.kind != "variation_ratio" else "1"
+
+
+def file_names(names: Iterable[str]) -> dict[str, str]:
+    """A safe file name (letters, digits, `.`, `_`, `-`; no extension) for every name, each its own.
+
+    Names that would meet, also where a file system ignores case, get `_2`, `_3`, ... in their order.
+
+    >>> file_names(["gini", "geometric(fisher-rao, n=1)", "GINI"])
+    {'gini': 'gini', 'geometric(fisher-rao, n=1)': 'geometric_fisher-rao_n_1', 'GINI': 'GINI_2'}
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._-")[:100] or "unnamed"
+        candidate, number = stem, 1
+        while candidate.lower() in taken:
+            number += 1
+            candidate = f"{stem}_{number}"
+        taken.add(candidate.lower())
+        found[name] = candidate
+    return found
+
+
+def axis_name(name: str, most: int = 28) -> str:
+    r"""A class name for an axis, on one line; `$` is no mathematics there.
+
+    >>> axis_name("maize, no till", most=8), axis_name("US$")
+    ('maize, …', 'US\\$')
+    """
+    flat = " ".join(name.split())
+    return (flat if len(flat) <= most else f"{flat[: most - 1]}…").replace("$", r"\$")

@@ -1,0 +1,228 @@
+"""A job, run: inputs opened, the pass on a cluster, the output folder written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dask_uncert import clusters
+from dask_uncert.errors import InputError
+from dask_uncert.evaluate import load, save, with_maps
+from dask_uncert.jobs import Job, plan_job, read_job, resolve
+from dask_uncert.outputs import being_written, is_finished, read_record, write_record
+from dask_uncert.plan import Plan
+from dask_uncert.reports.write import write_all
+from dask_uncert.stores.zarr import StoredArray, coordinates, preview
+from dask_uncert.summaries.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+VERSIONS = ("dask-uncert", "numpy", "scipy", "numba", "dask", "distributed", "zarr", "zarrs")
+Report = Callable[[str, int, int], None]
+
+
+def run(
+    job: str | Path | Mapping[str, Any],
+    *,
+    cluster: str | Path | Client | None = None,
+    out: str | Path | None = None,
+    fresh: bool = False,
+    sets: Mapping[str, Any] | None = None,
+    report: Report | None = None,
+) -> Evaluation:
+    """Run a job, a file or its mapping, and write its output folder; returns the Evaluation.
+
+    cluster, out: instead of the job's. fresh: run again even where the same evaluation is finished, and
+    replace another's. sets: dotted words and values in place of the job's. report(what, done, total) is
+    called as work goes on.
+
+    Raises InputError for a job or input that cannot be used; nothing is written then.
+    """
+    words, folder = read_job(job, sets)
+    plan = plan_job(words, folder)
+    output = Path(out) if out is not None else Path(resolve(words.output, folder))
+    mark = fingerprint(words, plan)
+    if is_finished(output, mark, fresh):
+        return load(output)
+    target = cluster if cluster is not None else words.cluster
+    if isinstance(target, str) and target != "local" and "://" not in target and cluster is None:
+        target = resolve(target, folder)
+    started = datetime.now(UTC)
+    with being_written(output) as working, clusters.connect(target) as client:
+        _check_memory(plan, client)
+        clock = time.perf_counter()
+        if plan.request.maps:
+            plan = with_maps(plan, str(working / "maps.zarr"), _about_maps(plan))
+        evaluation, seconds = _compute(plan, client, report or _silent)
+        seconds["pass"] = time.perf_counter() - clock - seconds["class_distances"]
+        clock = time.perf_counter()
+        save(evaluation, working / "summary.zarr")
+        _write_coordinates(plan, working)
+        write_all(evaluation, working, maps=_thumbnails(plan, working), about=_about(words, plan))
+        seconds["report"] = time.perf_counter() - clock
+        record = {
+            "job": words.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "fingerprint": mark,
+            "versions": versions(),
+            "inputs": {name: _input(cube.data) for name, cube in plan.scene.cubes.items()},
+            "started": started.isoformat(timespec="seconds"),
+            "seconds": {name: round(value, 3) for name, value in seconds.items()},
+            "blocks": plan.grid.blocks,
+            "tasks": seconds.pop("tasks"),
+            "bytes_read": sum(plan.nbytes().values()),
+            "workers": clusters.describe(client),
+            "peak_memory_bytes": max(client.run(peak_memory).values(), default=0),
+            "counted": int(evaluation.ledger.counted),
+            "excluded": evaluation.ledger.reasons(),
+        }
+        record["seconds"].pop("tasks", None)
+        write_record(working, record)
+    return evaluation
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    return
+
+
+def _compute(plan: Plan, client: Client, report: Report) -> tuple[Evaluation, dict[str, Any]]:
+    seconds: dict[str, Any] = {"tasks": plan.tasks(), "class_distances": 0.0}
+    if plan.metric is not None:
+        clock = time.perf_counter()
+        blocks = plan.distance_grid.blocks
+        with _watch(client, "class-distances-read", blocks, "class distances", report):
+            plan = plan.known()
+        seconds["class_distances"] = time.perf_counter() - clock
+    with _watch(client, "evaluate-block", plan.grid.blocks, "evaluate", report):
+        return plan.compute(), seconds
+
+
+def _watch(client: Client, prefix: str, total: int, what: str, report: Report) -> Any:
+    if report is _silent:
+        return nullcontext()
+    report(what, 0, total)
+    return clusters.progress(client, prefix, total, lambda n: report(what, n, total))
+
+
+def fingerprint(job: Job, plan: Plan) -> str | None:
+    """Of what is asked, of the inputs as they are stored and of our version; None where inputs cannot tell."""
+    stored = {name: cube.data.fingerprint() for name, cube in plan.scene.cubes.items()}
+    if any(mark is None for mark in stored.values()):
+        return None
+    words = job.model_dump(mode="json", by_alias=True, exclude={"output", "cluster"})
+    text = json.dumps([words, repr(plan.request), stored, version("dask-uncert")], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that the numbers pass through."""
+    return {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}}
+
+
+def peak_memory() -> int:
+    """The largest resident size this process ever had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _input(stored: StoredArray) -> dict[str, Any]:
+    return {
+        "store": stored.store,
+        "array": stored.array,
+        "shape": list(stored.shape),
+        "dtype": str(stored.dtype),
+        "fingerprint": stored.fingerprint(),
+    }
+
+
+def _check_memory(plan: Plan, client: Client) -> None:
+    """Refuse what cannot fit before anything runs."""
+    room = clusters.memory_per_thread(client)
+    needed = plan.block_memory()
+    if room is not None and needed > room:
+        raise InputError(
+            f"a block needs {needed / 2**20:.0f} MiB, but the workers have {room / 2**20:.0f} MiB a thread. Store "
+            f"the inputs in smaller chunks (now {plan.grid.block} a block), or use fewer threads or more memory."
+        )
+
+
+def _about_maps(plan: Plan) -> dict[str, Any]:
+    return {"Conventions": "CF-1.11", "source": "dask-uncert " + version("dask-uncert")}
+
+
+def _write_coordinates(plan: Plan, working: Path) -> None:
+    if plan.writer is None:
+        return
+    found: dict[str, Any] = {}
+    for name in ("reference", "probabilities"):
+        found.update(coordinates(plan.scene.cubes[name].data, plan.scene.dims))
+    plan.writer.add_coordinates(found)
+
+
+def _thumbnails(plan: Plan, working: Path) -> dict[str, Any]:
+    store = str(working / "maps.zarr")
+    return {name: preview(store, name) for name in plan.request.maps}
+
+
+def _about(job: Job, plan: Plan) -> dict[str, str]:
+    """What the report says of where its numbers come from; nothing that changes from run to run."""
+    about = {f"input {name}": f"{cube.where}, {cube.data.shape} {cube.data.dtype}" for name, cube in plan.scene.cubes.items()}
+    return {**about, **{name: value for name, value in versions().items() if name == "dask-uncert"}}
+
+
+def merge(out: str | Path, folders: Sequence[str | Path], fresh: bool = False) -> Evaluation:
+    """Add finished evaluations without reading a pixel, and write their sum as an output folder.
+
+    Raises InputError where a folder is unfinished, given twice or counts something else.
+    """
+    places = [Path(folder).resolve() for folder in folders]
+    twice = {str(place) for place in places if places.count(place) > 1}
+    if twice:
+        raise InputError(f"{', '.join(sorted(twice))} is given twice; it would count twice.")
+    output = Path(out)
+    records = [read_record(place) for place in places]
+    marks = [str(record.get("fingerprint")) for record in records]
+    mark = hashlib.sha256("".join(sorted(marks)).encode()).hexdigest()
+    if is_finished(output, mark, fresh):
+        return load(output)
+    first, *rest = (load(place) for place in places)
+    try:
+        total = sum(rest, start=first)
+    except ValueError as error:
+        raise InputError(f"these evaluations do not add: {error}.") from None
+    with being_written(output) as working:
+        save(total, working / "summary.zarr")
+        about = {f"part {i + 1}": str(place) for i, place in enumerate(places)}
+        write_all(total, working, about=about)
+        write_record(
+            working,
+            {
+                "merged": [str(place) for place in places],
+                "fingerprint": mark,
+                "versions": versions(),
+                "counted": int(total.ledger.counted),
+                "excluded": total.ledger.reasons(),
+            },
+        )
+    return total
+
+
+def rewrite_report(folder: str | Path) -> Evaluation:
+    """Write the tables, figures, results and page of a finished folder again, from its Summaries and maps."""
+    place = Path(folder)
+    record = read_record(place)
+    evaluation = load(place)
+    maps = place / "maps.zarr"
+    names = record.get("job", {}).get("maps", []) if maps.exists() else []
+    inputs = record.get("inputs", {})
+    about = {f"input {name}": f"{one['store']}:{one['array']}" for name, one in inputs.items()}
+    write_all(evaluation, place, maps={name: preview(str(maps), name) for name in names}, about=about)
+    return evaluation

@@ -1,0 +1,151 @@
+"""Compiled kernels do what the reference says, on any layout and dtype, and leave their input alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dask_uncert.block import Request, evaluate_block
+from dask_uncert.formulas.measures import MEASURES, is_pointwise, parse_measure
+from dask_uncert.formulas.values import measure_maximum
+from dask_uncert.kernels import compiled, reference
+from dask_uncert.kernels.pixels import Rounding
+from dask_uncert.stored import rounding_of, three_axes
+from dask_uncert.summaries.evaluation import Class
+from dask_uncert.summaries.soft_confusion import SoftSettings
+
+POINTWISE = [one for one in MEASURES.values() if is_pointwise(one)] + [
+    parse_measure(words)
+    for words in (
+        {"geometric": {"distance": "euclidean", "n": 1}},
+        {"geometric": {"distance": "euclidean", "n": 3}},
+        {"geometric": {"distance": "kullback-leibler", "n": 2}},
+        {"geometric": {"distance": "fisher-rao", "n": 1}},
+        {"geometric": {"distance": "renyi", "n": 2, "alpha": 3.0}},
+        {"renyi": {"alpha": 0.5}},
+        {"renyi": {"alpha": 1}},
+        {"renyi": {"alpha": float("inf")}},
+        {"tsallis": {"alpha": 2.5}},
+        {"tsallis": {"alpha": 1}},
+    )
+]
+
+
+def with_distances(measures, classes, rng):
+    table = rng.random((classes, classes))
+    table = table + table.T
+    np.fill_diagonal(table, 0.0)
+    rows = tuple(map(tuple, table.tolist()))
+    made = tuple(replace(m, distances=rows) if m.kind == "homophily" else m for m in measures)
+    return made, tuple(measure_maximum(m) or 1.0 for m in made)
+
+
+def drawn(rng, pixels, classes, dtype):
+    """Vectors from nearly uniform to certain, with vertices, ties, zeros and the centre among them."""
+    p = rng.dirichlet(np.full(classes, rng.choice([0.05, 0.5, 5.0])), pixels)
+    kind = rng.integers(0, 6, pixels)
+    p[kind == 0] = np.eye(classes)[rng.integers(0, classes, (kind == 0).sum())]
+    p[kind == 1] = 1 / classes
+    p[kind == 2] = np.round(p[kind == 2] * 4) / 4
+    total = p.sum(axis=1, keepdims=True)
+    p = np.divide(p, total, out=np.full_like(p, 1 / classes), where=total > 0)
+    return p.astype(dtype)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    classes=st.integers(2, 20),
+    dtype=st.sampled_from(["float16", "float32", "float64"]),
+    place=st.sampled_from(["first", "middle", "last"]),
+    pixels=st.integers(1, 400),
+)
+def test_measures_agree(seed, classes, dtype, place, pixels):
+    rng = np.random.default_rng(seed)
+    p = drawn(rng, pixels, classes, dtype)
+    p[rng.random(pixels) < 0.05, 0] = np.nan
+    p[rng.random(pixels) < 0.05] *= 3
+    if place == "first":
+        cube, axis = np.ascontiguousarray(p.T), 0
+    elif place == "last":
+        cube, axis = p, 1
+    else:
+        whole = p[: pixels // 2 * 2] if pixels > 1 else np.repeat(p, 2, axis=0)
+        cube, axis = np.ascontiguousarray(whole.reshape(2, -1, classes).transpose(0, 2, 1)), 1
+    cube.setflags(write=False)
+    before = cube.copy()
+    stored, kept = three_axes(cube, axis, None)
+    measures, maxima = with_distances(POINTWISE, classes, rng)
+    number = stored.shape[0] * stored.shape[2]
+    chosen = np.flatnonzero(rng.random(number) < 0.8)
+    rounding = rounding_of(kept, classes)
+    a = reference.measure(stored, chosen, measures, maxima, rounding)
+    b = compiled.measure(stored, chosen, measures, maxima, rounding)
+    for name in ("state", "predicted", "second", "confused"):
+        usable = slice(None) if name == "state" else a.state & 3 == 0
+        assert np.array_equal(getattr(a, name)[usable], getattr(b, name)[usable]), name
+    np.testing.assert_array_equal(a.confidence[a.state & 3 == 0], b.confidence[a.state & 3 == 0])
+    np.testing.assert_allclose(b.values, a.values, rtol=0, atol=2e-12, equal_nan=True)
+    assert np.array_equal(cube, before, equal_nan=True)
+    inside = b.values[:, b.state & 3 == 0]
+    assert (inside >= 0).all()
+    assert (inside <= 1).all()
+    assert not np.signbit(inside).any()
+
+
+def test_a_pixel_does_not_depend_on_its_place():
+    rng = np.random.default_rng(3)
+    p = drawn(rng, 700, 7, "float32")[:, :, None]
+    measures, maxima = with_distances(POINTWISE, 7, rng)
+    rounding = Rounding(1e-4, 1e-7, 1 / 7)
+    whole = compiled.measure(p, np.arange(700), measures, maxima, rounding).values
+    order = rng.permutation(700)
+    assert np.array_equal(compiled.measure(p, order, measures, maxima, rounding).values, whole[:, order])
+    for i in range(0, 700, 41):
+        alone = compiled.measure(p, np.array([i]), measures, maxima, rounding).values
+        assert np.array_equal(alone[:, 0], whole[:, i])
+
+
+@pytest.mark.parametrize("engine", [compiled, reference])
+def test_vertices_are_exactly_certain(engine):
+    for dtype in ("float16", "float32", "float64"):
+        p, kept = three_axes(np.eye(5, dtype=dtype), 1, None)
+        measures, maxima = with_distances(POINTWISE, 5, np.random.default_rng(0))
+        values = engine.measure(p, np.arange(5), measures, maxima, rounding_of(kept, 5)).values
+        assert np.array_equal(values, np.zeros_like(values))
+        assert not np.signbit(values).any()
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), classes=st.integers(2, 6), dtype=st.sampled_from(["float16", "float32", "float64"]))
+def test_whole_blocks_agree(seed, classes, dtype):
+    """Counts are equal; sums differ by no more than the values do."""
+    rng = np.random.default_rng(seed)
+    pixels = int(rng.integers(1, 300))
+    p = drawn(rng, pixels, classes, dtype)
+    measures, maxima = with_distances(POINTWISE, classes, rng)
+    request = Request(
+        classes=tuple(Class(i + 1, f"class {i}") for i in range(classes)),
+        ignore=(0,),
+        measures=measures,
+        maxima=maxima,
+        thresholds=((),) * len(measures),
+        calibration_bins=int(rng.integers(1, 30)),
+        soft=(SoftSettings(0, (0.3, 0.5), (0.0, 0.2), (0.0, 1.0), "gini"),),
+        maps=("gini", "correct"),
+    )
+    arrays = {"probabilities": p, "reference": rng.integers(0, classes + 1, pixels), "mask": rng.random(pixels) < 0.8}
+    for values in arrays.values():
+        values.setflags(write=False)
+    found_maps, found = evaluate_block(request, arrays, 1, compiled)
+    wanted_maps, wanted = evaluate_block(request, arrays, 1, reference)
+    assert found.ledger == wanted.ledger
+    assert found.decisions == wanted.decisions
+    assert found.calibration == wanted.calibration
+    np.testing.assert_array_equal(found_maps["correct"], wanted_maps["correct"])
+    np.testing.assert_allclose(found_maps["gini"], wanted_maps["gini"], atol=1e-7, rtol=0)
+    for a, b in zip(found.distributions, wanted.distributions, strict=True):
+        assert np.abs(a.histogram.cumsum(axis=-1) - b.histogram.cumsum(axis=-1)).max() <= pixels
+        assert np.array_equal(a.histogram.sum(axis=-1), b.histogram.sum(axis=-1))

@@ -1,0 +1,151 @@
+"""The laws of `+` for every kind of Summary, and that unequal frames refuse to add."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dask_uncert.formulas.measures import MEASURES, Measure
+from dask_uncert.stores.zarr import read_counts, write_counts
+from dask_uncert.summaries.calibration import Calibration
+from dask_uncert.summaries.decisions import Decisions
+from dask_uncert.summaries.distribution import Distribution
+from dask_uncert.summaries.evaluation import Class, Evaluation, from_plain
+from dask_uncert.summaries.ledger import Ledger
+from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
+from dask_uncert.summaries.summary import Summary, UnequalFramesError
+
+H = ((0.0, 1.0, 2.0), (1.0, 0.0, 0.1), (2.0, 0.1, 0.0))
+ZEROS = {
+    "ledger": Ledger.zero(),
+    "decisions": Decisions.zero(3),
+    "distribution": Distribution.zero(MEASURES["gini"], 1.0, (0.3, 1 / 3), 3),
+    "calibration": Calibration.zero(tuple(i / 5 for i in range(6))),
+    "soft_confusion": SoftConfusion.zero(SoftSettings(1, (0.5,), (0.0, 0.1), (0.0, math.inf), "gini")),
+}
+ZEROS["evaluation"] = Evaluation(
+    classes=(Class(1, "a"), Class(2, "b"), Class(5, "ü")),
+    class_metric="energy",
+    ledger=ZEROS["ledger"],
+    decisions=ZEROS["decisions"],
+    distributions=(
+        ZEROS["distribution"],
+        Distribution.zero(dataclasses.replace(MEASURES["homophily"], distances=H), 1.0, (), 3),
+    ),
+    calibration=ZEROS["calibration"],
+    soft_confusion=(ZEROS["soft_confusion"],),
+)
+KINDS = pytest.mark.parametrize("kind", ZEROS)
+
+
+def filled(summary, seed):
+    """The same frame with drawn counts, up to 2**55."""
+    rng = np.random.default_rng(seed)
+
+    def draw(value):
+        if isinstance(value, Summary):
+            changes = {}
+            for field in dataclasses.fields(value):
+                inner = getattr(value, field.name)
+                if "dims" in field.metadata:
+                    changes[field.name] = rng.integers(0, 2**55, inner.shape)
+                else:
+                    changes[field.name] = draw(inner)
+            return dataclasses.replace(value, **changes)
+        if isinstance(value, tuple) and value and isinstance(value[0], Summary):
+            return tuple(draw(one) for one in value)
+        return value
+
+    return draw(summary)
+
+
+@KINDS
+@given(seeds=st.lists(st.integers(0, 2**32 - 1), min_size=3, max_size=3))
+def test_laws_of_addition(kind, seeds):
+    zero = ZEROS[kind]
+    a, b, c = (filled(zero, seed) for seed in seeds)
+    assert a + b == b + a
+    assert (a + b) + c == a + (b + c)
+    assert a + zero == a
+    assert a + 0 == a
+    assert 0 + a == a
+    assert sum([a, b, c]) == a + b + c
+    assert (a + b) - b == a
+    assert a - a == zero
+
+
+@KINDS
+def test_counts_pass_two_to_the_24_and_the_31(kind):
+    """N1: no accumulator has the storage's dtype."""
+    zero = ZEROS[kind]
+    for name, _, value in zero.arrays():
+        assert value.dtype == np.int64, name
+    a = filled(zero, 1)
+    for (_, _, once), (_, _, thrice) in zip(a.arrays(), (a + a + a).arrays(), strict=True):
+        assert np.array_equal(3 * once, thrice)
+        assert (thrice > 2**31).any() or thrice.size < 3
+
+
+@KINDS
+def test_adding_leaves_the_parts_alone(kind):
+    a, b = filled(ZEROS[kind], 1), filled(ZEROS[kind], 2)
+    _ = a + b
+    assert a == filled(ZEROS[kind], 1)
+    assert b == filled(ZEROS[kind], 2)
+
+
+@KINDS
+def test_other_kinds_do_not_add(kind):
+    for other in ("ledger", "decisions"):
+        if other != kind:
+            with pytest.raises(TypeError):
+                ZEROS[kind] + ZEROS[other]
+    with pytest.raises(TypeError):
+        ZEROS[kind] + 1
+
+
+def changed(**changes):
+    return dataclasses.replace(ZEROS["evaluation"], **changes)
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        (changed(classes=(Class(1, "a"), Class(2, "b"), Class(6, "ü"))), "classes"),
+        (changed(class_metric="table"), "class_metric"),
+        (changed(soft_confusion=()), "soft_confusion"),
+        (changed(distributions=ZEROS["evaluation"].distributions[:1]), "distributions"),
+        (changed(calibration=Calibration.zero((0.0, 0.5, 1.0))), "shapes|edges"),
+        (
+            changed(
+                distributions=(
+                    ZEROS["evaluation"].distributions[0],
+                    Distribution.zero(Measure("homophily", "homophily", distances=H[::-1]), 1.0, (), 3),
+                )
+            ),
+            "measure",
+        ),
+    ],
+)
+def test_unequal_frames_refuse(other, what):
+    with pytest.raises(UnequalFramesError, match=what):
+        ZEROS["evaluation"] + other
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_written_and_read_back(tmp_path_factory, seed):
+    evaluation = filled(ZEROS["evaluation"], seed)
+    store = str(tmp_path_factory.mktemp("summary") / "summary.zarr")
+    write_counts(store, evaluation.frame(), evaluation.arrays())
+    assert from_plain(*read_counts(store)) == evaluation
+
+
+def test_to_dataset_holds_everything():
+    evaluation = filled(ZEROS["evaluation"], 4)
+    dataset = evaluation.to_dataset()
+    for path, _, value in evaluation.arrays():
+        assert np.array_equal(dataset[path.replace("/", ".")].values, value)
+    assert dataset.attrs["frame"]["classes"][2] == [5, "ü"]
