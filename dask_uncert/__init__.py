@@ -1,1 +1,153 @@
-"""Evaluate predictions with their uncertainty, at any scale."""
+"""Evaluate predictions with their uncertainty, at any scale.
+
+Every public name is here and is loaded when first used, so that ``import dask_uncert`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dask_uncert.clusters import ClusterError, connect
+    from dask_uncert.errors import InputError
+    from dask_uncert.evaluate import evaluate, load, save
+    from dask_uncert.formulas.entropies import (
+        binary_variance,
+        confused_classes,
+        renyi_entropy,
+        t_entropy,
+        tsallis_entropy,
+    )
+    from dask_uncert.formulas.geometry import geometric_uncertainty
+    from dask_uncert.formulas.homophily import homophily_uncertainty
+    from dask_uncert.formulas.samples import sample_uncertainty
+    from dask_uncert.formulas.separation import class_distances
+    from dask_uncert.formulas.simplex import simplex_maximum
+    from dask_uncert.formulas.soft import soft_weights
+    from dask_uncert.runs import run
+    from dask_uncert.summaries.evaluation import Evaluation
+    from dask_uncert.summaries.readings import (
+        accuracy,
+        aurc,
+        confusion_matrix,
+        ecdf,
+        expected_calibration_error,
+        f1,
+        iou,
+        kappa,
+        maximum_calibration_error,
+        moments,
+        precision,
+        quantiles,
+        recall,
+        reliability,
+        uncertainty_confusion,
+    )
+
+    __version__: str
+
+_HOMES = {
+    "clusters": ("ClusterError", "connect"),
+    "errors": ("InputError",),
+    "evaluate": ("evaluate", "load", "save"),
+    "formulas.entropies": (
+        "binary_variance",
+        "confused_classes",
+        "renyi_entropy",
+        "t_entropy",
+        "tsallis_entropy",
+    ),
+    "formulas.geometry": ("geometric_uncertainty",),
+    "formulas.homophily": ("homophily_uncertainty",),
+    "formulas.samples": ("sample_uncertainty",),
+    "formulas.separation": ("class_distances",),
+    "formulas.simplex": ("simplex_maximum",),
+    "formulas.soft": ("soft_weights",),
+    "runs": ("run",),
+    "summaries.evaluation": ("Evaluation",),
+    "summaries.readings": (
+        "accuracy",
+        "aurc",
+        "confusion_matrix",
+        "ecdf",
+        "expected_calibration_error",
+        "f1",
+        "iou",
+        "kappa",
+        "maximum_calibration_error",
+        "moments",
+        "precision",
+        "quantiles",
+        "recall",
+        "reliability",
+        "uncertainty_confusion",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ClusterError",
+    "Evaluation",
+    "InputError",
+    "accuracy",
+    "aurc",
+    "binary_variance",
+    "class_distances",
+    "confused_classes",
+    "confusion_matrix",
+    "connect",
+    "ecdf",
+    "evaluate",
+    "expected_calibration_error",
+    "f1",
+    "geometric_uncertainty",
+    "homophily_uncertainty",
+    "iou",
+    "kappa",
+    "load",
+    "maximum_calibration_error",
+    "moments",
+    "precision",
+    "quantiles",
+    "recall",
+    "reliability",
+    "renyi_entropy",
+    "run",
+    "sample_uncertainty",
+    "save",
+    "simplex_maximum",
+    "soft_weights",
+    "t_entropy",
+    "tsallis_entropy",
+    "uncertainty_confusion",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("dask-uncert")
+    elif name in _HOME_OF:
+        value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF, "__version__"})
+
+
+class _Package(ModuleType):
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Importing the module ``evaluate`` would set it here, over the function of that name; it may not."""
+        if not (name in _HOME_OF and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -107,6 +107,8 @@ def evaluate_block(
     rounding = rounding_of(dtype, len(request.classes), request.scale, request.tolerance)
     reference = counted_pixels(request, arrays, excluded)
     u = arrays["uncertainty"].ravel() if "uncertainty" in arrays else None
+    if u is not None and off_range(request, u[reference >= 0]).any():
+        raise UnusableBlockError("uncertainty", "predicted uncertainty out of range")
     wanted = np.arange(reference.size) if request.maps else np.flatnonzero(reference >= 0)
     maps = {name: _empty_map(name, reference.size) for name in request.maps}
     counter = _Counter(request, total, dtype, kernels)
@@ -142,6 +144,16 @@ def counted_pixels(
     return reference
 
 
+def largest_uncertainty(request: Request) -> float:
+    """The largest predicted uncertainty that can be used: 1 as a measure of its own, else no limit."""
+    return 1.0 if any(one.kind == "uncertainty" for one in request.measures) else np.inf
+
+
+def off_range(request: Request, u: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a predicted uncertainty is negative or larger than can be used."""
+    return np.asarray((u < 0) | (u > largest_uncertainty(request)))
+
+
 def _leave_out(reference: Indices, where: NDArray[np.bool_], reason: str, excluded: Indices) -> None:
     """Leave out pixels for a reason; a pixel is left out once, for the first reason that applies."""
     fresh = where & (reference > LEFT_OUT)
@@ -173,11 +185,7 @@ class _Counter:
         self, request: Request, total: Evaluation, dtype: np.dtype[Any], kernels: ModuleType
     ) -> None:
         self.request, self.total, self.dtype, self.kernels = request, total, dtype, kernels
-        self.edges, self.guesses = (
-            zip(*(_lookup(one.edges, one.upper) for one in total.distributions), strict=True)
-            if total.distributions
-            else ((), ())
-        )
+        self.lookups = [_lookup(one.edges, one.upper) for one in total.distributions]
         self.confidence_edges = as_stored(total.calibration.edges, dtype)
 
     def add(
@@ -188,15 +196,13 @@ class _Counter:
         for number, bit in enumerate((CLIPPED, RENORMALISED)):
             total.ledger.repaired[number] += np.count_nonzero((truth >= 0) & (found.state & bit > 0))
         for row, one in zip(found.values, self.request.measures, strict=True):
-            if one.kind == "uncertainty":
+            if one.kind == "uncertainty" and u is not None:
                 row[:] = u
         kernels.count_decisions(
             truth, found.predicted, found.second, found.confused,
             total.decisions.pairs, total.decisions.by_confused,
         )  # fmt: skip
-        for row, edges, guess, d in zip(
-            found.values, self.edges, self.guesses, total.distributions, strict=True
-        ):
+        for row, (edges, guess), d in zip(found.values, self.lookups, total.distributions, strict=True):
             kernels.count_values(
                 row, d.upper, edges, guess, truth, found.predicted, found.second, found.confused,
                 d.histogram, d.by_pair, d.by_confused,
@@ -224,9 +230,7 @@ class _Counter:
         s = soft.settings
         counted = truth >= 0
         p, positive = p[counted], truth[counted] == s.class_index
-        factors = [
-            1.0 if u is None else damping_factor(u[counted], d, s.damping_form) for d in s.dampings
-        ]
+        factors = [1.0 if u is None else damping_factor(u[counted], d, s.damping_form) for d in s.dampings]
         for i, t in enumerate(as_stored(s.thresholds, self.dtype)):
             level = t if s.reference_threshold is None else s.reference_threshold
             # c > t is a positive; p on the threshold agrees with the reference either way ([S22]).

@@ -26,14 +26,24 @@ def cli(debug: bool) -> None:
 
 @cli.command()
 @click.argument("job", type=FOLDER)
-@click.option("--cluster", help="local, a file of cluster/, or a tcp:// or tls:// address; instead of the job's.")
+@click.option(
+    "--cluster", help="local, a file of cluster/, or a tcp:// or tls:// address; instead of the job's."
+)
 @click.option("--out", type=FOLDER, help="Output folder, instead of the job's.")
 @click.option("--fresh", is_flag=True, help="Run even if the same evaluation is finished; replace another's.")
-@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A word of the job, dotted; repeatable.")
+@click.option(
+    "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A word of the job, dotted; repeatable."
+)
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 def run(
-    job: Path, cluster: str | None, out: Path | None, fresh: bool, sets: tuple[str, ...], quiet: bool, as_json: bool
+    job: Path,
+    cluster: str | None,
+    out: Path | None,
+    fresh: bool,
+    sets: tuple[str, ...],
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Run the job file JOB and write its output folder."""
     from dask_uncert import runs
@@ -52,7 +62,9 @@ def run(
 
 @cli.command()
 @click.argument("job", type=FOLDER)
-@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A word of the job, dotted; repeatable.")
+@click.option(
+    "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A word of the job, dotted; repeatable."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def plan(job: Path, sets: tuple[str, ...], as_json: bool) -> None:
     """Say what the job file JOB would read and write, in how many tasks; run nothing."""

@@ -6,7 +6,7 @@ class InputError(ValueError):
 
 
 class UnusableBlockError(InputError):
-    """A block holds input that cannot be used; `what` is "codes" or "probabilities"."""
+    """A block holds input that cannot be used; `what` is "codes", "probabilities" or "uncertainty"."""
 
     def __init__(self, what: str, message: str) -> None:
         super().__init__(what, message)

@@ -16,7 +16,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.formulas.homophily import check_distances
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.formulas.pointwise import is_labelled
-from dask_uncert.formulas.separation import METRICS
+from dask_uncert.formulas.separation import METRICS, Metric
 from dask_uncert.plan import Plan, with_table
 from dask_uncert.request import request_of
 from dask_uncert.stores.zarr import MapWriter, describe, read_counts, write_counts
@@ -100,7 +100,9 @@ def evaluate(
         tolerance=tolerance,
     )
     if bool(maps) != (maps_store is not None):
-        raise InputError("maps and maps_store go together: name the maps and the Zarr group to write them to.")
+        raise InputError(
+            "maps and maps_store go together: name the maps and the Zarr group to write them to."
+        )
     plan = prepare(
         request, cubes, class_distances=class_distances, block=block, split_every=split_every, engine=engine
     )
@@ -172,7 +174,7 @@ def prepare(
 
 def _distances(
     request: Request, words: Mapping[str, Any] | None, has_features: bool
-) -> tuple[Request, str | None]:
+) -> tuple[Request, Metric | None]:
     """The Request with its class-distance table if it is given; else the metric to work it out by."""
     wanted = any(one.kind == "homophily" for one in request.measures)
     given = dict(words or {})
@@ -182,7 +184,9 @@ def _distances(
         return request, None
     table, metric = given.pop("table", None), given.pop("metric", None)
     if given:
-        raise InputError(f"class_distances: unknown word {', '.join(map(repr, given))}; known: metric, table.")
+        raise InputError(
+            f"class_distances: unknown word {', '.join(map(repr, given))}; known: metric, table."
+        )
     if (table is None) == (metric is None):
         raise InputError(
             "class_distances: the measure `homophily` needs either `metric` (with the input `features`) or `table`."
@@ -201,7 +205,7 @@ def _distances(
         raise InputError(f"class_distances: unknown metric {metric!r}; known: {', '.join(METRICS)}.")
     if not has_features:
         raise InputError(f"class_distances: the metric {metric!r} needs the input `features`.")
-    return request, str(metric)
+    return request, metric
 
 
 def with_maps(plan: Plan, store: str, attributes: Mapping[str, Any] | None = None) -> Plan:

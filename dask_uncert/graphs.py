@@ -129,16 +129,12 @@ def sum_over_blocks(
     merge = dask.delayed(_merge, pure=False)
     while True:
         groups = [summaries[i : i + width] for i in range(0, len(summaries), width)]
-        summaries = [
-            merge(group, dask_key_name=f"merge-summaries-{uuid.uuid4().hex}") for group in groups
-        ]
+        summaries = [merge(group, dask_key_name=f"merge-summaries-{uuid.uuid4().hex}") for group in groups]
         if len(summaries) == 1:
             return summaries[0]
 
 
-def _blocks(
-    function: BlockFunction, sources: Mapping[str, Source], grid: Grid, label: str
-) -> list[Any]:
+def _blocks(function: BlockFunction, sources: Mapping[str, Source], grid: Grid, label: str) -> list[Any]:
     """One Delayed a block, each a one-element array that holds what the function returned."""
     letters = {d: i for i, d in enumerate(grid.dims)}
     arguments: list[Any] = []
@@ -163,6 +159,7 @@ def _blocks(
         meta=np.empty((0,) * len(index), dtype=object),
     )
     return list(left.to_delayed().ravel())
+
 
 def regroup_blocks(
     function: BlockFunction,

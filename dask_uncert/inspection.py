@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.block import Request, counted_pixels
+from dask_uncert.block import Request, counted_pixels, largest_uncertainty, off_range
 from dask_uncert.stored import UNKNOWN, class_indices, rounding_of, three_axes
 
 SHOWN = 10
@@ -22,7 +22,9 @@ SHOWN = 10
 def unknown_codes(request: Request, codes: NDArray[Any]) -> Counter[Any]:
     """How often each code occurs that is neither in the class table nor to be ignored."""
     flat = codes.ravel()
-    values, numbers = np.unique(flat[class_indices(codes, request.codes, request.ignore) == UNKNOWN], return_counts=True)
+    values, numbers = np.unique(
+        flat[class_indices(codes, request.codes, request.ignore) == UNKNOWN], return_counts=True
+    )
     return Counter(dict(zip(values.tolist(), numbers.tolist(), strict=True)))
 
 
@@ -40,16 +42,18 @@ def say_codes(found: Counter[Any], request: Request, where: str) -> str:
     )
 
 
-class OffProbabilities:
-    """Counted pixels whose vector is off the simplex: how many, how far, and the first of them."""
+class Off:
+    """Counted pixels whose values are out of range: how many, how far, and the first of them."""
 
-    def __init__(self, number: int, low: float, high: float, sums: tuple[float, float], first: tuple[int, ...]):
+    def __init__(
+        self, number: int, low: float, high: float, sums: tuple[float, float], first: tuple[int, ...]
+    ):
         self.number, self.low, self.high, self.sums, self.first = number, low, high, sums, first
 
-    def __add__(self, other: OffProbabilities) -> OffProbabilities:
+    def __add__(self, other: Off) -> Off:
         if not (self.number and other.number):
             return self if self.number else other
-        return OffProbabilities(
+        return Off(
             self.number + other.number,
             min(self.low, other.low),
             max(self.high, other.high),
@@ -60,7 +64,7 @@ class OffProbabilities:
 
 def off_probabilities(
     request: Request, arrays: Mapping[str, NDArray[Any]], class_axis: int | None, offset: tuple[int, ...]
-) -> OffProbabilities:
+) -> Off:
     """The counted pixels of a block that are off the simplex by more than the tolerance."""
     stored, dtype = three_axes(arrays["probabilities"], class_axis, request.scale)
     tolerance = rounding_of(dtype, len(request.classes), request.scale, request.tolerance).tolerance
@@ -69,9 +73,9 @@ def off_probabilities(
     off = (low < -tolerance) | (high > 1 + tolerance) | (np.abs(sums - 1) > tolerance)
     off &= counted_pixels(request, arrays) >= 0
     if not off.any():
-        return OffProbabilities(0, 0.0, 0.0, (0.0, 0.0), ())
+        return Off(0, 0.0, 0.0, (0.0, 0.0), ())
     place = np.unravel_index(int(np.flatnonzero(off)[0]), arrays["reference"].shape)
-    return OffProbabilities(
+    return Off(
         int(np.count_nonzero(off)),
         float(low[off].min()),
         float(high[off].max()),
@@ -81,7 +85,7 @@ def off_probabilities(
 
 
 def say_probabilities(
-    found: OffProbabilities, dims: tuple[str, ...], dtype: np.dtype[Any], tolerance: float, where: str
+    found: Off, dims: tuple[str, ...], dtype: np.dtype[Any], tolerance: float, where: str
 ) -> str:
     """One paragraph about probabilities out of tolerance."""
     first = ", ".join(f"{d} = {i}" for d, i in zip(dims, found.first, strict=True))
@@ -90,4 +94,22 @@ def say_probabilities(
         f"{tolerance:g} (for {dtype}): values from {found.low:.7g} to {found.high:.7g}, sums (clipped) from "
         f"{found.sums[0]:.7g} to {found.sums[1]:.7g}; the first at {first}. If these are logits or scaled "
         f"numbers, convert them or declare `scale`; to accept rounding this large, set `tolerance`."
+    )
+
+
+def off_uncertainties(request: Request, arrays: Mapping[str, NDArray[Any]]) -> Off:
+    """The counted pixels of a block whose predicted uncertainty is out of range."""
+    u = arrays["uncertainty"].ravel()
+    off = u[(counted_pixels(request, arrays) >= 0) & off_range(request, u)]
+    if not off.size:
+        return Off(0, 0.0, 0.0, (0.0, 0.0), ())
+    return Off(off.size, float(off.min()), float(off.max()), (0.0, 0.0), ())
+
+
+def say_uncertainties(found: Off, request: Request, where: str) -> str:
+    """One paragraph about predicted uncertainties out of range."""
+    most = largest_uncertainty(request)
+    return (
+        f"uncertainty: {where} holds {found.number} counted pixels outside [0, {most:g}]: from {found.low:g} to "
+        f"{found.high:g}. Scale it, or mask those pixels out."
     )

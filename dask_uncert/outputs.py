@@ -22,7 +22,9 @@ def read_record(folder: Path) -> dict[str, Any]:
     try:
         found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(f"{folder} holds no {RECORD}: it is unfinished, or no output of dask-uncert.") from None
+        raise InputError(
+            f"{folder} holds no {RECORD}: it is unfinished, or no output of dask-uncert."
+        ) from None
     except (OSError, ValueError) as error:
         raise InputError(f"{folder / RECORD} cannot be read: {error}.") from None
     if not isinstance(found, dict):

@@ -15,12 +15,14 @@ from dask_uncert.block import Request, evaluate_block
 from dask_uncert.cubes import BAND, CLASS, Cube, Scene
 from dask_uncert.errors import InputError, UnusableBlockError
 from dask_uncert.formulas.homophily import homophily_maximum, squared_distances
-from dask_uncert.formulas.separation import band_distances, combine_bands
+from dask_uncert.formulas.separation import Metric, band_distances, combine_bands
 from dask_uncert.inspection import (
-    OffProbabilities,
+    Off,
     off_probabilities,
+    off_uncertainties,
     say_codes,
     say_probabilities,
+    say_uncertainties,
     unknown_codes,
 )
 from dask_uncert.stored import UNKNOWN, class_indices, rounding_of
@@ -38,7 +40,7 @@ class Plan:
     request: Request
     scene: Scene
     grid: graphs.Grid
-    metric: str | None = None
+    metric: Metric | None = None
     writer: MapWriter | None = None
     split_every: int | None = None
     engine: str = "compiled"
@@ -120,7 +122,7 @@ class Plan:
         except UnusableBlockError as error:
             raise InputError(self._diagnosis(error)) from None
 
-    def _measured_distances(self, metric: str) -> NDArray[np.float64]:
+    def _measured_distances(self, metric: Metric) -> NDArray[np.float64]:
         bands = self.scene.cubes["features"].sizes[BAND]
         parts = np.array_split(np.arange(bands), min(BAND_GROUPS, bands))
         spans = tuple((int(part[0]), int(part[-1]) + 1) for part in parts)
@@ -146,7 +148,7 @@ class Plan:
 
     def _diagnosis(self, error: UnusableBlockError) -> str:
         """Read the refused input once more, whole, to say how much is wrong; independent of the blocks."""
-        source = self.scene.cubes["reference" if error.what == "codes" else "probabilities"]
+        source = self.scene.cubes["reference" if error.what == "codes" else error.what]
         function = _Inspection(error.what, self.request, self.scene)
         names = ("reference",) if error.what == "codes" else tuple(self.sources)
         cubes = {name: self.scene.cubes[name] for name in names}
@@ -154,6 +156,8 @@ class Plan:
         (found,) = graphs.compute_all([lazy])
         if error.what == "codes":
             return say_codes(found, self.request, source.where)
+        if error.what == "uncertainty":
+            return say_uncertainties(found, self.request, source.where)
         dtype = np.dtype(source.data.dtype)
         request = self.request
         rounding = rounding_of(dtype, len(request.classes), request.scale, request.tolerance)
@@ -198,12 +202,12 @@ class _Inspection:
         self.what, self.request, self.class_axis = what, request, scene.class_axis
         self.orders = {name: scene.order(name) for name in scene.cubes}
 
-    def __call__(
-        self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]
-    ) -> Counter[Any] | OffProbabilities:
+    def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> Counter[Any] | Off:
         ordered = {name: np.transpose(values, self.orders[name]) for name, values in arrays.items()}
         if self.what == "codes":
             return unknown_codes(self.request, ordered["reference"])
+        if self.what == "uncertainty":
+            return off_uncertainties(self.request, ordered)
         return off_probabilities(self.request, ordered, self.class_axis, offset)
 
 
@@ -229,7 +233,7 @@ class _Labelled:
 class _GroupDistances:
     """Class distances of a group of bands from all blocks' labelled pixels; and the samples of each class."""
 
-    def __init__(self, classes: int, metric: str) -> None:
+    def __init__(self, classes: int, metric: Metric) -> None:
         self.classes, self.metric = classes, metric
 
     def __call__(self, pieces: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

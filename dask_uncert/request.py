@@ -88,14 +88,18 @@ def class_table(classes: Mapping[int, str] | Sequence[str]) -> tuple[Class, ...]
     return tuple(table)
 
 
-def _measures(words: Sequence[str | Mapping[str, Any] | Measure], has_uncertainty: bool) -> tuple[Measure, ...]:
+def _measures(
+    words: Sequence[str | Mapping[str, Any] | Measure], has_uncertainty: bool
+) -> tuple[Measure, ...]:
     try:
         chosen = tuple(parse_measure(word) for word in words)
     except ValueError as error:
         raise InputError(f"measures: {error}.") from None
     names = [one.name for one in chosen]
     if len(set(names)) < len(names):
-        raise InputError(f"measures: {', '.join(sorted({n for n in names if names.count(n) > 1}))} asked twice.")
+        raise InputError(
+            f"measures: {', '.join(sorted({n for n in names if names.count(n) > 1}))} asked twice."
+        )
     for one in chosen:
         if one.kind == "uncertainty" and not has_uncertainty:
             raise InputError("measures: `uncertainty` needs an input of that name.")
@@ -138,7 +142,11 @@ def _soft(
             raise InputError(f"soft_confusion: there is no class {name!r}; there are {', '.join(known)}.")
         indices.append(known.index(name))
     uncertainty = words.get("uncertainty")
-    if uncertainty is not None and uncertainty not in names and not (uncertainty == "uncertainty" and has_uncertainty):
+    if (
+        uncertainty is not None
+        and uncertainty not in names
+        and not (uncertainty == "uncertainty" and has_uncertainty)
+    ):
         raise InputError(
             f"soft_confusion: the uncertainty {uncertainty!r} is not among the measures asked for: "
             f"{', '.join(names)}."
@@ -160,7 +168,9 @@ def _soft(
             raise InputError(f"soft_confusion: {word} {given!r} is not one of {', '.join(allowed)}.")
     df = words.get("df")
     if (words.get("distribution") == "student-t") != (df is not None):
-        raise InputError("soft_confusion: df (degrees of freedom) goes with `distribution: student-t`, and it with df.")
+        raise InputError(
+            "soft_confusion: df (degrees of freedom) goes with `distribution: student-t`, and it with df."
+        )
     if df is not None:
         (df,) = _numbers("df", (df,), 0.0, float("inf"), inside=True)
     return [

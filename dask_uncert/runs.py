@@ -174,7 +174,10 @@ def _thumbnails(plan: Plan, working: Path) -> dict[str, Any]:
 
 def _about(job: Job, plan: Plan) -> dict[str, str]:
     """What the report says of where its numbers come from; nothing that changes from run to run."""
-    about = {f"input {name}": f"{cube.where}, {cube.data.shape} {cube.data.dtype}" for name, cube in plan.scene.cubes.items()}
+    about = {
+        f"input {name}": f"{cube.where}, {cube.data.shape} {cube.data.dtype}"
+        for name, cube in plan.scene.cubes.items()
+    }
     return {**about, **{name: value for name, value in versions().items() if name == "dask-uncert"}}
 
 

@@ -21,7 +21,13 @@ WORDS = {
     "measures": ["gini", "entropy", "fisher_rao", "renyi", "tsallis", "t_entropy", "variance", "homophily"],
     "class_distances": {"metric": "energy"},
     "soft_confusion": [
-        {"class": "tree", "thresholds": [0.3, 0.5], "sigmas": [0, 0.1], "dampings": [0, 1], "uncertainty": "entropy"}
+        {
+            "class": "tree",
+            "thresholds": [0.3, 0.5],
+            "sigmas": [0, 0.1],
+            "dampings": [0, 1],
+            "uncertainty": "entropy",
+        }
     ],
 }
 
@@ -83,7 +89,9 @@ def test_every_kind_of_array_gives_the_same(whole, tmp_path):
     labelled = {name: xr.DataArray(v, dims=dims.get(name, ("y", "x"))) for name, v in arrays.items()}
     labelled["reference"] = labelled["reference"].transpose("x", "y")
     labelled["features"] = labelled["features"].transpose("band", "y", "x")
-    labelled["probabilities"] = labelled["probabilities"].transpose("y", "class", "x").rename({"class": "kind"})
+    labelled["probabilities"] = (
+        labelled["probabilities"].transpose("y", "class", "x").rename({"class": "kind"})
+    )
     assert evaluate(**labelled, **WORDS, axis="kind", band_axis="band") == whole
     first = {**arrays, "probabilities": np.moveaxis(arrays["probabilities"], 2, 0)}
     assert evaluate(**first, **WORDS, axis=0) == whole
@@ -109,7 +117,9 @@ class Untouchable:
 
 
 def test_nothing_is_read_before_compute():
-    p = da.from_array(Untouchable((64, 64, 3), "float32"), chunks=(8, 8, 3), meta=np.empty((0, 0, 0), "float32"))
+    p = da.from_array(
+        Untouchable((64, 64, 3), "float32"), chunks=(8, 8, 3), meta=np.empty((0, 0, 0), "float32")
+    )
     r = da.from_array(Untouchable((64, 64), "uint8"), chunks=(8, 8), meta=np.empty((0, 0), "uint8"))
     lazy = evaluate(p, r, compute=False)
     with pytest.raises(AssertionError, match="read"):
@@ -189,10 +199,16 @@ def test_binary_prediction_without_a_class_axis():
 REFUSALS = [
     ({"probabilities": np.ones((3, 4)), "reference": np.ones((3, 4), int)}, "reference: .* covers"),
     ({"reference": np.ones((9, 11), int)}, "dim_0 = 9"),
-    ({"classes": {1: "a", 2: "b"}, "soft_confusion": []}, "3 classes along its class dimension, but the class table has 2"),
+    (
+        {"classes": {1: "a", 2: "b"}, "soft_confusion": []},
+        "3 classes along its class dimension, but the class table has 2",
+    ),
     ({"classes": {1: "a", 2: "a", 7: "b"}, "soft_confusion": []}, "more than once"),
     ({"ignore": [1]}, "codes \\[1\\] are in the class table"),
-    ({"measures": ["ginny"], "soft_confusion": [], "class_distances": None}, "unknown measure 'ginny'; known measures: .*gini"),
+    (
+        {"measures": ["ginny"], "soft_confusion": [], "class_distances": None},
+        "unknown measure 'ginny'; known measures: .*gini",
+    ),
     ({"measures": ["homophily"], "class_distances": None, "soft_confusion": []}, "`homophily` needs either"),
     ({"features": None}, "needs the input `features`"),
     ({"class_distances": {"table": [[0, 0.33, 1], [0.36, 0, 1], [1, 1, 0]]}}, "0.33.*0.36"),

@@ -2,17 +2,14 @@
 
 S holds squared distances: symmetric, non-negative, zero diagonal. Three ways, tried in this order:
 
-1. **Ascent** (`simplex_ascent.ascend`) from the centre and every vertex finds a good point (up to 20 classes, from the centre only). Where q'Sq is
-concave
-   along the simplex (S is the squared distances of points in a Euclidean space) its gradient bounds the
-   maximum.
+1. **Ascent** (`simplex_ascent.ascend`) finds a good point. Where q'Sq is concave along the simplex (S is the
+   squared distances of points in a Euclidean space) its gradient there bounds the maximum.
 2. **Bound**, beyond 20 classes: a doubly non-negative relaxation (`simplex_bound`). It often meets the point.
 3. **Supports.** A maximum is attained at a point q whose face is strictly concave: on a flat or convex
-direction
-   one can walk to a smaller face without loss. Strict concavity is inherited by subfaces, so all such faces
-   grow from single classes, one class at a time. On a strictly concave face the only stationary point solves
-   a linear system, kept up to date by pivoting: a class more costs one rank-one update of what is still to
-   come. Beyond 20 classes it stops at a budget of work, and the bound stands.
+   direction one can walk to a smaller face without loss. Strict concavity is inherited by subfaces, so all such
+   faces grow from single classes, one class at a time. On a strictly concave face the only stationary point
+   solves a linear system, kept up to date by pivoting: a class more costs one rank-one update of what is still
+   to come. Beyond 20 classes it stops at a budget of work, and the bound stands.
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ def _damped(values: NDArray[Any], damping: float, form: str, refuse: bool) -> ND
     if negative.any():
         if refuse:
             raise ValueError(
-                f"uncertainty must be 0 or above; {int(negative.sum())} values are not, least {np.nanmin(u):g}"
+                f"uncertainty must be 0 or above; {int(negative.sum())} values are not, least {np.nanmin(u)}"
             )
         u = np.where(negative, np.nan, u)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -1,7 +1,6 @@
 """The pass over one block, compiled with numba and without the interpreter's lock.
 
-Pixels are gathered into tiles of 128, class by class, and every loop runs over a whole tile (a short one is
-padded with a harmless pixel): a pixel's value depends neither on its neighbours nor on its place. Only IEEE
+Pixels are gathered into tiles of 128, class by class; a short tile is padded with a harmless pixel. Only IEEE
 basic operations, no fastmath, so vector body and remainder agree and so do all CPUs.
 """
 
@@ -9,27 +8,28 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
 from dask_uncert.formulas.homophily import squared_distances
 from dask_uncert.formulas.measures import Measure
-from dask_uncert.kernels.elementary import arcsine, arctangent, exponential, logarithm
-from dask_uncert.kernels.pixels import (
-    CLIPPED,
-    MISSING,
-    OFF,
-    RENORMALISED,
-    AnyFloats,
-    Pixels,
-    Rounding,
+from dask_uncert.kernels.elementary import logarithm
+from dask_uncert.kernels.pixels import AnyFloats, Pixels, Rounding
+from dask_uncert.kernels.tiles import (
+    STRIDE,
+    TILE,
+    compiled,
+    decide,
+    euclidean,
+    fisher_rao,
+    homophily,
+    kullback_leibler,
+    normalise,
+    renyi,
+    t_entropy,
+    tsallis,
 )
-
-TILE = 128
-STRIDE = TILE + 8  # rows of a tile 1088 bytes apart: not all in the same cache sets
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 EUCLIDEAN, KULLBACK_LEIBLER, FISHER_RAO, RENYI, TSALLIS, T_ENTROPY, VARIANCE, HOMOPHILY, ELSEWHERE = range(9)
 GEOMETRIC_CODES = {
@@ -83,7 +83,9 @@ def _tables(
     alphas = np.ones(len(measures))
     squares = np.zeros((len(measures), classes, classes))
     for i, one in enumerate(measures):
-        code = GEOMETRIC_CODES[one.distance or ""] if one.kind == "geometric" else CODES.get(one.kind, ELSEWHERE)
+        code = (
+            GEOMETRIC_CODES[one.distance or ""] if one.kind == "geometric" else CODES.get(one.kind, ELSEWHERE)
+        )
         codes[i], orders[i] = code, one.n or 1
         alphas[i] = 1.0 if one.alpha is None or abs(one.alpha - 1.0) <= 1e-6 else one.alpha
         if code in (RENYI, TSALLIS) and alphas[i] == 1.0:
@@ -104,7 +106,11 @@ def _measure(  # type: ignore[no-untyped-def]
     logs = np.empty((classes, STRIDE))
     best, runner, total = np.empty(TILE), np.empty(TILE), np.empty(TILE)
     lowest, vertex, out = np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    first_index, second_index, over = np.empty(TILE, np.int64), np.empty(TILE, np.int64), np.empty(TILE, np.int64)
+    first_index, second_index, over = (
+        np.empty(TILE, np.int64),
+        np.empty(TILE, np.int64),
+        np.empty(TILE, np.int64),
+    )
     codes_of_tile = np.empty(TILE, np.uint8)
     wants_logs = False
     for m in range(codes.size):
@@ -126,8 +132,8 @@ def _measure(  # type: ignore[no-untyped-def]
         for j in range(width, TILE):
             for c in range(classes):
                 p[c, j] = 1.0 if c == 0 else 0.0
-        _decide(p, level, best, runner, total, lowest, first_index, second_index, over)
-        _normalise(p, best, total, lowest, vertex, tolerance, exact, codes_of_tile)
+        decide(p, level, best, runner, total, lowest, first_index, second_index, over)
+        normalise(p, best, total, lowest, vertex, tolerance, exact, codes_of_tile)
         if wants_logs:
             for c in range(classes):
                 for j in range(TILE):
@@ -141,23 +147,23 @@ def _measure(  # type: ignore[no-untyped-def]
             state[start + j] = codes_of_tile[j]
         for m in range(codes.size):
             if codes[m] == EUCLIDEAN:
-                _euclidean(p, orders[m], out)
+                euclidean(p, orders[m], out)
             elif codes[m] == KULLBACK_LEIBLER:
-                _kullback_leibler(p, logs, orders[m], out)
+                kullback_leibler(p, logs, orders[m], out)
             elif codes[m] == FISHER_RAO:
-                _fisher_rao(p, orders[m], out)
+                fisher_rao(p, orders[m], out)
             elif codes[m] == RENYI:
-                _renyi(p, logs, best, total, alphas[m], orders[m], out)
+                renyi(p, logs, best, total, alphas[m], orders[m], out)
             elif codes[m] == TSALLIS:
-                _tsallis(p, logs, alphas[m], out)
+                tsallis(p, logs, alphas[m], out)
             elif codes[m] == T_ENTROPY:
-                _t_entropy(p, out)
+                t_entropy(p, out)
             elif codes[m] == VARIANCE:
                 for j in range(TILE):
                     top = best[j] / total[j]
                     out[j] = 4.0 * top * (1.0 - top)
             elif codes[m] == HOMOPHILY:
-                _homophily(p, squares[m], out)
+                homophily(p, squares[m], out)
             else:
                 out[:] = np.nan
             for j in range(width):
@@ -166,185 +172,6 @@ def _measure(  # type: ignore[no-untyped-def]
                 x = 1.0 if x > 1.0 else x
                 x = 0.0 if vertex[j] == 1.0 else x
                 values[m, start + j] = x if (codes_of_tile[j] & 3) == 0 else np.nan
-
-
-@compiled
-def _decide(p, level, best, runner, total, lowest, first_index, second_index, over):  # type: ignore[no-untyped-def]
-    """Largest and second largest, each with the lowest index that holds it; p is still as stored."""
-    for j in range(TILE):
-        best[j] = p[0, j]
-        first_index[j] = 0
-        runner[j] = -np.inf
-        second_index[j] = 0
-        lowest[j] = p[0, j]
-        total[j] = 0.0
-        over[j] = 0
-    for c in range(p.shape[0]):
-        for j in range(TILE):
-            x = p[c, j]
-            wins = x > best[j]
-            places = (x > runner[j]) & (c > 0)
-            runner[j] = best[j] if wins else (x if places else runner[j])
-            second_index[j] = first_index[j] if wins else (c if places else second_index[j])
-            best[j] = x if wins else best[j]
-            first_index[j] = c if wins else first_index[j]
-            lowest[j] = x if not (x >= lowest[j]) else lowest[j]  # a NaN stays
-            over[j] += 1 if x > level else 0
-
-
-@compiled
-def _normalise(p, best, total, lowest, vertex, tolerance, exact, codes):  # type: ignore[no-untyped-def]
-    """Clip to [0, 1], divide by the sum; afterwards best is clipped and total the sum before division."""
-    for c in range(p.shape[0]):
-        for j in range(TILE):
-            x = p[c, j]
-            x = 0.0 if x < 0.0 else (1.0 if x > 1.0 else x)
-            p[c, j] = x
-            total[j] += x
-    for j in range(TILE):
-        off = np.abs(total[j] - 1.0)
-        missing = total[j] != total[j]
-        clipped = (lowest[j] < 0.0) | (best[j] > 1.0)
-        bad = (lowest[j] < -tolerance) | (best[j] > 1.0 + tolerance) | (off > tolerance)
-        code = (CLIPPED if clipped else 0) | (RENORMALISED if off > exact else 0)
-        codes[j] = MISSING if missing else (OFF if bad else code)
-        best[j] = 1.0 if best[j] > 1.0 else best[j]
-        vertex[j] = 1.0 if best[j] == total[j] else 0.0
-    for c in range(p.shape[0]):
-        for j in range(TILE):
-            p[c, j] /= total[j]
-
-
-@compiled
-def _from_ratio(ratio, n):  # type: ignore[no-untyped-def]
-    """1 - ratio**n."""
-    power = ratio
-    for _ in range(n - 1):
-        power *= ratio
-    return 1.0 - power
-
-
-@compiled
-def _euclidean(p, n, out):  # type: ignore[no-untyped-def]
-    classes = p.shape[0]
-    scale = classes / (classes - 1.0)
-    out[:] = 0.0
-    if n == 2:
-        for c in range(classes):
-            for j in range(TILE):
-                out[j] += p[c, j] * p[c, j]
-        for j in range(TILE):
-            out[j] = scale * (1.0 - out[j])
-        return
-    for c in range(classes):  # 1 - Gini would lose half the digits of a distance near the centre
-        for j in range(TILE):
-            step = p[c, j] - 1.0 / classes
-            out[j] += step * step
-    for j in range(TILE):
-        out[j] = _from_ratio(np.sqrt(scale * out[j]), n)
-
-
-@compiled
-def _kullback_leibler(p, logs, n, out):  # type: ignore[no-untyped-def]
-    out[:] = 0.0
-    for c in range(p.shape[0]):
-        for j in range(TILE):
-            out[j] -= p[c, j] * logs[c, j]
-    scale = 1.0 / np.log(p.shape[0])
-    for j in range(TILE):
-        out[j] *= scale
-    if n != 1:
-        for j in range(TILE):
-            out[j] = _from_ratio(1.0 - out[j], n)
-
-
-@compiled
-def _fisher_rao(p, n, out):  # type: ignore[no-untyped-def]
-    """Through the chord ||sqrt p - sqrt u||, which keeps its digits near the centre."""
-    root = np.sqrt(1.0 / p.shape[0])
-    out[:] = 0.0
-    for c in range(p.shape[0]):
-        for j in range(TILE):
-            step = np.sqrt(p[c, j]) - root
-            out[j] += step * step
-    furthest = arcsine(0.5 * np.sqrt((1.0 - root) * (1.0 - root) + (p.shape[0] - 1.0) * (root * root)))
-    for j in range(TILE):
-        out[j] = arcsine(0.5 * np.sqrt(out[j])) / furthest
-    for j in range(TILE):
-        out[j] = _from_ratio(out[j], n)
-
-
-@compiled
-def _power(x, log, alpha):  # type: ignore[no-untyped-def]
-    return exponential(alpha * log) if x > 1e-300 else 0.0
-
-
-@compiled
-def _renyi(p, logs, best, total, alpha, n, out):  # type: ignore[no-untyped-def]
-    scale = 1.0 / np.log(p.shape[0])
-    if np.isinf(alpha):
-        for j in range(TILE):
-            out[j] = -logarithm(best[j] / total[j]) * scale
-    else:
-        out[:] = 0.0
-        for c in range(p.shape[0]):
-            if alpha == 2.0:
-                for j in range(TILE):
-                    out[j] += p[c, j] * p[c, j]
-            else:
-                for j in range(TILE):
-                    out[j] += _power(p[c, j], logs[c, j], alpha)
-        for j in range(TILE):
-            out[j] = logarithm(out[j]) * scale / (1.0 - alpha)
-    if n != 1:
-        for j in range(TILE):
-            out[j] = _from_ratio(1.0 - out[j], n)
-
-
-@compiled
-def _tsallis(p, logs, alpha, out):  # type: ignore[no-untyped-def]
-    classes = p.shape[0]
-    out[:] = 0.0
-    for c in range(classes):
-        if alpha == 1.5:
-            for j in range(TILE):
-                out[j] += p[c, j] * np.sqrt(p[c, j])
-        else:
-            for j in range(TILE):
-                out[j] += _power(p[c, j], logs[c, j], alpha)
-    largest = 1.0 - np.exp((1.0 - alpha) * np.log(classes))
-    for j in range(TILE):
-        out[j] = (1.0 - out[j]) / largest
-
-
-@compiled
-def _t_entropy(p, out):  # type: ignore[no-untyped-def]
-    """arctan(1/p) = pi/2 - arctan p, so that zeros need no care."""
-    out[:] = 0.0
-    for c in range(p.shape[0]):
-        for j in range(TILE):
-            out[j] += p[c, j] * arctangent(p[c, j])
-    quarter = np.pi / 4
-    scale = 1.0 / (np.arctan(p.shape[0]) - quarter)
-    for j in range(TILE):
-        out[j] = (quarter - out[j]) * scale
-
-
-@compiled
-def _homophily(p, square, out):  # type: ignore[no-untyped-def]
-    """p'Sp for symmetric S with zero diagonal, already divided by its maximum."""
-    inner = np.empty(TILE)
-    out[:] = 0.0
-    for i in range(1, p.shape[0]):
-        inner[:] = 0.0
-        for k in range(i):
-            weight = square[i, k]
-            for j in range(TILE):
-                inner[j] += weight * p[k, j]
-        for j in range(TILE):
-            out[j] += p[i, j] * inner[j]
-    for j in range(TILE):
-        out[j] *= 2.0
 
 
 @compiled

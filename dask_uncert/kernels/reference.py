@@ -42,7 +42,9 @@ def measure(
     total = clipped.sum(axis=1)
     off = np.abs(total - 1.0)
     bad = (lowest < -rounding.tolerance) | (highest > 1 + rounding.tolerance) | (off > rounding.tolerance)
-    repairs = np.where((lowest < 0) | (highest > 1), CLIPPED, 0) | np.where(off > rounding.exact, RENORMALISED, 0)
+    repairs = np.where((lowest < 0) | (highest > 1), CLIPPED, 0) | np.where(
+        off > rounding.exact, RENORMALISED, 0
+    )
     state = np.where(missing, MISSING, np.where(bad, OFF, repairs)).astype(np.uint8)
     usable = ~missing & ~bad
     p = clipped[usable] / total[usable, None]

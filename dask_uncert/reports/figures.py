@@ -22,18 +22,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
-from dask_uncert.formulas import distributions, selective
-from dask_uncert.reports.names import axis_name, file_names, pretty, unit
+from dask_uncert.reports import curves
+from dask_uncert.reports.curves import unit_axes, value_label
+from dask_uncert.reports.names import axis_name, file_names, pretty
 from dask_uncert.reports.style import (
     BLUE,
     COLORS,
-    DASHES,
     DPI,
     GREEN,
     GREY,
-    METRICS,
     ORANGE,
-    OUTCOMES,
     SETTINGS,
     SKY,
     VERMILION,
@@ -64,8 +62,8 @@ def write_figures(evaluation: Evaluation, folder: str | Path, maps: Maps | None 
 def figures(evaluation: Evaluation, maps: Maps) -> Iterator[tuple[str, Figure]]:
     """Name and drawing of every figure; those of measures are left out where there are none."""
     if evaluation.measures:
-        yield "ecdf", panels(evaluation, ecdf)
-        yield "uncertainty_confusion", panels(evaluation, uncertainty_confusion)
+        yield "ecdf", panels(evaluation, curves.ecdf)
+        yield "uncertainty_confusion", panels(evaluation, curves.uncertainty_confusion)
         yield "risk_coverage", risk_coverage(evaluation)
     yield "reliability", reliability(evaluation)
     yield "confusion", confusion(evaluation)
@@ -107,7 +105,7 @@ def _settled(figure: Figure) -> Figure:
 
 
 def panels(evaluation: Evaluation, draw: Any, measures: list[str] | None = None) -> Figure:
-    """One panel a measure, side by side, drawn by `ecdf` or `uncertainty_confusion`; one legend for all."""
+    """One panel a measure, side by side, drawn by one of `curves`; one legend for all."""
     names = list(evaluation.measures) if measures is None else measures
     columns = min(len(names), 3)
     rows = math.ceil(len(names) / columns)
@@ -122,65 +120,11 @@ def panels(evaluation: Evaluation, draw: Any, measures: list[str] | None = None)
         return _settled(figure)
 
 
-def _label(evaluation: Evaluation, name: str) -> str:
-    kind = unit(evaluation.measures[name].measure)
-    return pretty(name) if kind == "1" else f"{pretty(name)} ({kind})"
-
-
-def _right_and_wrong(evaluation: Evaluation, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return readings.histogram(evaluation, name, "correct"), readings.histogram(evaluation, name, "wrong")
-
-
-def _unit_axes(axes: Any, upper: float = 1.0) -> None:
-    axes.set(xlim=(0, upper), ylim=(0, 1.015))
-    axes.grid(True, lw=0.7)
-
-
-def ecdf(axes: Any, evaluation: Evaluation, name: str) -> None:
-    """Share of right and of wrong decisions at or below each value; no line where there are none."""
-    for outcome, color, style in OUTCOMES:
-        edges, shares = readings.ecdf(evaluation, name, outcome)
-        n = int(readings.histogram(evaluation, name, outcome).sum())
-        start = 0.0 if n else np.nan
-        x, y = np.concatenate([[0.0], edges]), np.concatenate([[start], shares])
-        axes.plot(x, y, style, color=color, lw=1.8, label=f"{outcome} (n = {n:,})")
-    axes.set(
-        title=pretty(name), xlabel=f"u, {_label(evaluation, name)}", ylabel="share of pixels with value ≤ u"
-    )
-    _unit_axes(axes, evaluation.measures[name].upper)
-
-
-def uncertainty_confusion(axes: Any, evaluation: Evaluation, name: str) -> None:
-    """USen, USpe, UPre and UAcc at every threshold that is an edge; marks at those the job named."""
-    one = evaluation.measures[name]
-    taus = np.asarray(one.edges)[1:]
-    curves = distributions.uncertainty_confusion(*_right_and_wrong(evaluation, name), one.edges, taus)
-    named = np.flatnonzero(np.isin(taus, one.thresholds)).tolist()
-    for key, color, mark in METRICS:
-        axes.plot(taus, curves[key], f"-{mark}", color=color, lw=1.4, ms=4.5, markevery=named, label=key)
-    axes.set(title=pretty(name), xlabel=f"threshold τ on {_label(evaluation, name)}", ylabel="metric")
-    _unit_axes(axes, one.upper)
-
-
 def risk_coverage(evaluation: Evaluation) -> Figure:
     """Share of wrong decisions among those kept, when the most uncertain are left out first."""
     with rc_context(SETTINGS):
         figure = _figure(5.6, 4.2 + 0.1 * len(evaluation.measures))
-        axes = figure.subplots()
-        highest = 0.0
-        for i, name in enumerate(evaluation.measures):
-            coverage, risk = selective.risk_coverage(*_right_and_wrong(evaluation, name))
-            label = f"{pretty(name)}: AURC {readings.aurc(evaluation, name):.4f}"
-            style = DASHES[i % len(DASHES)]
-            axes.plot(coverage, risk, ls=style, color=COLORS[i % len(COLORS)], lw=1.8, label=label)
-            highest = max(highest, float(np.nanmax(risk, initial=0.0)))
-        error = 1 - readings.accuracy(evaluation)
-        if math.isfinite(error):
-            axes.axhline(error, color=GREY, lw=1, ls=(0, (1, 3)), label=f"all kept: error {error:.4f}")
-        axes.set(title="Risk against coverage", xlabel="coverage (share of pixels kept)")
-        axes.set(ylabel="risk (share wrong among the kept)")
-        _unit_axes(axes)
-        axes.set_ylim(0, min(1.0, highest * 1.06) or 1.0)
+        curves.risk_coverage(figure.subplots(), evaluation)
         figure.legend(loc="outside lower center", ncols=2)
         return _settled(figure)
 
@@ -217,7 +161,7 @@ def reliability(evaluation: Evaluation) -> Figure:
                    bbox={"boxstyle": "round", "fc": "white", "ec": "#cccccc"})  # fmt: skip
         upper.set(title="Reliability", ylabel="accuracy")
         upper.legend(loc="upper left")
-        _unit_axes(upper)
+        unit_axes(upper)
         lower.bar(low, bins.number, width, align="edge", color=BLUE, ec="white", lw=0.6)
         lower.set(xlabel="confidence of the decision", ylabel="pixels", xlim=(0, 1))
         lower.yaxis.set_major_locator(MaxNLocator(3, integer=True))
@@ -291,7 +235,7 @@ def picture(evaluation: Evaluation, name: str, values: NDArray[Any], dims: tuple
             upper = evaluation.measures[name].upper if name in evaluation.measures else None
             low = None if upper is None else 0.0
             image = axes.imshow(numbers, cmap="viridis", vmin=low, vmax=upper, interpolation="nearest")
-            label = _label(evaluation, name) if name in evaluation.measures else pretty(name)
+            label = value_label(evaluation, name) if name in evaluation.measures else pretty(name)
             figure.colorbar(image, ax=axes, shrink=0.85, label=label)
         else:
             index = np.full(numbers.shape, np.nan)

@@ -145,7 +145,6 @@ class MapWriter:
             assert isinstance(array, zarr.Array)
             array[region] = values
 
-
     def add_coordinates(self, found: Mapping[str, tuple[NDArray[Any], Mapping[str, Any]]]) -> None:
         """Write one-dimensional coordinates beside the maps: name to (values, attributes)."""
         group = zarr.open_group(self.store, mode="r+")
@@ -160,7 +159,7 @@ def coordinates(
     stored: StoredArray, dims: Sequence[str]
 ) -> dict[str, tuple[NDArray[Any], Mapping[str, Any]]]:
     """The coordinates that stand beside an array under its dimensions' names, with their attributes."""
-    found = {}
+    found: dict[str, tuple[NDArray[Any], Mapping[str, Any]]] = {}
     group = Path(stored.array).parent
     for dim in dims:
         try:
@@ -178,7 +177,8 @@ def preview(store: str, name: str, most: int = 600) -> tuple[NDArray[np.float64]
     assert isinstance(array, zarr.Array)
     steps = [max(1, -(-n // most)) for n in array.shape[-2:]]
     middle = tuple(n // 2 for n in array.shape[:-2])
-    values = np.asarray(array[(*middle, *(slice(None, None, step) for step in steps))], np.float64)
+    region: tuple[int | slice, ...] = (*middle, *(slice(None, None, step) for step in steps))
+    values = np.asarray(array[region], np.float64)
     fill = array.attrs.get("_FillValue")
     if fill is not None:
         values[values == float(str(fill))] = np.nan

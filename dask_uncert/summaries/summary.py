@@ -56,7 +56,7 @@ class Summary:
     __hash__ = None  # type: ignore[assignment]
 
     def _combine(self, other: object, operation: np.ufunc) -> Self:
-        if type(other) is not type(self):
+        if not isinstance(other, type(self)) or type(other) is not type(self):
             return NotImplemented
         changes: dict[str, Any] = {}
         for field in dataclasses.fields(self):

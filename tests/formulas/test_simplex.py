@@ -122,5 +122,5 @@ def test_tables_are_checked():
         [[0, np.nan], [np.nan, 0]],
         [[0, 1]],
     ):
-        with pytest.raises(ValueError, match="expected|must be"):
+        with pytest.raises(ValueError, match=r"expected|must be"):
             simplex_maximum(wrong)

@@ -12,7 +12,10 @@ EDGES = np.array([0.0, 1e-300, 5e-324, 0.4375, 0.5, 0.6875, np.sqrt(0.5), np.nex
 UNIT = np.concatenate([EDGES, DRAWN.random(3000), 10.0 ** DRAWN.uniform(-300, 0, 1000)])
 FUNCTIONS = {
     "logarithm": (UNIT[UNIT > 1e-307], mpmath.log),
-    "exponential": (-np.concatenate([DRAWN.random(3000) * 30, DRAWN.uniform(0, 708, 1000), [0.0]]), mpmath.exp),
+    "exponential": (
+        -np.concatenate([DRAWN.random(3000) * 30, DRAWN.uniform(0, 708, 1000), [0.0]]),
+        mpmath.exp,
+    ),
     "arcsine": (UNIT, mpmath.asin),
     "arctangent": (UNIT, mpmath.atan),
 }

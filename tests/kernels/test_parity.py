@@ -119,7 +119,11 @@ def test_vertices_are_exactly_certain(engine):
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), classes=st.integers(2, 6), dtype=st.sampled_from(["float16", "float32", "float64"]))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    classes=st.integers(2, 6),
+    dtype=st.sampled_from(["float16", "float32", "float64"]),
+)
 def test_whole_blocks_agree(seed, classes, dtype):
     """Counts are equal; sums differ by no more than the values do."""
     rng = np.random.default_rng(seed)
@@ -136,7 +140,11 @@ def test_whole_blocks_agree(seed, classes, dtype):
         soft=(SoftSettings(0, (0.3, 0.5), (0.0, 0.2), (0.0, 1.0), "gini"),),
         maps=("gini", "correct"),
     )
-    arrays = {"probabilities": p, "reference": rng.integers(0, classes + 1, pixels), "mask": rng.random(pixels) < 0.8}
+    arrays = {
+        "probabilities": p,
+        "reference": rng.integers(0, classes + 1, pixels),
+        "mask": rng.random(pixels) < 0.8,
+    }
     for values in arrays.values():
         values.setflags(write=False)
     found_maps, found = evaluate_block(request, arrays, 1, compiled)

@@ -1,0 +1,78 @@
+"""Curves read off an Evaluation, drawn onto axes that `figures` gives (nothing of matplotlib is imported)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dask_uncert.formulas import distributions, selective
+from dask_uncert.reports.names import pretty, unit
+from dask_uncert.reports.style import COLORS, DASHES, GREY, METRICS, OUTCOMES
+from dask_uncert.summaries import readings
+from dask_uncert.summaries.evaluation import Evaluation
+
+
+def value_label(evaluation: Evaluation, name: str) -> str:
+    """A measure's name with the unit of its values, where they have one."""
+    kind = unit(evaluation.measures[name].measure)
+    return pretty(name) if kind == "1" else f"{pretty(name)} ({kind})"
+
+
+def _right_and_wrong(evaluation: Evaluation, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return readings.histogram(evaluation, name, "correct"), readings.histogram(evaluation, name, "wrong")
+
+
+def unit_axes(axes: Any, upper: float = 1.0) -> None:
+    """Shares upwards, values up to `upper` to the right."""
+    axes.set(xlim=(0, upper), ylim=(0, 1.015))
+    axes.grid(True, lw=0.7)
+
+
+def ecdf(axes: Any, evaluation: Evaluation, name: str) -> None:
+    """Share of right and of wrong decisions at or below each value; no line where there are none."""
+    for outcome, color, style in OUTCOMES:
+        edges, shares = readings.ecdf(evaluation, name, outcome)
+        n = int(readings.histogram(evaluation, name, outcome).sum())
+        start = 0.0 if n else np.nan
+        x, y = np.concatenate([[0.0], edges]), np.concatenate([[start], shares])
+        axes.plot(x, y, style, color=color, lw=1.8, label=f"{outcome} (n = {n:,})")
+    axes.set(
+        title=pretty(name),
+        xlabel=f"u, {value_label(evaluation, name)}",
+        ylabel="share of pixels with value ≤ u",
+    )
+    unit_axes(axes, evaluation.measures[name].upper)
+
+
+def uncertainty_confusion(axes: Any, evaluation: Evaluation, name: str) -> None:
+    """USen, USpe, UPre and UAcc at every threshold that is an edge; marks at those the job named."""
+    one = evaluation.measures[name]
+    taus = np.asarray(one.edges)[1:]
+    curves = distributions.uncertainty_confusion(*_right_and_wrong(evaluation, name), one.edges, taus)
+    named = np.flatnonzero(np.isin(taus, one.thresholds)).tolist()
+    for key, color, mark in METRICS:
+        axes.plot(taus, curves[key], f"-{mark}", color=color, lw=1.4, ms=4.5, markevery=named, label=key)
+    axes.set(title=pretty(name), xlabel=f"threshold τ on {value_label(evaluation, name)}", ylabel="metric")
+    unit_axes(axes, one.upper)
+
+
+def risk_coverage(axes: Any, evaluation: Evaluation) -> None:
+    """Share of wrong decisions among those kept, one curve a measure."""
+    highest = 0.0
+    for i, name in enumerate(evaluation.measures):
+        coverage, risk = selective.risk_coverage(*_right_and_wrong(evaluation, name))
+        area = readings.aurc(evaluation, name)
+        label = f"{pretty(name)}: AURC {'undefined' if math.isnan(area) else f'{area:.4f}'}"
+        style, color = DASHES[i % len(DASHES)], COLORS[i % len(COLORS)]
+        axes.plot(coverage, risk, ls=style, color=color, lw=1.8, label=label)
+        highest = max(highest, float(np.nanmax(risk, initial=0.0)))
+    error = 1 - readings.accuracy(evaluation)
+    if math.isfinite(error):
+        axes.axhline(error, color=GREY, lw=1, ls=(0, (1, 3)), label=f"all kept: error {error:.4f}")
+    axes.set(title="Risk against coverage", xlabel="coverage (share of pixels kept)")
+    axes.set(ylabel="risk (share wrong among the kept)")
+    unit_axes(axes)
+    axes.set_ylim(0, min(1.0, highest * 1.06) or 1.0)

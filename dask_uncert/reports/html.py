@@ -1,0 +1,180 @@
+"""The page of an evaluation: one file that needs no network and no script.
+
+Numbers come from `results.json`'s mapping, curves and maps are pictures inside the page, words stand in
+`report.html.jinja`. Every name is escaped. The same arguments give the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from dask_uncert.reports import curves, figures
+from dask_uncert.reports.figures import Maps
+from dask_uncert.reports.names import pretty, unit
+from dask_uncert.reports.results import results
+from dask_uncert.summaries.evaluation import Evaluation
+
+UNDEFINED = "–"
+TITLE = "Predictions and their uncertainty, evaluated"
+MOST_CLASSES = 60
+"""Of a table of classes by classes; beyond it the page shows the picture and names the CSV file."""
+REASONS = {
+    "masked": "the mask says that they do not count",
+    "ignored": "the reference holds a code that the job ignores",
+    "no_reference": "the reference is missing there",
+    "no_prediction": "the prediction is missing there",
+    "no_uncertainty": "the predicted uncertainty is missing there",
+    "clipped": "probabilities outside [0, 1] by rounding, moved to its end",
+    "renormalised": "probabilities whose sum missed 1 by rounding, divided by it",
+}
+
+
+def write_report(
+    evaluation: Evaluation,
+    path: str | Path,
+    maps: Maps | None = None,
+    about: Mapping[str, str] | None = None,
+    found: dict[str, Any] | None = None,
+) -> None:
+    """Write the page of an evaluation to `path`.
+
+    maps: name to (two-dimensional values, NaN where undefined; names of the dimensions), of a size to show.
+    about: where the numbers come from, label to text, in the order shown; `title` is the heading.
+    found: `results(evaluation)`, if the caller has it already.
+    """
+    text = page(evaluation, maps or {}, about or {}, results(evaluation) if found is None else found)
+    Path(path).write_text(text, encoding="utf-8", newline="\n")
+
+
+def page(evaluation: Evaluation, maps: Maps, about: Mapping[str, str], found: dict[str, Any]) -> str:
+    """The page as text."""
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {
+        "count": count,
+        "number": number,
+        "percent": percent,
+        "pretty": pretty,
+        "shade": shade,
+        "bar": bar,
+    }
+    template = resources.files(__package__).joinpath("report.html.jinja").read_text(encoding="utf-8")
+    total = found["counted"] + sum(found["excluded"].values())
+    return environment.from_string(template).render(
+        title=about.get("title", TITLE),
+        about={label: text for label, text in about.items() if label != "title"},
+        found=found,
+        total=total,
+        reasons=REASONS,
+        units={name: unit(one.measure) for name, one in evaluation.measures.items()},
+        fits=len(evaluation.classes) <= MOST_CLASSES,
+        pictures=_pictures(evaluation, found),
+        maps=_maps(evaluation, maps),
+        at_maximum=_at_maximum(found),
+    )
+
+
+def _svg(figure: Any) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(figures.svg(figure)).decode("ascii")
+
+
+def _png(figure: Any) -> str:
+    return "data:image/png;base64," + base64.b64encode(figures.png(figure)).decode("ascii")
+
+
+def _pictures(evaluation: Evaluation, found: dict[str, Any]) -> dict[str, Any]:
+    """Sources of images; curves come one panel a measure, so that a narrow screen shows them legibly."""
+    pictures: dict[str, Any] = {
+        "reliability": _svg(figures.reliability(evaluation)),
+        "ecdf": {
+            name: _svg(figures.panels(evaluation, curves.ecdf, [name])) for name in evaluation.measures
+        },
+        "uncertainty_confusion": {
+            name: _svg(figures.panels(evaluation, curves.uncertainty_confusion, [name]))
+            for name in found["uncertainty_confusion"]
+        },
+    }
+    if evaluation.measures:
+        pictures["risk_coverage"] = _svg(figures.risk_coverage(evaluation))
+    if len(evaluation.classes) > MOST_CLASSES:
+        pictures["confusion"] = _png(figures.confusion(evaluation))
+    return pictures
+
+
+def _maps(evaluation: Evaluation, maps: Maps) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "source": _png(figures.picture(evaluation, name, values, dims)),
+            "shape": f"{values.shape[0]:,} × {values.shape[1]:,}",
+            "dims": " × ".join(dims),
+        }
+        for name, (values, dims) in maps.items()
+    ]
+
+
+def _at_maximum(found: dict[str, Any]) -> list[tuple[str, float]]:
+    """Classes of the mixture at which q'(H∘H)q is largest, and their shares."""
+    distances = found["class_distances"]
+    if distances is None:
+        return []
+    shares = zip(found["classes"], distances["at"], strict=True)
+    return [(one["name"], share) for one, share in shares if share]
+
+
+def count(value: float | None) -> str:
+    """A whole number with its thousands apart.
+
+    >>> count(1234567), count(None)
+    ('1,234,567', '–')
+    """
+    return UNDEFINED if value is None else f"{value:,}"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number with `digits` decimals; very small or large ones in powers of ten.
+
+    >>> number(0.25), number(0), number(2.6e-10), number(None)
+    ('0.2500', '0.0000', '2.6e-10', '–')
+    """
+    if value is None:
+        return UNDEFINED
+    plain = value == 0 or 10.0**-digits <= abs(value) < 1e6
+    return f"{value:,.{digits}f}" if plain else f"{value:.{digits}g}"
+
+
+def percent(part: float | None, of: float) -> str:
+    """A part as a percentage.
+
+    >>> percent(1, 8), percent(1, 0)
+    ('12.5 %', '–')
+    """
+    return UNDEFINED if part is None or of == 0 else f"{100 * part / of:.1f} %"
+
+
+def shade(share: float) -> str:
+    """The colours of a table's cell for a share in [0, 1], dark ink on light and light ink on dark.
+
+    >>> shade(0), shade(1)
+    ('background:#ffffff;color:#1b1f24', 'background:#08467f;color:#ffffff')
+    """
+    low, high = (255, 255, 255), (8, 70, 127)
+    mixed = (round(a + (b - a) * share) for a, b in zip(low, high, strict=True))
+    ink = "#ffffff" if share > 0.55 else "#1b1f24"
+    return "background:#" + "".join(f"{part:02x}" for part in mixed) + f";color:{ink}"
+
+
+def bar(value: float | None) -> str:
+    """The length of the bar behind a number in [0, 1].
+
+    >>> bar(0.5), bar(None)
+    ('--part:50.0%', '--part:0%')
+    """
+    return "--part:0%" if value is None else f"--part:{100 * value:.1f}%"

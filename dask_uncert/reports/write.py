@@ -1,0 +1,40 @@
+"""Everything people read of a finished evaluation, into one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dask_uncert.reports.figures import Maps, write_figures
+from dask_uncert.reports.html import write_report
+from dask_uncert.reports.results import results, to_json
+from dask_uncert.reports.tables import write_tables
+from dask_uncert.summaries.evaluation import Evaluation
+
+
+def write_all(
+    evaluation: Evaluation,
+    folder: str | Path,
+    maps: Maps | None = None,
+    about: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Write `results.json`, `tables/`, `figures/` and `report.html` into `folder`, made if need be.
+
+    maps: name to (two-dimensional values, NaN where undefined; names of the dimensions), of a size to show.
+    about: what the page says of where the numbers come from, label to text; `title` is its heading.
+
+    Returns the paths written, relative to `folder`. The same arguments give the same bytes.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    found = results(evaluation)
+    (folder / "results.json").write_text(to_json(found), encoding="utf-8")
+    tables = write_tables(evaluation, folder / "tables", found)
+    figures = write_figures(evaluation, folder / "figures", maps)
+    write_report(evaluation, folder / "report.html", maps, about, found)
+    return [
+        "results.json",
+        *(f"tables/{name}" for name in tables),
+        *(f"figures/{name}" for name in figures),
+        "report.html",
+    ]
