@@ -271,21 +271,3 @@ def _counter(topic: str, prefix: str, total: int, interval: float) -> SchedulerP
             self.scheduler.log_event(topic, len(self.finished))
 
     return Counter()
-
-
-def describe(client: Client) -> dict[str, Any]:
-    """How many workers and threads a client's cluster has now, and the memory limit of its smallest worker."""
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    limits = [worker["memory_limit"] for worker in workers if worker["memory_limit"]]
-    return {
-        "workers": len(workers),
-        "threads": sum(worker["nthreads"] for worker in workers),
-        "memory_limit_bytes": min(limits, default=None),
-    }
-
-
-def memory_per_thread(client: Client) -> float | None:
-    """Bytes of the tightest worker's limit that one of its threads has to itself; None without limits."""
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    shares = [w["memory_limit"] / w["nthreads"] for w in workers if w["memory_limit"]]
-    return min(shares, default=None)

@@ -56,8 +56,8 @@ class Summary:
     __hash__ = None  # type: ignore[assignment]
 
     def _combine(self, other: object, operation: np.ufunc) -> Self:
-        if not isinstance(other, type(self)) or type(other) is not type(self):
-            return NotImplemented
+        if type(other) is not type(self):
+            return NotImplemented  # type: ignore[no-any-return]
         changes: dict[str, Any] = {}
         for field in dataclasses.fields(self):
             mine, theirs = getattr(self, field.name), getattr(other, field.name)
