@@ -196,13 +196,13 @@ def _local_cluster(local: Local, scratch: str) -> SpecCluster:
         "nthreads": local.threads,
         "memory_limit": local.memory_limit,
         "local_directory": scratch,
-        "silence_logs": logging.ERROR,
+        "silence_logs": logging.CRITICAL,
     }
     worker = {"cls": Nanny if local.processes else Worker, "options": options}
     return SpecCluster(
         scheduler={"cls": Scheduler, "options": scheduler},
         workers=dict.fromkeys(range(local.workers or 1), worker),
-        silence_logs=logging.ERROR,
+        silence_logs=logging.CRITICAL,
     )
 
 

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import psutil
 import pytest
-from distributed import Client, get_client
+from distributed import Client, get_worker
 
 from dask_uncert.cluster_file import Local, read_cluster
 from dask_uncert.clusters import ClusterError, connect, describe, memory_per_thread, progress
@@ -74,6 +75,7 @@ def _nothing_left(scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert {process.pid for process in children()} <= before
     assert len(listening(psutil.Process())) == ports
     assert not list(here.iterdir())
+    assert dask.config.get("scheduler", None) is None
     assert not [path for path in scratch.iterdir() if path.name.startswith("dask-uncert-")]
 
 
@@ -101,7 +103,7 @@ def test_local_is_one_process_with_threads_on_loopback() -> None:
         assert client.submit(os.getpid, pure=False).result() == os.getpid()
         assert listening(psutil.Process()) <= {"127.0.0.1"}
         assert client.scheduler.address.startswith("inproc://")  # no port for dask's protocol at all
-        assert get_client() is client
+        assert Client.current() is client
         progress_counts_each_task_once(client)
     assert client.status == "closed"
 
@@ -255,12 +257,13 @@ def test_progress_counts_a_recomputed_task_once() -> None:
         assert seen[-1] == 1
 
 
-def test_the_default_client_is_the_one_dask_uses() -> None:
-    import dask
-
+def test_the_client_is_the_one_dask_uses() -> None:
+    where = dask.delayed(
+        lambda: get_worker().scheduler.address
+    )  # get_client there would change dask's config
     own = Client(processes=False, set_as_default=False, dashboard_address=None)
     with own, own.cluster, connect() as client:
-        assert dask.delayed(get_client)().compute() is not None
-        assert dask.delayed(lambda: get_client().scheduler.address)().compute() == client.scheduler.address
+        assert where().compute() == client.scheduler.address
         with connect(own):
-            assert dask.delayed(lambda: get_client().scheduler.address)().compute() == own.scheduler.address
+            assert where().compute() == own.scheduler.address
+        assert where().compute() == client.scheduler.address

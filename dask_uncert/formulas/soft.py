@@ -29,7 +29,7 @@ def soft_weights(
     reference: Any,
     threshold: float,
     sigma: float = 0.0,
-    uncertainty: Any = None,
+    u: Any = None,
     damping: float = 0.0,
     distribution: str | Any = "gaussian",
     *,
@@ -46,20 +46,20 @@ def soft_weights(
     out. Thresholds are rounded to the dtype of the array they are compared with, so that a stored .7 is on
     the threshold .7.
 
-    Shapes: probabilities p, reference c (fuzzy ones too) and `uncertainty` u >= 0 (or None) all alike; a dict
+    Shapes: probabilities p, reference c (fuzzy ones too) and uncertainty u >= 0 (or None) all alike; a dict
     of four such arrays. Any real dtype; float32 when p (and u) are float32 or float16, otherwise float64.
     Unit: points. Range [0, 1]. NaN, all four, where p, c or u is NaN.
     Errors: ValueError for shapes, dimensions or coordinates that differ, p or c outside [0, 1] or u below 0
     (NaN there for lazy arrays; within rounding of [0, 1] is clipped), thresholds outside (0, 1), sigma or
     damping below 0, or what `certainty` and `damping_factor` refuse. Source: [S22] (1)-(12).
 
-    >>> found = soft_weights([0.2, 0.5, 0.8], [0, 1, 1], 0.5, uncertainty=[0, 0.5, 0], damping=np.inf)
+    >>> found = soft_weights([0.2, 0.5, 0.8], [0, 1, 1], 0.5, u=[0, 0.5, 0], damping=np.inf)
     >>> found["TP"].tolist(), found["TN"].tolist()
     ([0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
     """
     given = {"probabilities": probabilities, "reference": reference}
-    if uncertainty is not None:
-        given["uncertainty"] = uncertainty
+    if u is not None:
+        given["uncertainty"] = u
     given = {name: array if is_labelled(array) else as_array(array) for name, array in given.items()}
     same_grid(given)
     template = next((array for array in given.values() if is_labelled(array)), None)

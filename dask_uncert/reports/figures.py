@@ -47,16 +47,31 @@ MOST_COUNTED_CLASSES = 24  # of a confusion matrix whose cells still hold legibl
 MOST_NAMED_CLASSES = 60
 
 
-def write_figures(evaluation: Evaluation, folder: str | Path, maps: Maps | None = None) -> list[str]:
-    """Draw every figure as PNG (150 dpi) and SVG into `folder`, made if need be; returns the file names."""
+def write_figures(
+    evaluation: Evaluation,
+    folder: str | Path,
+    maps: Maps | None = None,
+    drawn: dict[str, bytes] | None = None,
+) -> list[str]:
+    """Write every figure as PNG (150 dpi) and SVG into `folder`, made if need be; returns the file names.
+
+    drawn: `drawings(evaluation, maps)`, if the caller has them already.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, figure in figures(evaluation, maps or {}):
-        for kind, picture in (("png", png(figure)), ("svg", svg(figure))):
-            (folder / f"{name}.{kind}").write_bytes(picture)
-            written.append(f"{name}.{kind}")
-    return written
+    files = drawings(evaluation, maps or {}) if drawn is None else drawn
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return list(files)
+
+
+def drawings(evaluation: Evaluation, maps: Maps) -> dict[str, bytes]:
+    """Name and content of every file of `write_figures`."""
+    found = {}
+    for name, figure in figures(evaluation, maps):
+        found[f"{name}.png"] = png(figure)
+        found[f"{name}.svg"] = svg(figure)
+    return found
 
 
 def figures(evaluation: Evaluation, maps: Maps) -> Iterator[tuple[str, Figure]]:
@@ -68,9 +83,14 @@ def figures(evaluation: Evaluation, maps: Maps) -> Iterator[tuple[str, Figure]]:
     yield "reliability", reliability(evaluation)
     yield "confusion", confusion(evaluation)
     yield "classes", classes(evaluation)
-    names = file_names(maps)
-    for name, (values, dims) in maps.items():
-        yield f"map_{names[name]}", picture(evaluation, name, values, dims)
+    for name, title in map_names(maps).items():
+        values, dims = maps[name]
+        yield title, picture(evaluation, name, values, dims)
+
+
+def map_names(maps: Maps) -> dict[str, str]:
+    """What the figure of each map is called."""
+    return {name: f"map_{safe}" for name, safe in file_names(maps).items()}
 
 
 def svg(figure: Figure) -> bytes:
@@ -97,9 +117,11 @@ def _figure(width: float, height: float) -> Figure:
 def _settled(figure: Figure) -> Figure:
     """The figure with its layout worked out, once for both kinds of file.
 
-    That and printing through the canvases (savefig draws everything twice) halve the time.
+    That and printing through the canvases (savefig draws everything twice) more than halve the time.
     """
-    figure.draw_without_rendering()
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
     figure.set_layout_engine("none")
     return figure
 
@@ -224,7 +246,7 @@ def classes(evaluation: Evaluation) -> Figure:
 def picture(evaluation: Evaluation, name: str, values: NDArray[Any], dims: tuple[str, ...]) -> Figure:
     """A map: few levels in colours of their own, numbers in viridis; light grey where undefined."""
     rows, columns = values.shape
-    scale = 4.6 / max(rows, columns, 1)
+    scale = 3.9 / max(rows, columns, 1)
     with rc_context(SETTINGS):
         figure = _figure(max(columns * scale, 1.6) + 1.7, max(rows * scale, 1.6) + 0.9)
         axes = figure.subplots()

@@ -41,18 +41,27 @@ def write_report(
     maps: Maps | None = None,
     about: Mapping[str, str] | None = None,
     found: dict[str, Any] | None = None,
+    drawn: dict[str, bytes] | None = None,
 ) -> None:
     """Write the page of an evaluation to `path`.
 
     maps: name to (two-dimensional values, NaN where undefined; names of the dimensions), of a size to show.
     about: where the numbers come from, label to text, in the order shown; `title` is the heading.
-    found: `results(evaluation)`, if the caller has it already.
+    found, drawn: `results(evaluation)` and `figures.drawings(evaluation, maps)`, if the caller has them.
     """
-    text = page(evaluation, maps or {}, about or {}, results(evaluation) if found is None else found)
+    found = results(evaluation) if found is None else found
+    drawn = figures.drawings(evaluation, maps or {}) if drawn is None else drawn
+    text = page(evaluation, maps or {}, about or {}, found, drawn)
     Path(path).write_text(text, encoding="utf-8", newline="\n")
 
 
-def page(evaluation: Evaluation, maps: Maps, about: Mapping[str, str], found: dict[str, Any]) -> str:
+def page(
+    evaluation: Evaluation,
+    maps: Maps,
+    about: Mapping[str, str],
+    found: dict[str, Any],
+    drawn: dict[str, bytes],
+) -> str:
     """The page as text."""
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -75,44 +84,37 @@ def page(evaluation: Evaluation, maps: Maps, about: Mapping[str, str], found: di
         reasons=REASONS,
         units={name: unit(one.measure) for name, one in evaluation.measures.items()},
         fits=len(evaluation.classes) <= MOST_CLASSES,
-        pictures=_pictures(evaluation, found),
-        maps=_maps(evaluation, maps),
+        pictures=_pictures(evaluation, drawn),
+        maps=_maps(maps, drawn),
         at_maximum=_at_maximum(found),
     )
 
 
-def _svg(figure: Any) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(figures.svg(figure)).decode("ascii")
+def _source(kind: str, content: bytes) -> str:
+    return f"data:image/{kind};base64," + base64.b64encode(content).decode("ascii")
 
 
-def _png(figure: Any) -> str:
-    return "data:image/png;base64," + base64.b64encode(figures.png(figure)).decode("ascii")
-
-
-def _pictures(evaluation: Evaluation, found: dict[str, Any]) -> dict[str, Any]:
-    """Sources of images; curves come one panel a measure, so that a narrow screen shows them legibly."""
+def _pictures(evaluation: Evaluation, drawn: dict[str, bytes]) -> dict[str, Any]:
+    """Sources of images; the ECDFs come one panel a measure, so that a narrow screen shows them legibly."""
+    names = ("reliability", "risk_coverage", "uncertainty_confusion")
     pictures: dict[str, Any] = {
-        "reliability": _svg(figures.reliability(evaluation)),
-        "ecdf": {
-            name: _svg(figures.panels(evaluation, curves.ecdf, [name])) for name in evaluation.measures
-        },
-        "uncertainty_confusion": {
-            name: _svg(figures.panels(evaluation, curves.uncertainty_confusion, [name]))
-            for name in found["uncertainty_confusion"]
-        },
+        name: _source("svg+xml", drawn[f"{name}.svg"]) for name in names if f"{name}.svg" in drawn
     }
-    if evaluation.measures:
-        pictures["risk_coverage"] = _svg(figures.risk_coverage(evaluation))
+    pictures["ecdf"] = {
+        name: _source("svg+xml", figures.svg(figures.panels(evaluation, curves.ecdf, [name])))
+        for name in evaluation.measures
+    }
     if len(evaluation.classes) > MOST_CLASSES:
-        pictures["confusion"] = _png(figures.confusion(evaluation))
+        pictures["confusion"] = _source("png", drawn["confusion.png"])
     return pictures
 
 
-def _maps(evaluation: Evaluation, maps: Maps) -> list[dict[str, Any]]:
+def _maps(maps: Maps, drawn: dict[str, bytes]) -> list[dict[str, Any]]:
+    names = figures.map_names(maps)
     return [
         {
             "name": name,
-            "source": _png(figures.picture(evaluation, name, values, dims)),
+            "source": _source("png", drawn[f"{names[name]}.png"]),
             "shape": f"{values.shape[0]:,} × {values.shape[1]:,}",
             "dims": " × ".join(dims),
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from dask_uncert.reports.figures import Maps, write_figures
+from dask_uncert.reports.figures import Maps, drawings, write_figures
 from dask_uncert.reports.html import write_report
 from dask_uncert.reports.results import results, to_json
 from dask_uncert.reports.tables import write_tables
@@ -30,8 +30,9 @@ def write_all(
     found = results(evaluation)
     (folder / "results.json").write_text(to_json(found), encoding="utf-8")
     tables = write_tables(evaluation, folder / "tables", found)
-    figures = write_figures(evaluation, folder / "figures", maps)
-    write_report(evaluation, folder / "report.html", maps, about, found)
+    drawn = drawings(evaluation, maps or {})
+    figures = write_figures(evaluation, folder / "figures", maps, drawn)
+    write_report(evaluation, folder / "report.html", maps, about, found, drawn)
     return [
         "results.json",
         *(f"tables/{name}" for name in tables),
