@@ -181,7 +181,9 @@ def test_plan_runs_nothing(job, tmp_path):
 
 def test_merge_adds_without_reading(job, tmp_path):
     first = runs.run(ask(job, tmp_path), out=tmp_path / "a")
-    second = runs.run(ask(job, tmp_path), out=tmp_path / "b", sets={"inputs.reference.array": "labels"}, fresh=True)
+    second = runs.run(
+        ask(job, tmp_path), out=tmp_path / "b", sets={"inputs.reference.array": "labels"}, fresh=True
+    )
     (tmp_path / "scene.zarr").rename(tmp_path / "gone.zarr")
     command("merge", tmp_path / "both", tmp_path / "a", tmp_path / "b", check=0)
     assert load(tmp_path / "both") == first + second
