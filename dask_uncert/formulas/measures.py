@@ -112,7 +112,9 @@ def parse_measure(words: str | Mapping[str, Any] | Measure) -> Measure:
 def _geometric(parameters: dict[str, Any]) -> Measure:
     distance = parameters.pop("distance", "euclidean")
     if distance not in DISTANCES:
-        raise ValueError(f"unknown distance {distance!r} of measure 'geometric'; known: {', '.join(DISTANCES)}")
+        raise ValueError(
+            f"unknown distance {distance!r} of measure 'geometric'; known: {', '.join(DISTANCES)}"
+        )
     n = parameters.pop("n", 2)
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ValueError(f"n of measure 'geometric' must be a positive integer, found {n!r}")

@@ -19,6 +19,7 @@ from dask_uncert.kernels.pixels import AnyFloats, Pixels, Rounding
 from dask_uncert.kernels.tiles import (
     STRIDE,
     TILE,
+    bounded,
     compiled,
     decide,
     euclidean,
@@ -104,13 +105,9 @@ def _measure(  # type: ignore[no-untyped-def]
     n = pixels.size
     p = np.empty((classes, STRIDE))
     logs = np.empty((classes, STRIDE))
-    best, runner, total = np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    lowest, vertex, out = np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    first_index, second_index, over = (
-        np.empty(TILE, np.int64),
-        np.empty(TILE, np.int64),
-        np.empty(TILE, np.int64),
-    )
+    best, runner, lowest, total = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    first_index, second_index, over = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    keep, hole, out = np.empty(TILE), np.empty(TILE), np.empty(TILE)
     codes_of_tile = np.empty(TILE, np.uint8)
     wants_logs = False
     for m in range(codes.size):
@@ -132,17 +129,17 @@ def _measure(  # type: ignore[no-untyped-def]
         for j in range(width, TILE):
             for c in range(classes):
                 p[c, j] = 1.0 if c == 0 else 0.0
-        decide(p, level, best, runner, total, lowest, first_index, second_index, over)
-        normalise(p, best, total, lowest, vertex, tolerance, exact, codes_of_tile)
+        decide(p, level, best, runner, lowest, first_index, second_index, over)
+        normalise(p, best, total, lowest, keep, hole, tolerance, exact, codes_of_tile)
         if wants_logs:
             for c in range(classes):
                 for j in range(TILE):
                     x = p[c, j]
                     logs[c, j] = logarithm(x if x > 1e-300 else 1.0)
         for j in range(width):
-            predicted[start + j] = first_index[j]
-            second[start + j] = second_index[j]
-            confused[start + j] = over[j]
+            predicted[start + j] = np.int64(first_index[j])
+            second[start + j] = np.int64(second_index[j])
+            confused[start + j] = np.int64(over[j])
             confidence[start + j] = best[j]
             state[start + j] = codes_of_tile[j]
         for m in range(codes.size):
@@ -166,12 +163,9 @@ def _measure(  # type: ignore[no-untyped-def]
                 homophily(p, squares[m], out)
             else:
                 out[:] = np.nan
+            bounded(out, keep, hole)
             for j in range(width):
-                x = out[j]
-                x = x if x > 0.0 else (0.0 if x <= 0.0 else x)
-                x = 1.0 if x > 1.0 else x
-                x = 0.0 if vertex[j] == 1.0 else x
-                values[m, start + j] = x if (codes_of_tile[j] & 3) == 0 else np.nan
+                values[m, start + j] = out[j]
 
 
 @compiled
