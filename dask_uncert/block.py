@@ -7,86 +7,22 @@ values feed the maps and the counts. Nothing here knows where the block lies or 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.counting import Counter, Indices
 from dask_uncert.errors import UnusableBlockError
-from dask_uncert.formulas.measures import Measure, upper_bound
-from dask_uncert.formulas.soft import certainty, damping_factor
-from dask_uncert.kernels.pixels import CLIPPED, MISSING, OFF, RENORMALISED, Pixels
-from dask_uncert.stored import (
-    NO_CODE,
-    UNKNOWN,
-    UNLABELLED,
-    as_stored,
-    class_indices,
-    rounding_of,
-    three_axes,
-)
-from dask_uncert.summaries.calibration import Calibration
-from dask_uncert.summaries.decisions import Decisions
-from dask_uncert.summaries.distribution import Distribution
-from dask_uncert.summaries.evaluation import Class, Evaluation
-from dask_uncert.summaries.ledger import REASONS, Ledger
-from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion, SoftSettings
+from dask_uncert.kernels.pixels import MISSING, OFF, Pixels
+from dask_uncert.request import MAPS, Request
+from dask_uncert.stored import NO_CODE, UNKNOWN, UNLABELLED, class_indices, rounding_of, three_axes
+from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.ledger import REASONS
 
 STEP = 1 << 14  # pixels at a time: their measures stay in a core's second-level cache
-GUESSES = 2048  # cells of the table that finds a value's bin; two to a bin of the default grid
 LEFT_OUT = -4  # and below: left out for the reason with that number
-Indices = NDArray[np.int64]
-Values = NDArray[np.float64]
-
-MAPS = {"correct": ("uint8", 255), "predicted": ("uint16", 65535), "confused_classes": ("uint16", 65535)}
-"""Maps beside the measures (float32, NaN): dtype and the value that means undefined."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What every block is asked: complete, and compared field by field.
-
-    `maxima` and `thresholds` have an entry a measure: the maximum of H∘H over the simplex for homophily (else
-    unused), and the values that must be edges. `scale` is the declared factor of integer probabilities;
-    `tolerance` overrides the storage dtype's.
-    """
-
-    classes: tuple[Class, ...]
-    ignore: tuple[int, ...] = ()
-    measures: tuple[Measure, ...] = ()
-    maxima: tuple[float, ...] = ()
-    thresholds: tuple[tuple[float, ...], ...] = ()
-    calibration_bins: int = 15
-    soft: tuple[SoftSettings, ...] = ()
-    maps: tuple[str, ...] = ()
-    class_metric: str | None = None
-    scale: float | None = None
-    tolerance: float | None = None
-
-    @property
-    def codes(self) -> tuple[int, ...]:
-        """The code of each class, in the order of the class axis."""
-        return tuple(one.code for one in self.classes)
-
-    def zero(self) -> Evaluation:
-        """The Evaluation of no pixels, in arrays of its own."""
-        classes, bins = len(self.classes), self.calibration_bins
-        distributions = []
-        for one, thresholds in zip(self.measures, self.thresholds, strict=True):
-            upper = upper_bound(one, classes)
-            distributions.append(Distribution.zero(one, upper, thresholds, classes))
-        return Evaluation(
-            classes=self.classes,
-            class_metric=self.class_metric,
-            ledger=Ledger.zero(),
-            decisions=Decisions.zero(classes),
-            distributions=tuple(distributions),
-            calibration=Calibration.zero(tuple(m / bins for m in range(bins + 1))),
-            soft_confusion=tuple(SoftConfusion.zero(settings) for settings in self.soft),
-        )
 
 
 def evaluate_block(
@@ -111,7 +47,7 @@ def evaluate_block(
         raise UnusableBlockError("uncertainty", "predicted uncertainty out of range")
     wanted = np.arange(reference.size) if request.maps else np.flatnonzero(reference >= 0)
     maps = {name: _empty_map(name, reference.size) for name in request.maps}
-    counter = _Counter(request, total, dtype, kernels)
+    counter = Counter(request, total, dtype, kernels)
     for start in range(0, wanted.size, STEP):
         pixels = wanted[start : start + STEP]
         found = kernels.measure(stored, pixels, request.measures, request.maxima, rounding)
@@ -144,16 +80,6 @@ def counted_pixels(
     return reference
 
 
-def largest_uncertainty(request: Request) -> float:
-    """The largest predicted uncertainty that can be used: 1 as a measure of its own, else no limit."""
-    return 1.0 if any(one.kind == "uncertainty" for one in request.measures) else np.inf
-
-
-def off_range(request: Request, u: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a predicted uncertainty is negative or larger than can be used."""
-    return np.asarray((u < 0) | (u > largest_uncertainty(request)))
-
-
 def _leave_out(reference: Indices, where: NDArray[np.bool_], reason: str, excluded: Indices) -> None:
     """Leave out pixels for a reason; a pixel is left out once, for the first reason that applies."""
     fresh = where & (reference > LEFT_OUT)
@@ -178,82 +104,11 @@ def _map_values(name: str, found: Pixels, truth: Indices, request: Request) -> N
     return np.asarray(found.values[[one.name for one in request.measures].index(name)])
 
 
-class _Counter:
-    """Adds pixels to the Summaries of one block; what depends on the job alone is prepared once."""
-
-    def __init__(
-        self, request: Request, total: Evaluation, dtype: np.dtype[Any], kernels: ModuleType
-    ) -> None:
-        self.request, self.total, self.dtype, self.kernels = request, total, dtype, kernels
-        self.lookups = [_lookup(one.edges, one.upper) for one in total.distributions]
-        self.confidence_edges = as_stored(total.calibration.edges, dtype)
-
-    def add(
-        self, found: Pixels, truth: Indices, stored: NDArray[Any], pixels: Indices, u: Values | None
-    ) -> None:
-        """truth: (n,) class indices, negative where the pixel does not count."""
-        total, kernels = self.total, self.kernels
-        for number, bit in enumerate((CLIPPED, RENORMALISED)):
-            total.ledger.repaired[number] += np.count_nonzero((truth >= 0) & (found.state & bit > 0))
-        for row, one in zip(found.values, self.request.measures, strict=True):
-            if one.kind == "uncertainty" and u is not None:
-                row[:] = u
-        kernels.count_decisions(
-            truth, found.predicted, found.second, found.confused,
-            total.decisions.pairs, total.decisions.by_confused,
-        )  # fmt: skip
-        for row, (edges, guess), d in zip(found.values, self.lookups, total.distributions, strict=True):
-            kernels.count_values(
-                row, d.upper, edges, guess, truth, found.predicted, found.second, found.confused,
-                d.histogram, d.by_pair, d.by_confused,
-            )  # fmt: skip
-        bins = total.calibration
-        kernels.count_confidence(
-            found.confidence, truth, found.predicted, self.confidence_edges,
-            bins.number, bins.right, bins.confidence,
-        )  # fmt: skip
-        for soft in total.soft_confusion:
-            outer, inner = np.divmod(pixels, stored.shape[2])
-            p = np.clip(stored[outer, soft.settings.class_index, inner].astype(np.float64), 0.0, 1.0)
-            self._add_soft(soft, p, truth, self._uncertainty(soft.settings, found, u))
-
-    def _uncertainty(self, settings: SoftSettings, found: Pixels, u: Values | None) -> Values | None:
-        if settings.uncertainty is None:
-            return None
-        if settings.uncertainty == "uncertainty":
-            return u
-        names = [one.name for one in self.request.measures]
-        return np.asarray(found.values[names.index(settings.uncertainty)])
-
-    def _add_soft(self, soft: SoftConfusion, p: Values, truth: Indices, u: Values | None) -> None:
-        """One class against the rest: the reference is 1 where it is the class, else 0."""
-        s = soft.settings
-        counted = truth >= 0
-        p, positive = p[counted], truth[counted] == s.class_index
-        factors = [1.0 if u is None else damping_factor(u[counted], d, s.damping_form) for d in s.dampings]
-        for i, t in enumerate(as_stored(s.thresholds, self.dtype)):
-            level = t if s.reference_threshold is None else s.reference_threshold
-            # c > t is a positive; p on the threshold agrees with the reference either way ([S22]).
-            cells = np.where(
-                positive,
-                np.where(p >= t, CELLS.index("TP"), CELLS.index("FN")),
-                np.where(p <= t, CELLS.index("TN"), CELLS.index("FP")),
-            )
-            for k, sigma in enumerate(s.sigmas):
-                weight = certainty(p, t, sigma, s.distribution, s.df)
-                if s.reference_certainty == "paper":
-                    sides = certainty(np.array([0.0, 1.0]), level, sigma, s.distribution, s.df)
-                    weight = weight * sides[positive.astype(np.int64)]
-                for m, factor in enumerate(factors):
-                    self.kernels.sum_soft_weights(weight * factor, cells, soft.weights[i, k, m])
+def largest_uncertainty(request: Request) -> float:
+    """The largest predicted uncertainty that can be used: 1 as a measure of its own, else no limit."""
+    return 1.0 if any(one.kind == "uncertainty" for one in request.measures) else np.inf
 
 
-@lru_cache(maxsize=256)
-def _lookup(edges: tuple[float, ...], upper: float) -> tuple[Values, Indices]:
-    """Edges as an array, and for each of equally wide cells of [0, upper] a bin to start looking from.
-
-    That bin is no later than the bin of the cell's smallest value.
-    """
-    bounds = np.asarray(edges)
-    left = np.arange(GUESSES) / GUESSES * upper * (1 - 1e-12)
-    return bounds, np.maximum(np.searchsorted(bounds, left, side="left") - 1, 0)
+def off_range(request: Request, u: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a predicted uncertainty is negative or larger than can be used."""
+    return np.asarray((u < 0) | (u > largest_uncertainty(request)))

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from dask_uncert import graphs
-from dask_uncert.block import MAPS, Request
 from dask_uncert.cubes import BAND, CLASS, Cube, align, make_cube
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.homophily import check_distances
@@ -18,9 +17,10 @@ from dask_uncert.formulas.measures import Measure
 from dask_uncert.formulas.pointwise import is_labelled
 from dask_uncert.formulas.separation import METRICS, Metric
 from dask_uncert.plan import Plan, with_table
-from dask_uncert.request import request_of
+from dask_uncert.request import MAPS, Request
 from dask_uncert.stores.zarr import MapWriter, describe, read_counts, write_counts
 from dask_uncert.summaries.evaluation import Evaluation, from_plain
+from dask_uncert.words import request_of
 
 ENGINES = ("compiled", "reference")
 

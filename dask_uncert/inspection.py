@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.block import Request, counted_pixels, largest_uncertainty, off_range
+from dask_uncert.block import counted_pixels, largest_uncertainty, off_range
+from dask_uncert.request import Request
 from dask_uncert.stored import UNKNOWN, class_indices, rounding_of, three_axes
 
 SHOWN = 10

@@ -11,13 +11,13 @@ import numpy as np
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dask_uncert.block import Request
 from dask_uncert.cubes import Cube, make_cube
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import prepare
 from dask_uncert.plan import Plan
-from dask_uncert.request import UNCERTAINTY_THRESHOLDS, request_of
+from dask_uncert.request import Request
 from dask_uncert.stores.zarr import StoredArray
+from dask_uncert.words import UNCERTAINTY_THRESHOLDS, request_of
 
 Share = Annotated[float, Field(gt=0, le=1)]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert import graphs
-from dask_uncert.block import Request, evaluate_block
+from dask_uncert.block import evaluate_block
 from dask_uncert.cubes import BAND, CLASS, Cube, Scene
 from dask_uncert.errors import InputError, UnusableBlockError
 from dask_uncert.formulas.homophily import homophily_maximum, squared_distances
@@ -25,6 +25,7 @@ from dask_uncert.inspection import (
     say_uncertainties,
     unknown_codes,
 )
+from dask_uncert.request import Request
 from dask_uncert.stored import UNKNOWN, class_indices, rounding_of
 from dask_uncert.stores.zarr import MapWriter
 from dask_uncert.summaries.evaluation import Evaluation

@@ -1,214 +1,60 @@
-"""From a caller's or a job file's words to a Request; everything is checked before anything is computed."""
+"""What every block of a pass is asked, complete and compared field by field."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
-from dask_uncert.block import MAPS, Request
-from dask_uncert.errors import InputError
-from dask_uncert.formulas.measures import Measure, parse_measure
-from dask_uncert.formulas.soft import DAMPING_FORMS, DISTRIBUTIONS
-from dask_uncert.summaries.evaluation import Class
-from dask_uncert.summaries.soft_confusion import SoftSettings
+from dask_uncert.formulas.measures import Measure, upper_bound
+from dask_uncert.summaries.calibration import Calibration
+from dask_uncert.summaries.decisions import Decisions
+from dask_uncert.summaries.distribution import Distribution
+from dask_uncert.summaries.evaluation import Class, Evaluation
+from dask_uncert.summaries.ledger import Ledger
+from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 
-UNCERTAINTY_THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-SOFT_WORDS = (
-    "class",
-    "thresholds",
-    "sigmas",
-    "dampings",
-    "uncertainty",
-    "distribution",
-    "df",
-    "damping_form",
-    "reference_threshold",
-    "reference_certainty",
-)
+MAPS = {"correct": ("uint8", 255), "predicted": ("uint16", 65535), "confused_classes": ("uint16", 65535)}
+"""Maps beside the measures (float32, NaN): dtype and the value that means undefined."""
 
 
-def request_of(
-    *,
-    classes: Mapping[int, str] | Sequence[str],
-    ignore: Iterable[int] = (),
-    measures: Sequence[str | Mapping[str, Any] | Measure] = ("gini", "entropy", "fisher_rao"),
-    soft_confusion: Sequence[Mapping[str, Any]] = (),
-    uncertainty_confusion: Mapping[str, Any] | None = None,
-    calibration: Mapping[str, Any] | None = None,
-    maps: Sequence[str] = (),
-    has_uncertainty: bool = False,
-    scale: float | None = None,
-    tolerance: float | None = None,
-) -> Request:
-    """The Request these words ask for; InputError where a word is unknown or words contradict each other."""
-    table = class_table(classes)
-    ignored = tuple(int(code) for code in ignore)
-    both = sorted(set(ignored) & {one.code for one in table})
-    if both:
-        raise InputError(f"ignore: codes {both} are in the class table too; a code is a class or ignored.")
-    chosen = _measures(measures, has_uncertainty)
-    names = [one.name for one in chosen]
-    soft = tuple(
-        settings for words in soft_confusion for settings in _soft(words, table, names, has_uncertainty)
-    )
-    thresholds = _thresholds(uncertainty_confusion, names)
-    bins = dict(calibration or {}).get("bins", 15)
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
-        raise InputError(f"calibration: bins must be a positive whole number, found {bins!r}.")
-    _check_maps(maps, names)
-    for word, value in (("scale", scale), ("tolerance", tolerance)):
-        if value is not None and not value > 0:
-            raise InputError(f"probabilities: {word} must be a number above 0, found {value!r}.")
-    return Request(
-        classes=table,
-        ignore=ignored,
-        measures=chosen,
-        maxima=(1.0,) * len(chosen),
-        thresholds=thresholds,
-        calibration_bins=bins,
-        soft=soft,
-        maps=tuple(maps),
-        scale=scale,
-        tolerance=tolerance,
-    )
+@dataclass(frozen=True)
+class Request:
+    """What every block is asked: complete, and compared field by field.
 
+    `maxima` and `thresholds` have an entry a measure: the maximum of H∘H over the simplex for homophily (else
+    unused), and the values that must be edges. `scale` is the declared factor of integer probabilities;
+    `tolerance` overrides the storage dtype's.
+    """
 
-def class_table(classes: Mapping[int, str] | Sequence[str]) -> tuple[Class, ...]:
-    """Classes in the order of the class axis: {code: name}, or names whose codes are 0, 1, ..."""
-    pairs = classes.items() if isinstance(classes, Mapping) else enumerate(classes)
-    table = []
-    for code, name in pairs:
-        if isinstance(code, bool) or not isinstance(code, int):
-            raise InputError(f"classes: the code {code!r} of {name!r} is no whole number.")
-        table.append(Class(code, str(name)))
-    names = [one.name for one in table]
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"classes: the names {', '.join(twice)} occur more than once.")
-    return tuple(table)
+    classes: tuple[Class, ...]
+    ignore: tuple[int, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    maxima: tuple[float, ...] = ()
+    thresholds: tuple[tuple[float, ...], ...] = ()
+    calibration_bins: int = 15
+    soft: tuple[SoftSettings, ...] = ()
+    maps: tuple[str, ...] = ()
+    class_metric: str | None = None
+    scale: float | None = None
+    tolerance: float | None = None
 
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """The code of each class, in the order of the class axis."""
+        return tuple(one.code for one in self.classes)
 
-def _measures(
-    words: Sequence[str | Mapping[str, Any] | Measure], has_uncertainty: bool
-) -> tuple[Measure, ...]:
-    try:
-        chosen = tuple(parse_measure(word) for word in words)
-    except ValueError as error:
-        raise InputError(f"measures: {error}.") from None
-    names = [one.name for one in chosen]
-    if len(set(names)) < len(names):
-        raise InputError(
-            f"measures: {', '.join(sorted({n for n in names if names.count(n) > 1}))} asked twice."
+    def zero(self) -> Evaluation:
+        """The Evaluation of no pixels, in arrays of its own."""
+        classes, bins = len(self.classes), self.calibration_bins
+        distributions = []
+        for one, thresholds in zip(self.measures, self.thresholds, strict=True):
+            upper = upper_bound(one, classes)
+            distributions.append(Distribution.zero(one, upper, thresholds, classes))
+        return Evaluation(
+            classes=self.classes,
+            class_metric=self.class_metric,
+            ledger=Ledger.zero(),
+            decisions=Decisions.zero(classes),
+            distributions=tuple(distributions),
+            calibration=Calibration.zero(tuple(m / bins for m in range(bins + 1))),
+            soft_confusion=tuple(SoftConfusion.zero(settings) for settings in self.soft),
         )
-    for one in chosen:
-        if one.kind == "uncertainty" and not has_uncertainty:
-            raise InputError("measures: `uncertainty` needs an input of that name.")
-    return chosen
-
-
-def _thresholds(words: Mapping[str, Any] | None, names: list[str]) -> tuple[tuple[float, ...], ...]:
-    """For each measure the thresholds asked for; none where it is not among those asked."""
-    given = dict(words or {})
-    asked = given.pop("measures", names)
-    levels = given.pop("thresholds", UNCERTAINTY_THRESHOLDS)
-    if given:
-        raise InputError(f"uncertainty_confusion: unknown word {', '.join(map(repr, given))}.")
-    for name in asked:
-        if name not in names:
-            raise InputError(
-                f"uncertainty_confusion: {name!r} is not among the measures asked for: {', '.join(names)}."
-            )
-    for t in levels:
-        if isinstance(t, bool) or not isinstance(t, int | float) or not 0 < t <= 1:
-            raise InputError(f"uncertainty_confusion: thresholds must lie in (0, 1], found {t!r}.")
-    unique = tuple(sorted({float(t) for t in levels}))
-    return tuple(unique if name in asked else () for name in names)
-
-
-def _soft(
-    words: Mapping[str, Any], table: tuple[Class, ...], names: list[str], has_uncertainty: bool
-) -> list[SoftSettings]:
-    """One record a class; `class` is a name, a list of names, or left out for all."""
-    unknown = [word for word in words if word not in SOFT_WORDS]
-    if unknown:
-        raise InputError(
-            f"soft_confusion: unknown word {', '.join(map(repr, unknown))}; known: {', '.join(SOFT_WORDS)}."
-        )
-    known = [one.name for one in table]
-    asked = words.get("class", known)
-    indices = []
-    for name in [asked] if isinstance(asked, str) else asked:
-        if name not in known:
-            raise InputError(f"soft_confusion: there is no class {name!r}; there are {', '.join(known)}.")
-        indices.append(known.index(name))
-    uncertainty = words.get("uncertainty")
-    if (
-        uncertainty is not None
-        and uncertainty not in names
-        and not (uncertainty == "uncertainty" and has_uncertainty)
-    ):
-        raise InputError(
-            f"soft_confusion: the uncertainty {uncertainty!r} is not among the measures asked for: "
-            f"{', '.join(names)}."
-        )
-    thresholds = _numbers("thresholds", words.get("thresholds", (0.5,)), 0.0, 1.0, inside=True)
-    sigmas = _numbers("sigmas", words.get("sigmas", (0.0,)), 0.0, float("inf"))
-    dampings = _numbers("dampings", words.get("dampings", (0.0,)), 0.0, float("inf"))
-    if uncertainty is None and any(d > 0 for d in dampings):
-        raise InputError("soft_confusion: a damping above 0 needs `uncertainty: <measure>`.")
-    level = words.get("reference_threshold")
-    if level is not None:
-        (level,) = _numbers("reference_threshold", (level,), 0.0, 1.0, inside=True)
-    for word, given, allowed in (
-        ("distribution", words.get("distribution", "gaussian"), DISTRIBUTIONS),
-        ("damping_form", words.get("damping_form", "exponential"), DAMPING_FORMS),
-        ("reference_certainty", words.get("reference_certainty", "paper"), ("paper", "none")),
-    ):
-        if given not in allowed:
-            raise InputError(f"soft_confusion: {word} {given!r} is not one of {', '.join(allowed)}.")
-    df = words.get("df")
-    if (words.get("distribution") == "student-t") != (df is not None):
-        raise InputError(
-            "soft_confusion: df (degrees of freedom) goes with `distribution: student-t`, and it with df."
-        )
-    if df is not None:
-        (df,) = _numbers("df", (df,), 0.0, float("inf"), inside=True)
-    return [
-        SoftSettings(
-            class_index=index,
-            thresholds=thresholds,
-            sigmas=sigmas,
-            dampings=dampings,
-            uncertainty=uncertainty,
-            distribution=words.get("distribution", "gaussian"),
-            df=df,
-            damping_form=words.get("damping_form", "exponential"),
-            reference_threshold=level,
-            reference_certainty=words.get("reference_certainty", "paper"),
-        )
-        for index in indices
-    ]
-
-
-def _numbers(word: str, values: Any, low: float, high: float, inside: bool = False) -> tuple[float, ...]:
-    listed = values if isinstance(values, list | tuple) else [values]
-    for v in listed:
-        number = isinstance(v, int | float) and not isinstance(v, bool)
-        if not (number and (low < v < high if inside else low <= v <= high)):
-            raise InputError(
-                f"soft_confusion: {word} must lie in {'(' if inside else '['}{low:g}, {high:g}"
-                f"{')' if inside else ']'}, found {v!r}."
-            )
-    if not listed:
-        raise InputError(f"soft_confusion: {word} is empty.")
-    return tuple(float(v) for v in listed)
-
-
-def _check_maps(maps: Sequence[str], names: list[str]) -> None:
-    for name in maps:
-        if name not in names and name not in MAPS:
-            raise InputError(
-                f"maps: {name!r} is neither a measure asked for ({', '.join(names)}) nor one of {', '.join(MAPS)}."
-            )
-    if len(set(maps)) < len(maps):
-        raise InputError("maps: a map is asked twice.")
