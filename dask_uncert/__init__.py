@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dask_uncert.formulas.separation import class_distances
     from dask_uncert.formulas.simplex import simplex_maximum
     from dask_uncert.formulas.soft import soft_weights
+    from dask_uncert.regression import evaluate_regression
     from dask_uncert.runs import run
     from dask_uncert.summaries.evaluation import Evaluation
     from dask_uncert.summaries.readings import (
@@ -45,6 +46,14 @@ if TYPE_CHECKING:
         recall,
         reliability,
         uncertainty_confusion,
+    )
+    from dask_uncert.summaries.regression import (
+        RegressionEvaluation,
+        regression_area,
+        regression_coverage,
+        regression_curve,
+        regression_distance,
+        regression_side,
     )
 
     __version__: str
@@ -66,6 +75,7 @@ _HOMES = {
     "formulas.separation": ("class_distances",),
     "formulas.simplex": ("simplex_maximum",),
     "formulas.soft": ("soft_weights",),
+    "regression": ("evaluate_regression",),
     "runs": ("run",),
     "summaries.evaluation": ("Evaluation",),
     "summaries.readings": (
@@ -85,6 +95,14 @@ _HOMES = {
         "reliability",
         "uncertainty_confusion",
     ),
+    "summaries.regression": (
+        "RegressionEvaluation",
+        "regression_area",
+        "regression_coverage",
+        "regression_curve",
+        "regression_distance",
+        "regression_side",
+    ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -92,6 +110,7 @@ __all__ = [
     "ClusterError",
     "Evaluation",
     "InputError",
+    "RegressionEvaluation",
     "accuracy",
     "aurc",
     "binary_variance",
@@ -101,6 +120,7 @@ __all__ = [
     "connect",
     "ecdf",
     "evaluate",
+    "evaluate_regression",
     "expected_calibration_error",
     "f1",
     "geometric_uncertainty",
@@ -113,6 +133,11 @@ __all__ = [
     "precision",
     "quantiles",
     "recall",
+    "regression_area",
+    "regression_coverage",
+    "regression_curve",
+    "regression_distance",
+    "regression_side",
     "reliability",
     "renyi_entropy",
     "run",

@@ -16,8 +16,17 @@ from numpy.typing import NDArray
 from dask_uncert.counting import Counter, Indices
 from dask_uncert.errors import UnusableBlockError
 from dask_uncert.kernels.pixels import MISSING, OFF, Pixels
+from dask_uncert.members import members_of, spread_of
 from dask_uncert.request import MAPS, Request
-from dask_uncert.stored import NO_CODE, UNKNOWN, UNLABELLED, class_indices, rounding_of, three_axes
+from dask_uncert.stored import (
+    NO_CODE,
+    UNKNOWN,
+    UNLABELLED,
+    reference_indices,
+    rounding_of,
+    shares_of,
+    three_axes,
+)
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.ledger import REASONS
 
@@ -31,45 +40,76 @@ def evaluate_block(
     """One block's maps and Evaluation.
 
     arrays: `probabilities` (grid dimensions, with the classes on `class_axis`; None for a binary prediction,
-    which holds the second class's probability), `reference` codes and, where given, `mask` (true counts) and
-    `uncertainty`, each over the same grid dimensions in the same order. Arrays are not written to.
+    which holds the second class's probability), `samples` of them (the sample axis first; or `samples_0`,
+    `samples_1`, ... apart), or both: without probabilities the samples' mean is the prediction. `reference`:
+    codes or, where the request says so, shares (classes last). Where given, `mask` (true counts) and
+    `uncertainty`. All over the same grid dimensions in the same order; none is written to.
     kernels: `kernels.compiled` or `kernels.reference`.
 
-    Raises UnusableBlockError for unknown reference codes and for counted probabilities out of tolerance.
+    Raises UnusableBlockError for unknown reference codes, and for counted probabilities, samples, shares or
+    uncertainties out of range.
     """
     total = request.zero()
     excluded = total.ledger.excluded
-    stored, dtype = three_axes(arrays["probabilities"], class_axis, request.scale)
-    rounding = rounding_of(dtype, len(request.classes), request.scale, request.tolerance)
-    reference = counted_pixels(request, arrays, excluded)
+    shares = shares_of(request, arrays["reference"])
+    reference = counted_pixels(request, arrays, excluded, shares)
+    if (reference == UNKNOWN).any():
+        raise UnusableBlockError("reference", "shares out of range")
     u = arrays["uncertainty"].ravel() if "uncertainty" in arrays else None
     if u is not None and off_range(request, u[reference >= 0]).any():
         raise UnusableBlockError("uncertainty", "predicted uncertainty out of range")
-    wanted = np.arange(reference.size) if request.maps else np.flatnonzero(reference >= 0)
-    maps = {name: _empty_map(name, reference.size) for name in request.maps}
-    counter = Counter(request, total, dtype, kernels)
+    layers = request.layers
+    wanted = np.arange(reference.size) if layers else np.flatnonzero(reference >= 0)
+    maps = {
+        name: np.full((reference.size, *layer.extra.values()), layer.fill, layer.dtype)
+        for name, layer in layers.items()
+    }
+    members, spread = members_of(arrays), None
+    if members:
+        spread = spread_of(request, members, class_axis, wanted, kernels)
+    if "probabilities" in arrays:
+        stored, dtype = three_axes(arrays["probabilities"], class_axis, request.scale)
+        rounding = rounding_of(dtype, len(request.classes), request.scale, request.tolerance)
+    else:
+        assert spread is not None
+        stored, dtype, rounding = spread.mean, spread.mean.dtype, spread.rounding
+    counter = Counter(
+        request, total, dtype, kernels, None if shares is None else arrays["reference"].dtype.newbyteorder("=")
+    )
     for start in range(0, wanted.size, STEP):
         pixels = wanted[start : start + STEP]
         found = kernels.measure(stored, pixels, request.measures, request.maxima, rounding)
         truth = reference[pixels]
+        if spread is not None:
+            said = spread.state[pixels]
+            _leave_out(truth, (truth >= 0) & (said == MISSING), "no_prediction", excluded)
+            if ((truth >= 0) & (said == OFF)).any():
+                raise UnusableBlockError("samples", "samples out of tolerance")
+            found = spread.on(found, pixels, request.measures)
         _leave_out(truth, (truth >= 0) & (found.state == MISSING), "no_prediction", excluded)
         if ((truth >= 0) & (found.state == OFF)).any():
             raise UnusableBlockError("probabilities", "probabilities out of tolerance")
-        counter.add(found, truth, stored, pixels, None if u is None else u[pixels].astype(np.float64))
+        soft = counter.add(
+            found, truth, stored, pixels,
+            None if u is None else u[pixels].astype(np.float64), None if shares is None else shares[pixels],
+        )  # fmt: skip
         for name, values in maps.items():
-            values[pixels] = _map_values(name, found, truth, request)
+            values[pixels] = soft[name] if name in soft else _map_values(name, found, truth, request)
     total.ledger.counted[...] = reference.size - excluded.sum()
-    shape = arrays["reference"].shape
-    return {name: values.reshape(shape) for name, values in maps.items()}, total
+    shape = arrays["reference"].shape[: -1 if request.reference == "shares" else None]
+    return {name: values.reshape(*shape, *values.shape[1:]) for name, values in maps.items()}, total
 
 
 def counted_pixels(
-    request: Request, arrays: Mapping[str, NDArray[Any]], excluded: Indices | None = None
+    request: Request,
+    arrays: Mapping[str, NDArray[Any]],
+    excluded: Indices | None = None,
+    shares: NDArray[np.float64] | None = None,
 ) -> Indices:
     """Class indices (n,) of the pixels that count as far as all inputs but the prediction say, else < 0."""
     excluded = np.zeros(len(REASONS), np.int64) if excluded is None else excluded
-    reference = class_indices(arrays["reference"], request.codes, request.ignore)
-    if (reference == UNKNOWN).any():
+    reference = reference_indices(request, arrays["reference"], shares)
+    if request.reference == "codes" and (reference == UNKNOWN).any():
         raise UnusableBlockError("codes", "unknown reference codes")
     if "mask" in arrays:
         _leave_out(reference, arrays["mask"].ravel() == 0, "masked", excluded)
@@ -86,11 +126,6 @@ def _leave_out(reference: Indices, where: NDArray[np.bool_], reason: str, exclud
     number = REASONS.index(reason)
     excluded[number] += np.count_nonzero(fresh)
     reference[fresh] = LEFT_OUT - number
-
-
-def _empty_map(name: str, size: int) -> NDArray[Any]:
-    dtype, fill = MAPS.get(name, ("float32", np.nan))
-    return np.full(size, fill, dtype)
 
 
 def _map_values(name: str, found: Pixels, truth: Indices, request: Request) -> NDArray[Any]:

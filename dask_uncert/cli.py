@@ -174,14 +174,22 @@ def _progress(silent: bool) -> Iterator[Report | None]:
 
 
 def _headline(evaluation: Any, place: Path) -> None:
-    from dask_uncert.summaries import readings
+    from dask_uncert.summaries import readings, regression
 
     left_out = int(evaluation.ledger.excluded.sum())
-    click.echo(
-        f"{int(evaluation.ledger.counted):,} pixels counted, {left_out:,} left out. "
-        f"Accuracy {readings.accuracy(evaluation):.4f}, kappa {readings.kappa(evaluation):.4f}, "
-        f"ECE {readings.expected_calibration_error(evaluation):.4f}."
-    )
+    if isinstance(evaluation, regression.RegressionEvaluation):
+        side = regression.regression_side(evaluation)
+        numbers = (
+            f"Area under the calibration curve {regression.regression_area(evaluation):.4f}"
+            f"{f' ({side})' if side else ''}, "
+            f"squared distance to the diagonal {regression.regression_distance(evaluation):.3g}."
+        )
+    else:
+        numbers = (
+            f"Accuracy {readings.accuracy(evaluation):.4f}, kappa {readings.kappa(evaluation):.4f}, "
+            f"ECE {readings.expected_calibration_error(evaluation):.4f}."
+        )
+    click.echo(f"{int(evaluation.ledger.counted):,} pixels counted, {left_out:,} left out. {numbers}")
     click.echo(f"Results: {place}, page: {place / 'report.html'}")
 
 

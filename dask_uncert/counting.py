@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.formulas.soft import certainty, damping_factor
 from dask_uncert.kernels.pixels import CLIPPED, RENORMALISED, Pixels
+from dask_uncert.one_vs_rest import Rest
 from dask_uncert.request import Request
 from dask_uncert.stored import as_stored
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion, SoftSettings
 
 GUESSES = 2048  # cells of the table that finds a value's bin; two to a bin of the default grid
 Indices = NDArray[np.int64]
@@ -25,20 +24,37 @@ class Counter:
     """Adds pixels to the Summaries of one block; what depends on the job alone is prepared once."""
 
     def __init__(
-        self, request: Request, total: Evaluation, dtype: np.dtype[Any], kernels: ModuleType
+        self,
+        request: Request,
+        total: Evaluation,
+        dtype: np.dtype[Any],
+        kernels: ModuleType,
+        share_dtype: np.dtype[Any] | None = None,
     ) -> None:
         self.request, self.total, self.dtype, self.kernels = request, total, dtype, kernels
+        self.share_dtype = share_dtype
         self.lookups = [_lookup(one.edges, one.upper) for one in total.distributions]
-        self.confidence_edges = as_stored(total.calibration.edges, dtype)
+        stated = as_stored(total.calibration.edges, dtype)
+        self.stated_edges, self.stated_guess = _lookup(tuple(stated.tolist()), 1.0)
 
     def add(
-        self, found: Pixels, truth: Indices, stored: NDArray[Any], pixels: Indices, u: Values | None
-    ) -> None:
-        """truth: (n,) class indices, negative where the pixel does not count."""
-        total, kernels = self.total, self.kernels
+        self,
+        found: Pixels,
+        truth: Indices,
+        stored: NDArray[Any],
+        pixels: Indices,
+        u: Values | None,
+        shares: Values | None = None,
+    ) -> dict[str, NDArray[Any]]:
+        """Count these pixels; returns the soft maps' values there.
+
+        truth: (n,) class indices, negative where the pixel does not count. shares: (n, classes) of a fuzzy
+        reference.
+        """
+        request, total, kernels = self.request, self.total, self.kernels
         for number, bit in enumerate((CLIPPED, RENORMALISED)):
             total.ledger.repaired[number] += np.count_nonzero((truth >= 0) & (found.state & bit > 0))
-        for row, one in zip(found.values, self.request.measures, strict=True):
+        for row, one in zip(found.values, request.measures, strict=True):
             if one.kind == "uncertainty" and u is not None:
                 row[:] = u
         kernels.count_decisions(
@@ -51,44 +67,19 @@ class Counter:
                 d.histogram, d.by_pair, d.by_confused,
             )  # fmt: skip
         bins = total.calibration
+        edges, guess = self.stated_edges, self.stated_guess
         kernels.count_confidence(
-            found.confidence, truth, found.predicted, self.confidence_edges,
-            bins.number, bins.right, bins.confidence,
+            found.confidence, truth, found.predicted, edges, guess, bins.number, bins.right, bins.confidence
+        )
+        kernels.count_probabilities(
+            stored, pixels, truth, edges, guess,
+            bins.class_number, bins.class_positives, bins.class_probability,
+            bins.squared_error, bins.log_loss, bins.infinite.reshape(1),
         )  # fmt: skip
+        rest = Rest(request, self.dtype, found, truth, stored, pixels, u, shares, self.share_dtype)
         for soft in total.soft_confusion:
-            outer, inner = np.divmod(pixels, stored.shape[2])
-            p = np.clip(stored[outer, soft.settings.class_index, inner].astype(np.float64), 0.0, 1.0)
-            self._add_soft(soft, p, truth, self._uncertainty(soft.settings, found, u))
-
-    def _uncertainty(self, settings: SoftSettings, found: Pixels, u: Values | None) -> Values | None:
-        if settings.uncertainty is None:
-            return None
-        if settings.uncertainty == "uncertainty":
-            return u
-        names = [one.name for one in self.request.measures]
-        return np.asarray(found.values[names.index(settings.uncertainty)])
-
-    def _add_soft(self, soft: SoftConfusion, p: Values, truth: Indices, u: Values | None) -> None:
-        """One class against the rest: the reference is 1 where it is the class, else 0."""
-        s = soft.settings
-        counted = truth >= 0
-        p, positive = p[counted], truth[counted] == s.class_index
-        factors = [1.0 if u is None else damping_factor(u[counted], d, s.damping_form) for d in s.dampings]
-        for i, t in enumerate(as_stored(s.thresholds, self.dtype)):
-            level = t if s.reference_threshold is None else s.reference_threshold
-            # c > t is a positive; p on the threshold agrees with the reference either way ([S22]).
-            cells = np.where(
-                positive,
-                np.where(p >= t, CELLS.index("TP"), CELLS.index("FN")),
-                np.where(p <= t, CELLS.index("TN"), CELLS.index("FP")),
-            )
-            for k, sigma in enumerate(s.sigmas):
-                weight = certainty(p, t, sigma, s.distribution, s.df)
-                if s.reference_certainty == "paper":
-                    sides = certainty(np.array([0.0, 1.0]), level, sigma, s.distribution, s.df)
-                    weight = weight * sides[positive.astype(np.int64)]
-                for m, factor in enumerate(factors):
-                    self.kernels.sum_soft_weights(weight * factor, cells, soft.weights[i, k, m])
+            rest.add_to(soft, kernels)
+        return {name: values for one in request.soft_maps for name, values in rest.paint(one).items()}
 
 
 @lru_cache(maxsize=256)

@@ -1,7 +1,7 @@
 """What a cube is, and when inputs align.
 
-An input is an array whose dimensions are declared or read, never guessed. Three names are reserved: `class`,
-`sample` and `band`; every other dimension is one of the grid's. All inputs of an evaluation cover the same
+An input is an array whose dimensions are declared or read, never guessed. Some names are reserved: `class`,
+`sample` and `band`, and for regressions `output` and `output2`; every other dimension is one of the grid's. All inputs of an evaluation cover the same
 grid, in any order of dimensions.
 """
 
@@ -16,7 +16,8 @@ import numpy as np
 from dask_uncert.errors import InputError
 
 CLASS, SAMPLE, BAND = "class", "sample", "band"
-RESERVED = (CLASS, SAMPLE, BAND)
+OUTPUT, OUTPUT2 = "output", "output2"
+RESERVED = (CLASS, SAMPLE, BAND, OUTPUT, OUTPUT2)
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Cube:
 
     @property
     def grid(self) -> dict[str, int]:
-        """The dimensions that are neither class, sample nor band."""
+        """The dimensions that are not reserved."""
         return {d: n for d, n in self.sizes.items() if d not in RESERVED}
 
     @property
@@ -124,27 +125,32 @@ def align(cubes: Mapping[str, Cube], classes: int, scale: float | None = None) -
                 f"dimensions {', '.join(RESERVED)}; expected {wanted}."
             )
     probabilities = cubes["probabilities"]
-    if not probabilities.grid:
-        raise InputError(f"probabilities: dims {list(probabilities.dims)} leave no dimension for the grid.")
-    for name, cube in cubes.items():
-        if set(cube.grid) != set(probabilities.grid):
-            raise InputError(
-                f"{name}: {cube.where} covers {_sizes(cube.grid)}, but the probabilities cover "
-                f"{_sizes(probabilities.grid)}. All inputs must name the same dimensions; nothing is broadcast."
-            )
-        for d, n in cube.grid.items():
-            if n != probabilities.grid[d]:
-                raise InputError(
-                    f"{name}: {cube.where} has {d} = {n}, but the probabilities have {d} = "
-                    f"{probabilities.grid[d]}. All inputs must cover the same grid."
-                )
-    for d, n in probabilities.grid.items():
-        if n == 0:
-            raise InputError(f"probabilities: {probabilities.where} is empty along {d}.")
+    check_grids(cubes, probabilities)
     _check_classes(probabilities, classes)
     _check_dtypes(cubes, scale)
     axis = probabilities.dims.index(CLASS) if CLASS in probabilities.dims else None
     return Scene(dict(cubes), tuple(probabilities.grid), axis)
+
+
+def check_grids(cubes: Mapping[str, Cube], first: Cube) -> None:
+    """Check that all inputs cover the grid of the first, which may not be empty; raises InputError."""
+    if not first.grid:
+        raise InputError(f"{first.name}: dims {list(first.dims)} leave no dimension for the grid.")
+    for name, cube in cubes.items():
+        if set(cube.grid) != set(first.grid):
+            raise InputError(
+                f"{name}: {cube.where} covers {_sizes(cube.grid)}, but `{first.name}` covers "
+                f"{_sizes(first.grid)}. All inputs must name the same dimensions; nothing is broadcast."
+            )
+        for d, n in cube.grid.items():
+            if n != first.grid[d]:
+                raise InputError(
+                    f"{name}: {cube.where} has {d} = {n}, but `{first.name}` has {d} = {first.grid[d]}. "
+                    f"All inputs must cover the same grid."
+                )
+    for d, n in first.grid.items():
+        if n == 0:
+            raise InputError(f"{first.name}: {first.where} is empty along {d}.")
 
 
 def _sizes(grid: Mapping[str, int]) -> str:

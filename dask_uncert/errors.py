@@ -6,7 +6,7 @@ class InputError(ValueError):
 
 
 class UnusableBlockError(InputError):
-    """A block holds input that cannot be used; `what` is "codes", "probabilities" or "uncertainty"."""
+    """A block holds input that cannot be used; `what` is "codes" or the name of an input."""
 
     def __init__(self, what: str, message: str) -> None:
         super().__init__(what, message)

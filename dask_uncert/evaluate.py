@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,12 +17,21 @@ from dask_uncert.formulas.measures import Measure
 from dask_uncert.formulas.pointwise import is_labelled
 from dask_uncert.formulas.separation import METRICS, Metric
 from dask_uncert.plan import Plan, with_table
+from dask_uncert.regression_plan import RegressionPlan
 from dask_uncert.request import MAPS, Request
 from dask_uncert.stores.zarr import MapWriter, describe, read_counts, write_counts
 from dask_uncert.summaries.evaluation import Evaluation, from_plain
+from dask_uncert.summaries.regression import RegressionEvaluation, regression_from_plain
+from dask_uncert.summaries.summary import Summary
 from dask_uncert.words import request_of
 
 ENGINES = ("compiled", "reference")
+READERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Evaluation | RegressionEvaluation]] = {
+    "Evaluation": from_plain,
+    "RegressionEvaluation": regression_from_plain,
+}
+"""By kind of Summary: how it is made of its frame and arrays."""
+AnyPlan = TypeVar("AnyPlan", Plan, RegressionPlan)
 
 
 def evaluate(
@@ -208,7 +217,7 @@ def _distances(
     return request, metric
 
 
-def with_maps(plan: Plan, store: str, attributes: Mapping[str, Any] | None = None) -> Plan:
+def with_maps(plan: AnyPlan, store: str, attributes: Mapping[str, Any] | None = None) -> AnyPlan:
     """The plan with its maps' Zarr group made, ready to be written block by block."""
     about: dict[str, tuple[str, Any, Mapping[str, Any]]] = {}
     for name in plan.request.maps:
@@ -220,13 +229,13 @@ def with_maps(plan: Plan, store: str, attributes: Mapping[str, Any] | None = Non
     return replace(plan, writer=writer)
 
 
-def save(evaluation: Evaluation, path: str | Path) -> None:
-    """Write an Evaluation to a Zarr group; equal Evaluations give equal bytes. An existing group is replaced."""
+def save(evaluation: Summary, path: str | Path) -> None:
+    """Write an Evaluation of any kind to a Zarr group; equal ones give equal bytes. An existing group is replaced."""
     write_counts(str(path), evaluation.frame(), evaluation.arrays())
 
 
-def load(path: str | Path) -> Evaluation:
-    """The Evaluation that `save` or a job wrote: its Zarr group, or the output folder that holds it.
+def load(path: str | Path) -> Evaluation | RegressionEvaluation:
+    """The Evaluation that `save` or a job wrote, of its own kind: its Zarr group, or the output folder with it.
 
     Raises InputError where there is none.
     """
@@ -234,6 +243,6 @@ def load(path: str | Path) -> Evaluation:
     store = folder / "summary.zarr" if (folder / "summary.zarr").exists() else folder
     frame, arrays = read_counts(str(store))
     try:
-        return from_plain(frame, arrays)
+        return READERS[frame["kind"]](frame, arrays)
     except (KeyError, TypeError) as error:
         raise InputError(f"{store} is damaged or of another version: {error}.") from error

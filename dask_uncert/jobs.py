@@ -9,12 +9,13 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from dask_uncert.cubes import Cube, make_cube
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import prepare
 from dask_uncert.plan import Plan
+from dask_uncert.regression_plan import RegressionPlan, prepare_regression
 from dask_uncert.request import Request
 from dask_uncert.stores.zarr import StoredArray
 from dask_uncert.words import UNCERTAINTY_THRESHOLDS, request_of
@@ -110,6 +111,32 @@ class Job(Words):
     output: str = Field(description="Folder for the results, relative to the job file")
 
 
+class RegressionInputs(Words):
+    """What is read: either a variance or a covariance."""
+
+    mean: Input = Field(description="The prediction; several outputs lie along the dimension `output`")
+    reference: Input = Field(description="What was observed, with the dimensions of the mean")
+    variance: Input | None = Field(None, description="Of each output, with the dimensions of the mean")
+    covariance: Input | None = Field(None, description="Of the outputs, along `output` and `output2`")
+    mask: Input | None = Field(None, description="True counts")
+
+
+class RegressionJob(Words):
+    """A job on the calibration of a regression: what is read, where the answers go."""
+
+    version: Literal[1]
+    kind: Literal["regression"]
+    inputs: RegressionInputs
+    maps: list[Literal["nssr", "predicted_probability"]] = []
+    cluster: str = Field("local", description="local, a file of cluster/, or a tcp:// or tls:// address")
+    output: str = Field(description="Folder for the results, relative to the job file")
+
+
+AnyJob = Job | RegressionJob
+JOBS: dict[str, type[Job] | type[RegressionJob]] = {"scene": Job, "regression": RegressionJob}
+"""By the word `kind`."""
+
+
 class _Loader(yaml.SafeLoader):
     """Safe YAML in which a word given twice is an error, not the last one's."""
 
@@ -121,7 +148,9 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def read_job(job: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None = None) -> tuple[Job, Path]:
+def read_job(
+    job: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None = None
+) -> tuple[AnyJob, Path]:
     """A job from its file or mapping, and the folder its paths are relative to.
 
     sets: dotted words and their values, put in place of the file's. Raises InputError.
@@ -143,8 +172,11 @@ def read_job(job: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None
             raise InputError(f"{path} holds no job: a mapping of words such as `version`, `kind`, `inputs`.")
     for dotted, value in (sets or {}).items():
         words = _with(words, dotted.split("."), value)
+    kind = words.get("kind", "scene")
+    if not isinstance(kind, str) or kind not in JOBS:
+        raise InputError(f"{where}: `kind` must be one of {', '.join(JOBS)}, found {kind!r}.")
     try:
-        return Job.model_validate(words), folder
+        return JOBS[kind].model_validate(words), folder
     except ValidationError as error:
         raise InputError(f"{where}: {_say(error)}") from None
 
@@ -175,7 +207,7 @@ def resolve(place: str, folder: Path) -> str:
     return place if "://" in place else str((folder / place).resolve())
 
 
-def open_inputs(job: Job, folder: Path) -> dict[str, Cube]:
+def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     """The job's inputs, opened and not read; InputError naming the input that cannot be."""
     cubes = {}
     for name in type(job.inputs).model_fields:
@@ -205,8 +237,10 @@ def request_from(job: Job) -> Request:
     )
 
 
-def plan_job(job: Job, folder: Path) -> Plan:
+def plan_job(job: AnyJob, folder: Path) -> Plan | RegressionPlan:
     """The job's pass, checked and cut into blocks; nothing is read but the stores' metadata."""
+    if isinstance(job, RegressionJob):
+        return prepare_regression(open_inputs(job, folder), job.maps)
     distances = None
     if job.class_distances is not None:
         distances = job.class_distances.model_dump(exclude_none=True)
@@ -225,5 +259,6 @@ def _read_table(path: str) -> Any:
 
 
 def schema() -> str:
-    """The job file's JSON Schema, as text."""
-    return json.dumps(Job.model_json_schema(), indent=2) + "\n"
+    """The JSON Schema of job files of every kind, as text."""
+    every: TypeAdapter[AnyJob] = TypeAdapter(Annotated[AnyJob, Field(discriminator="kind")])
+    return json.dumps(every.json_schema(), indent=2) + "\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from dask_uncert.formulas.measures import Measure, upper_bound
 from dask_uncert.summaries.calibration import Calibration
@@ -10,10 +11,29 @@ from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Class, Evaluation
 from dask_uncert.summaries.ledger import Ledger
-from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
+from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion, SoftSettings
 
 MAPS = {"correct": ("uint8", 255), "predicted": ("uint16", 65535), "confused_classes": ("uint16", 65535)}
 """Maps beside the measures (float32, NaN): dtype and the value that means undefined."""
+RGB = {"rgb": 3}
+"""The dimension that a picture has more than the grid, and its size."""
+ReferenceKind = Literal["codes", "share", "shares"]
+"""A reference holds class codes, the share of the second of two classes, or a share for each class."""
+
+
+class SoftMaps(NamedTuple):
+    """A soft confusion to be drawn at its first threshold, sigma and damping; `label` ends its maps' names."""
+
+    settings: SoftSettings
+    label: str
+
+
+class Layer(NamedTuple):
+    """A map as it is stored: its dtype, the value that means undefined, dimensions beside the grid's."""
+
+    dtype: str
+    fill: float
+    extra: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -22,7 +42,7 @@ class Request:
 
     `maxima` and `thresholds` have an entry a measure: the maximum of H∘H over the simplex for homophily (else
     unused), and the values that must be edges. `scale` is the declared factor of integer probabilities;
-    `tolerance` overrides the storage dtype's.
+    `tolerance` overrides the storage dtype's; samples have their own.
     """
 
     classes: tuple[Class, ...]
@@ -36,6 +56,20 @@ class Request:
     class_metric: str | None = None
     scale: float | None = None
     tolerance: float | None = None
+    sample_scale: float | None = None
+    sample_tolerance: float | None = None
+    reference: ReferenceKind = "codes"
+    soft_maps: tuple[SoftMaps, ...] = ()
+
+    @property
+    def layers(self) -> dict[str, Layer]:
+        """Every map asked for, by its name."""
+        found = {name: Layer(*MAPS.get(name, ("float32", float("nan"))), {}) for name in self.maps}
+        for one in self.soft_maps:
+            for cell in CELLS:
+                found[f"soft_{cell}_{one.label}"] = Layer("float32", float("nan"), {})
+            found[f"soft_{one.label}"] = Layer("uint8", 0, RGB)
+        return found
 
     @property
     def codes(self) -> tuple[int, ...]:
@@ -44,7 +78,7 @@ class Request:
 
     def zero(self) -> Evaluation:
         """The Evaluation of no pixels, in arrays of its own."""
-        classes, bins = len(self.classes), self.calibration_bins
+        classes = len(self.classes)
         distributions = []
         for one, thresholds in zip(self.measures, self.thresholds, strict=True):
             upper = upper_bound(one, classes)
@@ -55,6 +89,6 @@ class Request:
             ledger=Ledger.zero(),
             decisions=Decisions.zero(classes),
             distributions=tuple(distributions),
-            calibration=Calibration.zero(tuple(m / bins for m in range(bins + 1))),
+            calibration=Calibration.zero(self.calibration_bins, classes),
             soft_confusion=tuple(SoftConfusion.zero(settings) for settings in self.soft),
         )

@@ -17,18 +17,22 @@ from typing import TYPE_CHECKING, Any
 from dask_uncert import clusters
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import load, save, with_maps
-from dask_uncert.jobs import Job, plan_job, read_job, resolve
+from dask_uncert.jobs import AnyJob, plan_job, read_job, resolve
 from dask_uncert.outputs import being_written, is_finished, read_record, write_record
 from dask_uncert.plan import Plan
+from dask_uncert.regression_plan import RegressionPlan
 from dask_uncert.reports.write import write_all
 from dask_uncert.stores.zarr import StoredArray, coordinates, preview
 from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.regression import RegressionEvaluation
 
 if TYPE_CHECKING:
     from distributed import Client
 
 VERSIONS = ("dask-uncert", "numpy", "scipy", "numba", "dask", "distributed", "zarr", "zarrs")
 Report = Callable[[str, int, int], None]
+AnyEvaluation = Evaluation | RegressionEvaluation
+AnyPlan = Plan | RegressionPlan
 
 
 def run(
@@ -39,8 +43,8 @@ def run(
     fresh: bool = False,
     sets: Mapping[str, Any] | None = None,
     report: Report | None = None,
-) -> Evaluation:
-    """Run a job, a file or its mapping, and write its output folder; returns the Evaluation.
+) -> AnyEvaluation:
+    """Run a job, a file or its mapping, and write its output folder; returns the Evaluation of its kind.
 
     cluster, out: instead of the job's. fresh: run again even where the same evaluation is finished, and
     replace another's. sets: dotted words and values in place of the job's. report(what, done, total) is
@@ -94,9 +98,9 @@ def _silent(what: str, done: int, total: int) -> None:
     return
 
 
-def _compute(plan: Plan, client: Client, report: Report) -> tuple[Evaluation, dict[str, Any]]:
+def _compute(plan: AnyPlan, client: Client, report: Report) -> tuple[AnyEvaluation, dict[str, Any]]:
     seconds: dict[str, Any] = {"tasks": plan.tasks(), "class_distances": 0.0}
-    if plan.metric is not None:
+    if isinstance(plan, Plan) and plan.metric is not None:
         clock = time.perf_counter()
         blocks = plan.distance_grid.blocks
         with _watch(client, "class-distances-read", blocks, "class distances", report):
@@ -113,7 +117,7 @@ def _watch(client: Client, prefix: str, total: int, what: str, report: Report) -
     return clusters.progress(client, prefix, total, lambda n: report(what, n, total))
 
 
-def fingerprint(job: Job, plan: Plan) -> str | None:
+def fingerprint(job: AnyJob, plan: AnyPlan) -> str | None:
     """Of what is asked, of the inputs as they are stored and of our version; None where inputs cannot tell."""
     stored = {name: cube.data.fingerprint() for name, cube in plan.scene.cubes.items()}
     if any(mark is None for mark in stored.values()):
@@ -143,7 +147,7 @@ def _input(stored: StoredArray) -> dict[str, Any]:
     }
 
 
-def _check_memory(plan: Plan, client: Client) -> None:
+def _check_memory(plan: AnyPlan, client: Client) -> None:
     """Refuse what cannot fit before anything runs."""
     room = clusters.memory_per_thread(client)
     needed = plan.block_memory()
@@ -154,25 +158,25 @@ def _check_memory(plan: Plan, client: Client) -> None:
         )
 
 
-def _about_maps(plan: Plan) -> dict[str, Any]:
+def _about_maps(plan: AnyPlan) -> dict[str, Any]:
     return {"Conventions": "CF-1.11", "source": "dask-uncert " + version("dask-uncert")}
 
 
-def _write_coordinates(plan: Plan, working: Path) -> None:
+def _write_coordinates(plan: AnyPlan, working: Path) -> None:
     if plan.writer is None:
         return
     found: dict[str, Any] = {}
-    for name in ("reference", "probabilities"):
+    for name in ("reference", "mean" if "mean" in plan.scene.cubes else "probabilities"):
         found.update(coordinates(plan.scene.cubes[name].data, plan.scene.dims))
     plan.writer.add_coordinates(found)
 
 
-def _thumbnails(plan: Plan, working: Path) -> dict[str, Any]:
+def _thumbnails(plan: AnyPlan, working: Path) -> dict[str, Any]:
     store = str(working / "maps.zarr")
     return {name: preview(store, name) for name in plan.request.maps}
 
 
-def _about(job: Job, plan: Plan) -> dict[str, str]:
+def _about(job: AnyJob, plan: AnyPlan) -> dict[str, str]:
     """What the report says of where its numbers come from; nothing that changes from run to run."""
     about = {
         f"input {name}": f"{cube.where}, {cube.data.shape} {cube.data.dtype}"
@@ -181,7 +185,7 @@ def _about(job: Job, plan: Plan) -> dict[str, str]:
     return {**about, **{name: value for name, value in versions().items() if name == "dask-uncert"}}
 
 
-def merge(out: str | Path, folders: Sequence[str | Path], fresh: bool = False) -> Evaluation:
+def merge(out: str | Path, folders: Sequence[str | Path], fresh: bool = False) -> AnyEvaluation:
     """Add finished evaluations without reading a pixel, and write their sum as an output folder.
 
     Raises InputError where a folder is unfinished, given twice or counts something else.
@@ -197,6 +201,9 @@ def merge(out: str | Path, folders: Sequence[str | Path], fresh: bool = False) -
     if is_finished(output, mark, fresh):
         return load(output)
     first, *rest = (load(place) for place in places)
+    kinds = sorted({type(part).__name__ for part in (first, *rest)})
+    if len(kinds) > 1:
+        raise InputError(f"these evaluations are of different kinds and do not add: {', '.join(kinds)}.")
     try:
         total = sum(rest, start=first)
     except ValueError as error:
@@ -218,7 +225,7 @@ def merge(out: str | Path, folders: Sequence[str | Path], fresh: bool = False) -
     return total
 
 
-def rewrite_report(folder: str | Path) -> Evaluation:
+def rewrite_report(folder: str | Path) -> AnyEvaluation:
     """Write the tables, figures, results and page of a finished folder again, from its Summaries and maps."""
     place = Path(folder)
     record = read_record(place)

@@ -1,4 +1,4 @@
-"""From stored numbers to what the kernels take: floats with the classes in the middle, class indices."""
+"""From stored numbers to what the kernels take: floats with the classes in the middle, class indices, shares."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from dask_uncert.formulas.pointwise import tolerance as tolerance_of
 from dask_uncert.kernels.pixels import Rounding
+from dask_uncert.request import Request
 
 UNLABELLED, UNKNOWN, NO_CODE = -1, -2, -3
-"""Instead of a class index: an ignore code, a code of no class, NaN."""
+"""Instead of a class index: an ignore code, a code of no class (or a share out of range), NaN."""
 WIDEST_TABLE = 1 << 16
 
 
@@ -90,3 +91,49 @@ def class_indices(codes: NDArray[Any], classes: Sequence[int], ignore: Sequence[
         index[odd] = UNKNOWN
         index[missing] = NO_CODE
     return index
+
+
+def shares_of(request: Request, reference: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Of a fuzzy reference (grid, and classes last where it holds one a class) the shares (n, classes).
+
+    Clipped to [0, 1] where they are off by no more than the storage dtype's tolerance; further off ones stay.
+    None where the reference holds codes.
+    """
+    if request.reference == "codes":
+        return None
+    allowed = tolerance_of(reference.dtype.newbyteorder("="))
+    if request.reference == "share":
+        second = _within(reference.reshape(-1).astype(np.float64), allowed)
+        return np.stack([1.0 - second, second], axis=1)
+    return _within(reference.reshape(-1, reference.shape[-1]).astype(np.float64), allowed)
+
+
+def _within(shares: NDArray[np.float64], allowed: float) -> NDArray[np.float64]:
+    near = (shares >= -allowed) & (shares <= 1 + allowed)
+    return np.where(near, np.clip(shares, 0.0, 1.0), shares)
+
+
+def share_indices(shares: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The class with the largest share, flat (n,), ties to the lowest; UNKNOWN where a share is out of range.
+
+    NO_CODE where one is NaN, or where all are 0: nothing is there. Of two classes by the share of the second,
+    it is the second exactly where that share exceeds .5.
+    """
+    index = shares.argmax(axis=1)
+    index[((shares < 0) | (shares > 1)).any(axis=1)] = UNKNOWN
+    index[np.isnan(shares).any(axis=1) | (shares == 0).all(axis=1)] = NO_CODE
+    return index
+
+
+def reference_indices(
+    request: Request, reference: NDArray[Any], shares: NDArray[np.float64] | None = None
+) -> NDArray[np.int64]:
+    """Class indices (n,) of a reference of any kind; negative where there is none, see above.
+
+    shares: `shares_of` it, where they are known already.
+    """
+    if request.reference == "codes":
+        return class_indices(reference, request.codes, request.ignore)
+    found = shares_of(request, reference) if shares is None else shares
+    assert found is not None
+    return share_indices(found)

@@ -23,6 +23,11 @@ def test_l3_ignore_code():
     assert readings.recall(found).tolist() == [1.0, 0.5]
 
 
+def numbers(found):
+    """Pixels in each calibration bin."""
+    return found.calibration.binned(found.calibration.fine).number.tolist()
+
+
 @pytest.mark.parametrize("classes", [17, 20, 300])
 def test_l4_index_arithmetic_in_the_storage_dtype(classes):
     if classes == 17:
@@ -69,7 +74,7 @@ def test_b1_confidences_of_exactly_one_and_zero():
     p = np.array([0.92, 1.0])
     found = evaluate(p, np.array([1, 0]), **binary)
     assert readings.expected_calibration_error(found) == pytest.approx(0.46)
-    assert found.calibration.number.tolist() == [0] * 9 + [2]
+    assert numbers(found) == [0] * 9 + [2]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -85,18 +90,18 @@ def test_b1_every_edge_lies_in_the_bin_below(dtype):
             calibration={"bins": bins},
             tolerance=1e-2,
         )
-        number = found.calibration.number
-        assert number.sum() == p.size
-        assert number[-p.size :].tolist() == [1] * p.size
+        number = numbers(found)
+        assert sum(number) == p.size
+        assert number[-p.size :] == [1] * p.size
 
 
 def test_b3_empty_bins_stay():
     words = {"axis": None, "classes": ["no", "yes"], "calibration": {"bins": 3}}
     one = evaluate(np.array([0.9, 0.8, 0.2]), np.array([1, 1, 0]), **words)
-    assert one.calibration.number.tolist() == [0, 0, 3]  # of the winning class
+    assert numbers(one) == [0, 0, 3]  # of the winning class
     two = evaluate(np.array([0.5]), np.array([0]), **words)
-    assert two.calibration.number.tolist() == [0, 1, 0]
-    assert (one + two).calibration.number.tolist() == [0, 1, 3]
+    assert numbers(two) == [0, 1, 0]
+    assert numbers(one + two) == [0, 1, 3]
     assert readings.expected_calibration_error(one) == pytest.approx(1 / 6)
 
 

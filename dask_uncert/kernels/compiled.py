@@ -11,10 +11,17 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
 from dask_uncert.formulas.homophily import squared_distances
 from dask_uncert.formulas.measures import Measure
+from dask_uncert.kernels.counters import (
+    count_confidence,
+    count_decisions,
+    count_probabilities,
+    count_values,
+    sum_soft_weights,
+)
 from dask_uncert.kernels.elementary import logarithm
+from dask_uncert.kernels.members import add_member, close_members
 from dask_uncert.kernels.pixels import AnyFloats, Pixels, Rounding
 from dask_uncert.kernels.tiles import (
     STRIDE,
@@ -31,6 +38,17 @@ from dask_uncert.kernels.tiles import (
     t_entropy,
     tsallis,
 )
+
+__all__ = [
+    "add_member",
+    "close_members",
+    "count_confidence",
+    "count_decisions",
+    "count_probabilities",
+    "count_values",
+    "measure",
+    "sum_soft_weights",
+]
 
 EUCLIDEAN, KULLBACK_LEIBLER, FISHER_RAO, RENYI, TSALLIS, T_ENTROPY, VARIANCE, HOMOPHILY, ELSEWHERE = range(9)
 GEOMETRIC_CODES = {
@@ -166,98 +184,3 @@ def _measure(  # type: ignore[no-untyped-def]
             bounded(out, keep, hole)
             for j in range(width):
                 values[m, start + j] = out[j]
-
-
-@compiled
-def count_decisions(  # type: ignore[no-untyped-def]
-    reference, predicted, second, confused, pairs, by_confused
-):
-    """Add pixels to pairs (reference, predicted, reference is second) and by_confused (number, right).
-
-    reference: (n,) class index, negative where the pixel does not count.
-    """
-    for i in range(reference.size):
-        c = reference[i]
-        if c >= 0:
-            right = 1 if predicted[i] == c else 0
-            near = 1 if (right == 0 and second[i] == c) else 0
-            pairs[c, predicted[i], near] += 1
-            by_confused[confused[i], right] += 1
-
-
-@compiled
-def count_values(  # type: ignore[no-untyped-def]
-    values, upper, edges, guess, reference, predicted, second, confused, histogram, by_pair, by_confused
-):
-    """Add one measure's values to its histogram and to its fixed-point power sums.
-
-    values: (n,) in [0, upper]; edges: (bins + 1,) rising from 0 to upper, bins right-closed, the first also
-    holds 0; guess: (cells,) a bin at or below the first bin of each of equally wide cells. histogram:
-    (reference, right, bin); by_pair: (reference, predicted, second, 2 powers, 2 limbs); by_confused:
-    (number, right, 3 powers, 2 limbs).
-    """
-    cells = guess.size
-    scale = np.float64(1 << FRACTION_BITS)
-    for i in range(reference.size):
-        c = reference[i]
-        if c < 0:
-            continue
-        value = values[i]
-        x = value / upper
-        b = guess[min(np.int64(x * cells), cells - 1)]
-        while value > edges[b + 1]:
-            b += 1
-        right = 1 if predicted[i] == c else 0
-        near = 1 if (right == 0 and second[i] == c) else 0
-        histogram[c, right, b] += 1
-        q1 = np.int64(np.rint(x * scale))
-        q2 = np.int64(np.rint(x * x * scale))
-        q3 = np.int64(np.rint(x * x * x * scale))
-        pair = by_pair[c, predicted[i], near]
-        pair[0, 0] += q1 >> LIMB_BITS
-        pair[0, 1] += q1 & LIMB_MASK
-        pair[1, 0] += q2 >> LIMB_BITS
-        pair[1, 1] += q2 & LIMB_MASK
-        number = by_confused[confused[i], right]
-        number[0, 0] += q1 >> LIMB_BITS
-        number[0, 1] += q1 & LIMB_MASK
-        number[1, 0] += q2 >> LIMB_BITS
-        number[1, 1] += q2 & LIMB_MASK
-        number[2, 0] += q3 >> LIMB_BITS
-        number[2, 1] += q3 & LIMB_MASK
-
-
-@compiled
-def count_confidence(  # type: ignore[no-untyped-def]
-    confidence, reference, predicted, edges, counts, hits, sums
-):
-    """Add pixels to the calibration bins (right-closed, the first also holds 0)."""
-    bins = counts.size
-    scale = np.float64(1 << FRACTION_BITS)
-    for i in range(reference.size):
-        c = reference[i]
-        if c < 0:
-            continue
-        x = confidence[i]
-        b = min(np.int64(x * bins), bins - 1)
-        while b > 0 and x <= edges[b]:
-            b -= 1
-        while b < bins - 1 and x > edges[b + 1]:
-            b += 1
-        counts[b] += 1
-        hits[b] += 1 if predicted[i] == c else 0
-        q = np.int64(np.rint(x * scale))
-        sums[b, 0] += q >> LIMB_BITS
-        sums[b, 1] += q & LIMB_MASK
-
-
-@compiled
-def sum_soft_weights(weights, cells, sums):  # type: ignore[no-untyped-def]
-    """Add weights in [0, 1] to the fixed-point sum (4 cells, 2 limbs) of their cell; negative cells are left out."""
-    scale = np.float64(1 << FRACTION_BITS)
-    for i in range(weights.size):
-        k = cells[i]
-        if k >= 0:
-            q = np.int64(np.rint(weights[i] * scale))
-            sums[k, 0] += q >> LIMB_BITS
-            sums[k, 1] += q & LIMB_MASK

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.formulas import fixed_point
+from dask_uncert.formulas.entropies import shannon_nats
 from dask_uncert.formulas.measures import Measure, is_pointwise
 from dask_uncert.formulas.values import measure_values
 from dask_uncert.kernels.pixels import (
@@ -98,20 +99,104 @@ def count_confidence(
     reference: Counts,
     predicted: Counts,
     edges: NDArray[np.float64],
-    counts: Counts,
-    hits: Counts,
+    guess: Counts,
+    number: Counts,
+    right: Counts,
     sums: Counts,
 ) -> None:
-    """Add pixels to the calibration bins; see `compiled.count_confidence`."""
+    """Add the winning class's stated probability to its bins; see `compiled.count_confidence`."""
     counted = reference >= 0
     x = confidence[counted]
-    bins = np.clip(np.searchsorted(edges, x, side="left") - 1, 0, counts.size - 1)
-    np.add.at(counts, bins, 1)
-    np.add.at(hits, bins, (predicted[counted] == reference[counted]).astype(np.int64))
+    bins = np.maximum(np.searchsorted(edges, x, side="left") - 1, 0)
+    np.add.at(number, bins, 1)
+    np.add.at(right, bins, (predicted[counted] == reference[counted]).astype(np.int64))
     np.add.at(sums, bins, fixed_point.encode(x))
+
+
+def count_probabilities(
+    probabilities: AnyFloats,
+    pixels: Counts,
+    reference: Counts,
+    edges: NDArray[np.float64],
+    guess: Counts,
+    number: Counts,
+    positives: Counts,
+    sums: Counts,
+    squared_error: Counts,
+    log_loss: Counts,
+    infinite: Counts,
+) -> None:
+    """Add every class's stated probability to its bins and proper scores; see `compiled.count_probabilities`."""
+    classes = probabilities.shape[1]
+    counted = reference >= 0
+    c = reference[counted]
+    stored = np.moveaxis(probabilities, 1, 2).reshape(-1, classes)[pixels[counted]]
+    p = np.clip(stored.astype(np.float64), 0.0, 1.0)
+    bins = np.maximum(np.searchsorted(edges, p, side="left") - 1, 0)
+    k = np.broadcast_to(np.arange(classes), p.shape)
+    np.add.at(number, (k, bins), 1)
+    np.add.at(sums, (k, bins), fixed_point.encode(p))
+    items = np.arange(c.size)
+    np.add.at(positives, (c, bins[items, c]), 1)
+    squared_error += fixed_point.encode(np.square(p - (k == c[:, np.newaxis])).sum(axis=1)).sum(axis=0)
+    true = p[items, c]
+    log_loss += fixed_point.encode(-np.log(true[true > 0])).sum(axis=0)
+    infinite += np.count_nonzero(true == 0)
 
 
 def sum_soft_weights(weights: NDArray[np.float64], cells: Counts, sums: Counts) -> None:
     """Add weights to the fixed-point sum of their cell; see `compiled.sum_soft_weights`."""
     taken = cells >= 0
     np.add.at(sums, cells[taken], fixed_point.encode(weights[taken]))
+
+
+def add_member(
+    probabilities: AnyFloats,
+    pixels: NDArray[np.int64],
+    tolerance: float,
+    exact: float,
+    sums: NDArray[np.float64],
+    entropies: NDArray[np.float64],
+    votes: NDArray[np.int32],
+    state: NDArray[np.uint8],
+) -> None:
+    """Add one member of samples at the pixels asked for; see `compiled.add_member`."""
+    classes = probabilities.shape[1]
+    stored = np.moveaxis(probabilities, 1, 2).reshape(-1, classes)[pixels].astype(np.float64)
+    lowest, highest = stored.min(axis=1), stored.max(axis=1)
+    clipped = np.clip(stored, 0.0, 1.0)
+    total = np.zeros(pixels.size)
+    for c in range(classes):  # in the order of the classes, so that means are equal to the last bit
+        total += clipped[:, c]
+    off = np.abs(total - 1.0)
+    bad = (lowest < -tolerance) | (highest > 1 + tolerance) | (off > tolerance)
+    repairs = np.where((lowest < 0) | (highest > 1), CLIPPED, 0) | np.where(off > exact, RENORMALISED, 0)
+    missing = np.isnan(total)
+    state[pixels] |= np.where(missing, MISSING, np.where(bad, OFF, repairs)).astype(np.uint8)
+    votes[pixels, stored.argmax(axis=1)] += 1
+    with np.errstate(invalid="ignore", divide="ignore"):
+        p = clipped / total[:, np.newaxis]
+    sums[pixels] += p
+    entropies[pixels] += shannon_nats(p, axis=1)
+
+
+def close_members(
+    pixels: NDArray[np.int64],
+    samples: int,
+    upper: float,
+    sums: NDArray[np.float64],
+    entropies: NDArray[np.float64],
+    votes: NDArray[np.int32],
+    state: NDArray[np.uint8],
+    values: NDArray[np.float64],
+) -> None:
+    """Turn sums of samples into means and measures; see `compiled.close_members`."""
+    bits = state[pixels]
+    state[pixels] = np.where(bits & MISSING, MISSING, np.where(bits & OFF, OFF, bits))
+    usable = (bits & (MISSING | OFF)) == 0
+    mean = np.where(usable[:, np.newaxis], sums[pixels] / samples, np.nan)
+    sums[pixels] = mean
+    predictive = np.minimum(shannon_nats(mean, axis=1), upper)
+    expected = np.where(usable, np.minimum(entropies[pixels] / samples, upper), np.nan)
+    ratio = np.where(usable, (samples - votes[pixels].max(axis=1)) / samples, np.nan)
+    values[:, pixels] = [predictive, expected, np.maximum(predictive - expected, 0.0), ratio]

@@ -1,8 +1,9 @@
 """The pictures of an Evaluation, drawn from its counts alone; the only door to matplotlib.
 
 Right and wrong are told apart by colour and by line style, in the colours of Okabe and Ito, which people with
-the common colour-vision deficiencies can tell apart; numbers on maps use viridis and cividis. Nothing touches
-pyplot or global state, and the same Evaluation gives the same SVG bytes (and, with the same libraries, PNG).
+the common colour-vision deficiencies can tell apart; numbers on maps use viridis. pyplot is not touched, and
+matplotlib's settings are put back after each figure. With the same libraries the same Evaluation gives the same
+bytes.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def map_names(maps: Maps) -> dict[str, str]:
 
 
 def svg(figure: Figure) -> bytes:
-    """The figure as SVG without a date, its text as outlines: the same bytes everywhere."""
+    """The figure as SVG without a date, its text as outlines: it looks the same on every machine."""
     target = io.BytesIO()
     with rc_context(SETTINGS):
         FigureCanvasSVG(figure).print_svg(target, metadata={"Date": None, "Creator": None})
@@ -153,9 +154,9 @@ def risk_coverage(evaluation: Evaluation) -> Figure:
 
 def reliability(evaluation: Evaluation) -> Figure:
     """Accuracy against mean confidence of each bin, the counts beneath, ECE and MCE written."""
-    bins = evaluation.calibration
+    number = evaluation.calibration.binned(evaluation.calibration.fine).number
     confidence, accuracy = readings.reliability(evaluation)
-    low, width = np.asarray(bins.edges)[:-1], np.diff(bins.edges)
+    low, width = np.arange(number.size) / number.size, 1 / number.size
     errors = readings.expected_calibration_error(evaluation), readings.maximum_calibration_error(evaluation)
     with rc_context(SETTINGS):
         figure = _figure(4.8, 5.4)
@@ -184,7 +185,7 @@ def reliability(evaluation: Evaluation) -> Figure:
         upper.set(title="Reliability", ylabel="accuracy")
         upper.legend(loc="upper left")
         unit_axes(upper)
-        lower.bar(low, bins.number, width, align="edge", color=BLUE, ec="white", lw=0.6)
+        lower.bar(low, number, width, align="edge", color=BLUE, ec="white", lw=0.6)
         lower.set(xlabel="confidence of the decision", ylabel="pixels", xlim=(0, 1))
         lower.yaxis.set_major_locator(MaxNLocator(3, integer=True))
         lower.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))

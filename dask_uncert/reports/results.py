@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from typing import Any
 
 import numpy as np
 
-from dask_uncert.formulas import agreement, distributions, selective
+from dask_uncert.formulas import agreement, calibration, selective
 from dask_uncert.formulas.simplex import simplex_maximum
+from dask_uncert.reports.breakdowns import by_class, by_confused, by_second_best
 from dask_uncert.summaries import readings
+from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.ledger import REASONS, REPAIRS
@@ -19,6 +20,8 @@ from dask_uncert.summaries.soft_confusion import SoftConfusion
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 ECDF_STEPS = 100  # the full grid stands in tables/ and summary.zarr
+WINDOWS = tuple(i / 20 for i in range(1, 20))
+WINDOW_DELTA = 0.05
 FORMAT = 1
 
 
@@ -34,10 +37,10 @@ def results(evaluation: Evaluation) -> dict[str, Any]:
         "classes": _classes(evaluation),
         "confusion": readings.confusion_matrix(evaluation).tolist(),
         "measures": {name: _measure(evaluation, name) for name in evaluation.measures},
-        "by_class": _by_class(evaluation, reference=True),
-        "by_predicted_class": _by_class(evaluation, reference=False),
-        "by_confused_classes": _by_confused(evaluation),
-        "by_second_best": _by_second_best(evaluation),
+        "by_class": by_class(evaluation, reference=True),
+        "by_predicted_class": by_class(evaluation, reference=False),
+        "by_confused_classes": by_confused(evaluation),
+        "by_second_best": by_second_best(evaluation),
         "uncertainty_confusion": _uncertainty_confusion(evaluation),
         "calibration": _calibration(evaluation),
         "selective": {name: _selective(evaluation, name) for name in evaluation.measures},
@@ -123,69 +126,6 @@ def _definition(one: Distribution) -> dict[str, Any]:
     return {**{k: v for k, v in words.items() if v is not None}, "upper": one.upper}
 
 
-def _spread(one: Distribution, n: Any, sums: Any) -> dict[str, Any]:
-    return {
-        "n": n,
-        "mean": distributions.mean(n, sums) * one.upper,
-        "std": distributions.standard_deviation(n, sums) * one.upper,
-    }
-
-
-def _by_class(evaluation: Evaluation, reference: bool) -> list[dict[str, Any]]:
-    """Mean and standard deviation of every measure by reference (or predicted) class and outcome."""
-    pairs = evaluation.decisions.pairs
-    rows = []
-    for i, one in enumerate(evaluation.classes):
-        right = np.zeros(pairs.shape[:2], bool)
-        chosen = right.copy()
-        right[i, i] = True
-        chosen[(i, slice(None)) if reference else (slice(None), i)] = True
-        row: dict[str, Any] = {"code": one.code, "name": one.name, "measures": {}}
-        for name, d in evaluation.measures.items():
-            groups = {"correct": chosen & right, "wrong": chosen & ~right, "all": chosen}
-            row["measures"][name] = {
-                outcome: _spread(d, pairs[where].sum(), d.by_pair[where].sum(axis=(0, 1)))
-                for outcome, where in groups.items()
-            }
-        rows.append(row)
-    return rows
-
-
-def _by_confused(evaluation: Evaluation) -> list[dict[str, Any]]:
-    rows = []
-    for number, n in enumerate(evaluation.decisions.by_confused):
-        if n.sum() == 0:
-            continue
-        row: dict[str, Any] = {"confused_classes": number, "n": n.sum(), "correct": n[1], "measures": {}}
-        for name, d in evaluation.measures.items():
-            row["measures"][name] = {
-                outcome: _spread(d, n[list(chosen)].sum(), d.by_confused[number, chosen].sum(axis=0))
-                for outcome, chosen in readings.OUTCOMES.items()
-            }
-        rows.append(row)
-    return rows
-
-
-def _by_second_best(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """By reference class, predicted class and whether the reference was second best ([C23] figure 15)."""
-    pairs = evaluation.decisions.pairs
-    rows = []
-    for i, k, near in zip(*np.nonzero(pairs), strict=True):
-        rows.append(
-            {
-                "reference": evaluation.classes[i].name,
-                "predicted": evaluation.classes[k].name,
-                "reference_second_best": bool(near),
-                "n": pairs[i, k, near],
-                "measures": {
-                    name: _spread(d, pairs[i, k, near], d.by_pair[i, k, near])
-                    for name, d in evaluation.measures.items()
-                },
-            }
-        )
-    return rows
-
-
 def _uncertainty_confusion(evaluation: Evaluation) -> dict[str, list[dict[str, Any]]]:
     found = {}
     for name, one in evaluation.measures.items():
@@ -199,16 +139,51 @@ def _uncertainty_confusion(evaluation: Evaluation) -> dict[str, list[dict[str, A
 
 
 def _calibration(evaluation: Evaluation) -> dict[str, Any]:
-    bins = evaluation.calibration
-    confidence, accuracy = readings.reliability(evaluation)
+    one = evaluation.calibration
+    ends = [(m / one.bins, (m + 1) / one.bins) for m in range(one.bins)]
+    by_class = one.binned(one.fine_by_class)
     return {
         "ece": readings.expected_calibration_error(evaluation),
         "mce": readings.maximum_calibration_error(evaluation),
-        "bins": [
-            {"low": low, "high": high, "n": n, "correct": right, "confidence": c, "accuracy": a}
-            for (low, high), n, right, c, a in zip(
-                itertools.pairwise(bins.edges), bins.number, bins.right, confidence, accuracy, strict=True
-            )
+        "classwise_ece": readings.classwise_calibration_error(evaluation),
+        "equal_mass_ece": readings.equal_mass_calibration_error(evaluation),
+        "brier": readings.brier(evaluation),
+        "nll": readings.negative_log_likelihood(evaluation),
+        "bins": _reliability(ends, one.binned(one.fine)),
+        "classes": [
+            {
+                "name": of.name,
+                "ece": calibration.expected_calibration_error(n[i], hits[i], sums[i]),
+                "bins": _reliability(ends, Bins(n[i], hits[i], sums[i])),
+            }
+            for n, hits, sums in (by_class,)
+            for i, of in enumerate(evaluation.classes)
+        ],
+        "windows": _windows(evaluation),
+    }
+
+
+def _reliability(ends: list[tuple[float, float]], bins: Bins) -> list[dict[str, Any]]:
+    stated, observed = calibration.reliability(*bins)
+    return [
+        {"low": low, "high": high, "n": n, "correct": right, "confidence": c, "accuracy": a}
+        for (low, high), n, right, c, a in zip(
+            ends, bins.number, bins.positives, stated, observed, strict=True
+        )
+    ]
+
+
+def _windows(evaluation: Evaluation) -> dict[str, Any]:
+    """For each class the curve over windows p - delta to p + delta ([J22] VII)."""
+    curves = [
+        readings.windows_curve(evaluation, i, WINDOWS, WINDOW_DELTA) for i in range(len(evaluation.classes))
+    ]
+    return {
+        "delta": WINDOW_DELTA,
+        "at": list(WINDOWS),
+        "classes": [
+            {"name": one.name, "n": n, "share": share}
+            for one, (n, share) in zip(evaluation.classes, curves, strict=True)
         ],
     }
 

@@ -62,6 +62,8 @@ def tables(evaluation: Evaluation, found: dict[str, Any]) -> Iterator[tuple[str,
     yield "uncertainty_confusion", _uncertainty_confusion(evaluation, found)
     yield "selective", _selective(found)
     yield "calibration", _calibration(found)
+    yield "calibration_by_class", _calibration_by_class(found)
+    yield "calibration_windows", _windows(found)
     yield "soft_confusion", _soft_confusion(found)
     yield "class_distances", _class_distances(evaluation, found)
 
@@ -84,7 +86,11 @@ def _overall(evaluation: Evaluation, found: dict[str, Any]) -> Table:
     ]
     for name, value in found["overall"].items():
         rows.append([name, value, "classes" if name.endswith(("_n", "_undefined")) else "1"])
-    rows += [[name, found["calibration"][name], "1"] for name in ("ece", "mce")]
+    calibration = found["calibration"]
+    rows += [[name, calibration[name], "1"] for name in ("ece", "mce", "classwise_ece", "equal_mass_ece")]
+    rows += [[f"brier_{name}", value, "1"] for name, value in calibration["brier"].items()]
+    nll, infinite, finite = calibration["nll"].values()
+    rows += [["nll", nll, "nat"], ["nll_infinite", infinite, "pixels"], ["nll_finite", finite, "nat"]]
     distances = found["class_distances"]
     if distances is not None:
         certificate = distances["certificate"]
@@ -214,6 +220,28 @@ def _calibration(found: dict[str, Any]) -> Table:
         [*header, "mean confidence", "accuracy"],
         *([one[key] for key in columns] for one in found["calibration"]["bins"]),
     ]
+
+
+def _calibration_by_class(found: dict[str, Any]) -> Table:
+    header = ["class", "probability above", "probability up to", f"n{PIXELS}", f"of the class{PIXELS}"]
+    columns = ("low", "high", "n", "correct", "confidence", "accuracy")
+    rows = [
+        [of["name"], *(one[key] for key in columns)]
+        for of in found["calibration"]["classes"]
+        for one in of["bins"]
+    ]
+    return [[*header, "mean probability", "share of the class"], *rows]
+
+
+def _windows(found: dict[str, Any]) -> Table:
+    windows = found["calibration"]["windows"]
+    delta = windows["delta"]
+    rows = [
+        [of["name"], at, n, share]
+        for of in windows["classes"]
+        for at, n, share in zip(windows["at"], of["n"], of["share"], strict=True)
+    ]
+    return [["class", f"probability within {delta:g} of", f"n{PIXELS}", "share of the class"], *rows]
 
 
 def _soft_confusion(found: dict[str, Any]) -> Table:

@@ -7,13 +7,15 @@ from pathlib import Path
 
 from dask_uncert.reports.figures import Maps, drawings, write_figures
 from dask_uncert.reports.html import write_report
+from dask_uncert.reports.regression import write_regression
 from dask_uncert.reports.results import results, to_json
 from dask_uncert.reports.tables import write_tables
 from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.regression import RegressionEvaluation
 
 
 def write_all(
-    evaluation: Evaluation,
+    evaluation: Evaluation | RegressionEvaluation,
     folder: str | Path,
     maps: Maps | None = None,
     about: Mapping[str, str] | None = None,
@@ -27,6 +29,8 @@ def write_all(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(evaluation, RegressionEvaluation):
+        return write_regression(evaluation, folder, maps, about)
     found = results(evaluation)
     (folder / "results.json").write_text(to_json(found), encoding="utf-8")
     tables = write_tables(evaluation, folder / "tables", found)

@@ -1,30 +1,83 @@
-"""How often decisions of a given confidence were right."""
+"""How often events of a given stated probability came true."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from functools import lru_cache
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from dask_uncert.summaries.summary import Counts, Summary, counts
 
+FINE = 1000  # bins beside the job's: for bins of equal mass and for windows
+
+
+class Bins(NamedTuple):
+    """Items, those that came true and summed stated probability of each bin (..., M); sums have 2 limbs."""
+
+    number: Counts
+    positives: Counts
+    sums: Counts
+
+
+@lru_cache(maxsize=64)
+def fine_edges(bins: int) -> tuple[float, ...]:
+    """The edges m / bins, and those of `FINE` equal bins among them, rising from 0 to 1."""
+    return tuple(sorted({m / bins for m in range(bins + 1)} | {k / FINE for k in range(FINE + 1)}))
+
 
 @dataclass(frozen=True, eq=False)
 class Calibration(Summary):
-    """Pixels, right decisions and summed confidence per right-closed bin (the first also holds 0)."""
+    """Counts over right-closed fine bins of stated probability (the first also holds 0), and proper scores.
 
+    `number`, `right`, `confidence`: of the winning class. `class_*`: of every class against the rest, each
+    pixel once a class. `squared_error`: sum of the Brier score; `log_loss`: of -ln p of the true class where
+    that is finite, in nats; `infinite`: pixels whose true class got 0.
+    """
+
+    bins: int
     edges: tuple[float, ...]
     number: Counts = counts("bin")
     right: Counts = counts("bin")
     confidence: Counts = counts("bin", "limb")
+    class_number: Counts = counts("class", "bin")
+    class_positives: Counts = counts("class", "bin")
+    class_probability: Counts = counts("class", "bin", "limb")
+    squared_error: Counts = counts("limb")
+    log_loss: Counts = counts("limb")
+    infinite: Counts = counts()
 
     @classmethod
-    def zero(cls, edges: tuple[float, ...]) -> Self:
-        bins = len(edges) - 1
+    def zero(cls, bins: int, classes: int) -> Self:
+        edges = fine_edges(bins)
+        fine = len(edges) - 1
         return cls(
+            bins,
             edges,
-            number=np.zeros(bins, np.int64),
-            right=np.zeros(bins, np.int64),
-            confidence=np.zeros((bins, 2), np.int64),
+            number=np.zeros(fine, np.int64),
+            right=np.zeros(fine, np.int64),
+            confidence=np.zeros((fine, 2), np.int64),
+            class_number=np.zeros((classes, fine), np.int64),
+            class_positives=np.zeros((classes, fine), np.int64),
+            class_probability=np.zeros((classes, fine, 2), np.int64),
+            squared_error=np.zeros(2, np.int64),
+            log_loss=np.zeros(2, np.int64),
+            infinite=np.zeros((), np.int64),
         )
+
+    @property
+    def fine(self) -> Bins:
+        """The winning class over the fine bins."""
+        return Bins(self.number, self.right, self.confidence)
+
+    @property
+    def fine_by_class(self) -> Bins:
+        """Every class against the rest over the fine bins, (classes, ...)."""
+        return Bins(self.class_number, self.class_positives, self.class_probability)
+
+    def binned(self, fine: Bins) -> Bins:
+        """Fine bins summed to the job's equally wide ones."""
+        starts = np.searchsorted(self.edges, [m / self.bins for m in range(self.bins)])
+        axis = fine.number.ndim - 1
+        return Bins(*(np.add.reduceat(one, starts, axis=axis) for one in fine))

@@ -71,7 +71,22 @@ def from_plain(frame: dict[str, Any], arrays: dict[str, Any]) -> Evaluation:
             part(Distribution, words, f"distributions/{i}", distributions)
             for i, words in enumerate(frame["distributions"])
         ),
-        calibration=part(Calibration, frame["calibration"], "calibration", ("number", "right", "confidence")),
+        calibration=part(
+            Calibration,
+            frame["calibration"],
+            "calibration",
+            (
+                "number",
+                "right",
+                "confidence",
+                "class_number",
+                "class_positives",
+                "class_probability",
+                "squared_error",
+                "log_loss",
+                "infinite",
+            ),
+        ),
         soft_confusion=tuple(
             part(SoftConfusion, words, f"soft_confusion/{i}", ("weights",))
             for i, words in enumerate(frame["soft_confusion"])

@@ -66,7 +66,7 @@ class Summary:
                     raise UnequalFramesError(
                         f"{type(self).__name__}.{field.name}: shapes {mine.shape} and {theirs.shape} do not add"
                     )
-                changes[field.name] = operation(mine, theirs)
+                changes[field.name] = _without_overflow(operation, mine, theirs, field.name)
             elif _holds_parts(mine) and _holds_parts(theirs):
                 changes[field.name] = self._combine_parts(field.name, mine, theirs, operation)
             elif mine != theirs:
@@ -128,6 +128,13 @@ class Summary:
 
 OWN_DIMS = ("bin", "reason", "threshold", "sigma", "damping")
 """Dimensions that a part sizes for itself."""
+
+
+def _without_overflow(operation: np.ufunc, mine: Counts, theirs: Counts, name: str) -> Counts:
+    found = operation(mine, theirs)
+    if operation is np.add and ((found < mine) & (theirs > 0)).any():
+        raise OverflowError(f"{name} exceeds 64-bit counts; keep these Summaries apart")
+    return np.asarray(found)
 
 
 def _holds_parts(value: Any) -> bool:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dask_uncert.block import evaluate_block
+from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.measures import MEASURES, is_pointwise, parse_measure
 from dask_uncert.formulas.values import measure_maximum
 from dask_uncert.kernels import compiled, reference
@@ -152,7 +153,12 @@ def test_whole_blocks_agree(seed, classes, dtype):
     wanted_maps, wanted = evaluate_block(request, arrays, 1, reference)
     assert found.ledger == wanted.ledger
     assert found.decisions == wanted.decisions
-    assert found.calibration == wanted.calibration
+    for name, dims, value in found.calibration.arrays():
+        other = getattr(wanted.calibration, name)
+        if "limb" in dims:  # each value may round either way
+            np.testing.assert_allclose(decode(value), decode(other), rtol=0, atol=pixels * classes * 2**-43)
+        else:
+            assert np.array_equal(value, other), name
     np.testing.assert_array_equal(found_maps["correct"], wanted_maps["correct"])
     np.testing.assert_allclose(found_maps["gini"], wanted_maps["gini"], atol=1e-7, rtol=0)
     for a, b in zip(found.distributions, wanted.distributions, strict=True):

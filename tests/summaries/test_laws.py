@@ -23,7 +23,7 @@ ZEROS = {
     "ledger": Ledger.zero(),
     "decisions": Decisions.zero(3),
     "distribution": Distribution.zero(MEASURES["gini"], 1.0, (0.3, 1 / 3), 3),
-    "calibration": Calibration.zero(tuple(i / 5 for i in range(6))),
+    "calibration": Calibration.zero(5, 3),
     "soft_confusion": SoftConfusion.zero(SoftSettings(1, (0.5,), (0.0, 0.1), (0.0, math.inf), "gini")),
 }
 ZEROS["evaluation"] = Evaluation(
@@ -89,6 +89,12 @@ def test_counts_pass_two_to_the_24_and_the_31(kind):
         assert (thrice > 2**31).any() or thrice.size < 3
 
 
+def test_overflow_is_an_error_not_a_wrong_number():
+    big = dataclasses.replace(Ledger.zero(), counted=np.array(2**62))
+    with pytest.raises(OverflowError, match="counted"):
+        big + big
+
+
 @KINDS
 def test_adding_leaves_the_parts_alone(kind):
     a, b = filled(ZEROS[kind], 1), filled(ZEROS[kind], 2)
@@ -118,7 +124,7 @@ def changed(**changes):
         (changed(class_metric="table"), "class_metric"),
         (changed(soft_confusion=()), "soft_confusion"),
         (changed(distributions=ZEROS["evaluation"].distributions[:1]), "distributions"),
-        (changed(calibration=Calibration.zero((0.0, 0.5, 1.0))), "shapes|edges"),
+        (changed(calibration=Calibration.zero(7, 3)), "shapes|edges|bins"),
         (
             changed(
                 distributions=(

@@ -1,0 +1,123 @@
+"""One class against the rest, softly: what a batch of pixels adds to its soft confusion, and what it paints."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dask_uncert.formulas.soft import certainty, damping_factor
+from dask_uncert.kernels.pixels import Pixels
+from dask_uncert.request import Request, SoftMaps
+from dask_uncert.stored import as_stored
+from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion, SoftSettings
+
+COLOURS = {"TP": (0, 255, 0), "TN": (0, 0, 255), "FP": (255, 0, 0), "FN": (160, 32, 240)}
+"""Of the merged picture [S22]: green, blue, red, purple."""
+PAINT = np.array([COLOURS[cell] for cell in CELLS])
+Indices = NDArray[np.int64]
+Values = NDArray[np.float64]
+
+
+class Rest:
+    """Counted pixels, asked class by class; what depends on the pixels alone is taken once.
+
+    stored: the probabilities as `kernels.measure` takes them, stored in `dtype`. truth: (n,) class indices,
+    negative where the pixel does not count. u: the predicted uncertainty. shares: (n, classes) of a fuzzy
+    reference, stored in `share_dtype`; without them the reference is 1 where it is the class, else 0.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        dtype: np.dtype[Any],
+        found: Pixels,
+        truth: Indices,
+        stored: NDArray[Any],
+        pixels: Indices,
+        u: Values | None,
+        shares: Values | None = None,
+        share_dtype: np.dtype[Any] | None = None,
+    ) -> None:
+        self.request, self.dtype, self.found, self.u = request, dtype, found, u
+        self.stored, self.truth = stored, truth
+        self.counted = truth >= 0
+        self.outer, self.inner = np.divmod(pixels, stored.shape[2])
+        self.shares, self.share_dtype = shares, share_dtype
+
+    def add_to(self, soft: SoftConfusion, kernels: ModuleType) -> None:
+        """Add the weights at every setting to the sums of their cells."""
+        s = soft.settings
+        factors = [self._damping(s, d) for d in s.dampings]
+        for i, threshold in enumerate(s.thresholds):
+            cells = self._cells(s, threshold)
+            for k, sigma in enumerate(s.sigmas):
+                weight = self._weight(s, threshold, sigma)
+                for m, factor in enumerate(factors):
+                    kernels.sum_soft_weights(weight * factor, cells, soft.weights[i, k, m])
+
+    def paint(self, maps: SoftMaps) -> dict[str, NDArray[Any]]:
+        """The maps at the first threshold, sigma and damping, (n,) or (n, 3), by their names."""
+        s = maps.settings
+        cells = self._cells(s, s.thresholds[0])
+        weight = self._weight(s, s.thresholds[0], s.sigmas[0]) * self._damping(s, s.dampings[0])
+        size = self.truth.size
+        found: dict[str, NDArray[Any]] = {}
+        for number, cell in enumerate(CELLS):
+            values = np.full(size, np.nan, np.float32)
+            values[self.counted] = np.where(cells == number, weight, 0.0)
+            found[f"soft_{cell}_{maps.label}"] = values
+        picture = np.zeros((size, 3), np.uint8)
+        picture[self.counted] = np.rint(PAINT[cells] * weight[:, np.newaxis])
+        return {**found, f"soft_{maps.label}": picture}
+
+    def _p(self, s: SoftSettings) -> Values:
+        p = self.stored[self.outer[self.counted], s.class_index, self.inner[self.counted]]
+        return np.asarray(np.clip(p.astype(np.float64), 0.0, 1.0))
+
+    def _threshold(self, threshold: float) -> float:
+        return float(as_stored([threshold], self.dtype)[0])
+
+    def _level(self, s: SoftSettings, threshold: float) -> float:
+        """The reference's own threshold; in the reference's dtype where it is fuzzy."""
+        if self.share_dtype is None:
+            return self._threshold(threshold) if s.reference_threshold is None else s.reference_threshold
+        level = threshold if s.reference_threshold is None else s.reference_threshold
+        return float(as_stored([level], self.share_dtype)[0])
+
+    def _cells(self, s: SoftSettings, threshold: float) -> Indices:
+        # c > t is a positive; p on the threshold agrees with the reference either way ([S22]).
+        p, t = self._p(s), self._threshold(threshold)
+        if self.shares is None:
+            positive = self.truth[self.counted] == s.class_index
+        else:
+            positive = self.shares[self.counted, s.class_index] > self._level(s, threshold)
+        return np.where(
+            positive,
+            np.where(p >= t, CELLS.index("TP"), CELLS.index("FN")),
+            np.where(p <= t, CELLS.index("TN"), CELLS.index("FP")),
+        )
+
+    def _weight(self, s: SoftSettings, threshold: float, sigma: float) -> Values:
+        """A(p) A(c)."""
+        weight = certainty(self._p(s), self._threshold(threshold), sigma, s.distribution, s.df)
+        if s.reference_certainty == "paper":
+            level = self._level(s, threshold)
+            if self.shares is None:
+                sides = certainty(np.array([0.0, 1.0]), level, sigma, s.distribution, s.df)
+                weight = weight * sides[(self.truth[self.counted] == s.class_index).astype(np.int64)]
+            else:
+                c = self.shares[self.counted, s.class_index]
+                weight = weight * certainty(c, level, sigma, s.distribution, s.df)
+        return np.asarray(weight)
+
+    def _damping(self, s: SoftSettings, damping: float) -> Any:
+        if s.uncertainty is None:
+            return 1.0
+        if s.uncertainty == "uncertainty":
+            u = self.u
+        else:
+            u = self.found.values[[one.name for one in self.request.measures].index(s.uncertainty)]
+        return 1.0 if u is None else damping_factor(u[self.counted], damping, s.damping_form)

@@ -1,0 +1,147 @@
+"""How often residuals are as small as a regression's stated uncertainty says; and numbers read off that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dask_uncert.formulas import calibration
+from dask_uncert.formulas.agreement import ratio
+from dask_uncert.formulas.fixed_point import decode
+from dask_uncert.summaries.ledger import Ledger
+from dask_uncert.summaries.summary import Counts, Summary, counts
+
+BINS = 1000
+LEVELS = (0.5, 0.6827, 0.9, 0.95, 0.99)
+"""Nominal levels of coverage; edges of bins, so that coverage at them is exact."""
+Floats = NDArray[np.float64]
+
+
+@lru_cache(maxsize=16)
+def edges_with(levels: tuple[float, ...]) -> tuple[float, ...]:
+    """Edges of `BINS` equal bins over [0, 1] and the levels among them, rising."""
+    return tuple(sorted({i / BINS for i in range(BINS + 1)} | set(levels)))
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionEvaluation(Summary):
+    """Everything that was counted in one pass over a regression and its stated uncertainty, or the sum of such.
+
+    `histogram`: pixels over right-closed bins of the predicted probability (the first also holds 0), which is
+    the chi-square CDF, of `outputs` degrees of freedom, of the normalised sum of squared residuals (NSSR);
+    `predicted`: the sum of it in fixed point. `not_finite`: pixels whose NSSR is no finite number; they count
+    as infinite, in the last bin. Evaluations of as many outputs add.
+
+    >>> evaluation = RegressionEvaluation.zero(outputs=2)
+    >>> int((evaluation + evaluation).ledger.counted)
+    0
+    """
+
+    outputs: int
+    levels: tuple[float, ...]
+    edges: tuple[float, ...]
+    ledger: Ledger
+    histogram: Counts = counts("bin")
+    predicted: Counts = counts("limb")
+    not_finite: Counts = counts()
+
+    @classmethod
+    def zero(cls, outputs: int, levels: tuple[float, ...] = LEVELS) -> Self:
+        """The evaluation of no pixels."""
+        edges = edges_with(levels)
+        return cls(
+            outputs,
+            levels,
+            edges,
+            Ledger.zero(),
+            histogram=np.zeros(len(edges) - 1, np.int64),
+            predicted=np.zeros(2, np.int64),
+            not_finite=np.zeros((), np.int64),
+        )
+
+
+def regression_from_plain(frame: dict[str, Any], arrays: dict[str, Any]) -> RegressionEvaluation:
+    """The evaluation whose `frame()` and `arrays()` these are (paths to int64 arrays).
+
+    Raises KeyError or TypeError where something is missing or unknown.
+    """
+    return RegressionEvaluation(
+        int(frame["outputs"]),
+        tuple(frame["levels"]),
+        tuple(frame["edges"]),
+        Ledger(**{name: arrays[f"ledger/{name}"] for name in ("counted", "excluded", "repaired")}),
+        **{name: arrays[name] for name in ("histogram", "predicted", "not_finite")},
+    )
+
+
+class Curve(NamedTuple):
+    """A calibration curve: `observed` shares at the `predicted` probabilities, both (points,)."""
+
+    predicted: Floats
+    observed: Floats
+
+
+def regression_curve(evaluation: RegressionEvaluation) -> Curve:
+    """Predicted and observed probability at every edge, exact there; calibrated where equal. [J22] (51), (52)
+
+    Observed is the share of pixels whose predicted probability is at most that; NaN without pixels. Below
+    the diagonal: overconfident, above it: underconfident.
+
+    >>> [part[[0, -1]].tolist() for part in regression_curve(RegressionEvaluation.zero(1))]
+    [[0.0, 1.0], [nan, nan]]
+    """
+    return Curve(np.asarray(evaluation.edges), calibration.regression_curve(evaluation.histogram))
+
+
+def regression_area(evaluation: RegressionEvaluation) -> float:
+    """Area under the calibration curve, in [0, 1]; .5 is calibrated on average, less is overconfident. [J22] (53)
+
+    One minus the mean predicted probability, which is the area under its empirical CDF itself, not under the
+    curve's points. NaN without pixels.
+
+    >>> regression_area(RegressionEvaluation.zero(1))
+    nan
+    """
+    return float(1.0 - ratio(decode(evaluation.predicted), evaluation.ledger.counted))
+
+
+def regression_distance(evaluation: RegressionEvaluation) -> float:
+    """Squared distance of the calibration curve to the diagonal, in [0, 1/3], best 0. [J22] (54)
+
+    Of the straight pieces through the curve's points: off from the empirical CDF's own by at most .002 times
+    the largest gap. NaN without pixels.
+
+    >>> regression_distance(RegressionEvaluation.zero(1))
+    nan
+    """
+    return float(calibration.calibration_distance(*regression_curve(evaluation)))
+
+
+def regression_coverage(evaluation: RegressionEvaluation) -> dict[float, float]:
+    """Share of pixels whose predicted probability is at most each nominal level; calibrated where equal.
+
+    For one output: the share of references within the central interval of that probability. Exact, because
+    the levels are edges; NaN without pixels.
+
+    >>> list(regression_coverage(RegressionEvaluation.zero(1)))
+    [0.5, 0.6827, 0.9, 0.95, 0.99]
+    """
+    predicted, observed = regression_curve(evaluation)
+    places = np.searchsorted(predicted, evaluation.levels)
+    return dict(zip(evaluation.levels, observed[places].tolist(), strict=True))
+
+
+def regression_side(evaluation: RegressionEvaluation) -> str | None:
+    """"overconfident" where the area is below .5, "underconfident" above, "neither" at .5; None without pixels.
+
+    >>> regression_side(RegressionEvaluation.zero(1)) is None
+    True
+    """  # fmt: skip
+    area = regression_area(evaluation)
+    if np.isnan(area):
+        return None
+    return "overconfident" if area < 0.5 else "underconfident" if area > 0.5 else "neither"
