@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.counting import Counter, Indices
 from dask_uncert.errors import UnusableBlockError
+from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY
 from dask_uncert.kernels.pixels import MISSING, OFF, Pixels
 from dask_uncert.members import members_of, spread_of
 from dask_uncert.request import MAPS, Request
@@ -140,8 +141,9 @@ def _map_values(name: str, found: Pixels, truth: Indices, request: Request) -> N
 
 
 def largest_uncertainty(request: Request) -> float:
-    """The largest predicted uncertainty that can be used: 1 as a measure of its own, else no limit."""
-    return 1.0 if any(one.kind == "uncertainty" for one in request.measures) else np.inf
+    """The largest predicted uncertainty that can be used: limited as a measure of its own, else not."""
+    counted = any(one.kind == "uncertainty" for one in request.measures)
+    return LARGEST_UNCERTAINTY if counted else np.inf
 
 
 def off_range(request: Request, u: NDArray[Any]) -> NDArray[np.bool_]:

@@ -79,7 +79,7 @@ def plan(job: Path, sets: tuple[str, ...], as_json: bool) -> None:
         "tasks": made.tasks(),
         "bytes_read": made.nbytes(),
         "block_memory_bytes": made.block_memory(),
-        "maps": list(made.request.maps),
+        "maps": list(made.request.layers),
         "output": resolve(words.output, folder),
     }
     if as_json:

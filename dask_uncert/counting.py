@@ -57,12 +57,15 @@ class Counter:
         for row, one in zip(found.values, request.measures, strict=True):
             if one.kind == "uncertainty" and u is not None:
                 row[:] = u
+            elif one.kind == "confused_classes":
+                row[:] = found.confused
         kernels.count_decisions(
             truth, found.predicted, found.second, found.confused,
             total.decisions.pairs, total.decisions.by_confused,
         )  # fmt: skip
         for row, (edges, guess), d in zip(found.values, self.lookups, total.distributions, strict=True):
-            kernels.count_values(
+            count = kernels.count_wide_values if d.wide else kernels.count_values
+            count(
                 row, d.upper, edges, guess, truth, found.predicted, found.second, found.confused,
                 d.histogram, d.by_pair, d.by_confused,
             )  # fmt: skip

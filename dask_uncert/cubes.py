@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dask_uncert.errors import InputError
+from dask_uncert.members import APART, STACKED
 
 CLASS, SAMPLE, BAND = "class", "sample", "band"
 OUTPUT, OUTPUT2 = "output", "output2"
@@ -80,7 +81,10 @@ def make_cube(
 
 @dataclass(frozen=True)
 class Scene:
-    """Inputs that align: every cube covers the grid `dims`, in the order of the probabilities'."""
+    """Inputs that align: every cube covers the grid `dims`, in the order of the prediction's.
+
+    `class_axis`: where the classes lie among the prediction's dimensions, but for its samples; None without.
+    """
 
     cubes: Mapping[str, Cube]
     dims: tuple[str, ...]
@@ -89,47 +93,74 @@ class Scene:
     @property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the grid."""
-        sizes = self.cubes["probabilities"].sizes
+        sizes = prediction(self.cubes).sizes
         return tuple(sizes[d] for d in self.dims)
 
     def order(self, name: str) -> tuple[int, ...]:
         """The transposition that brings an input's dimensions to the grid's order (reserved ones last).
 
-        Probabilities are left as they are stored: kernels take the class axis anywhere.
+        The prediction is left as it is stored, for kernels take the class axis anywhere; its samples come
+        first, and other predictions have their classes in the same place.
         """
-        cube = self.cubes[name]
-        if name == "probabilities":
-            return tuple(range(len(cube.dims)))
-        rest = [d for d in cube.dims if d not in self.dims]
-        return tuple(cube.dims.index(d) for d in (*self.dims, *rest))
+        dims = self.cubes[name].dims
+        wanted = [*self.dims, *(d for d in dims if d not in self.dims)]
+        if is_prediction(name):
+            wanted = [*self.dims]
+            if self.class_axis is not None:
+                wanted.insert(self.class_axis, CLASS)
+            if SAMPLE in dims:
+                wanted.insert(0, SAMPLE)
+        return tuple(dims.index(d) for d in wanted)
 
 
 EXPECTED = {
     "probabilities": ((), (CLASS,)),
-    "reference": ((),),
+    STACKED: ((SAMPLE,), (CLASS, SAMPLE)),
+    APART: ((), (CLASS,)),
+    "reference": ((), (CLASS,)),
     "mask": ((),),
     "uncertainty": ((),),
     "features": ((BAND,),),
 }
-"""Which reserved dimensions an input may have."""
+"""Which reserved dimensions an input may have; APART stands for every `samples_0`, `samples_1`, ..."""
 
 
-def align(cubes: Mapping[str, Cube], classes: int, scale: float | None = None) -> Scene:
+def is_prediction(name: str) -> bool:
+    """Whether the input of this name holds probabilities: `probabilities` or samples of them."""
+    return name in ("probabilities", STACKED) or name.startswith(APART)
+
+
+def prediction(cubes: Mapping[str, Cube]) -> Cube:
+    """What is evaluated: the probabilities, or else the samples, whose mean it is; InputError without either."""
+    for name in ("probabilities", STACKED, f"{APART}0"):
+        if name in cubes:
+            return cubes[name]
+    raise InputError("nothing to evaluate: give `probabilities`, `samples` or both.")
+
+
+def align(
+    cubes: Mapping[str, Cube], classes: int, scale: float | None = None, sample_scale: float | None = None
+) -> Scene:
     """Check that the inputs can be evaluated together; raises InputError saying what does not fit where."""
     for name, cube in cubes.items():
-        reserved = tuple(d for d in cube.dims if d in RESERVED)
-        if reserved not in EXPECTED[name]:
-            wanted = " or ".join(", ".join(one) or "no reserved dimension" for one in EXPECTED[name])
+        reserved = tuple(d for d in RESERVED if d in cube.dims)
+        expected = EXPECTED[APART if name.startswith(APART) else name]
+        if reserved not in expected:
+            wanted = " or ".join(", ".join(one) or "no reserved dimension" for one in expected)
             raise InputError(
                 f"{name}: dims {list(cube.dims)} hold {', '.join(reserved) or 'none'} of the reserved "
                 f"dimensions {', '.join(RESERVED)}; expected {wanted}."
             )
-    probabilities = cubes["probabilities"]
-    check_grids(cubes, probabilities)
-    _check_classes(probabilities, classes)
-    _check_dtypes(cubes, scale)
-    axis = probabilities.dims.index(CLASS) if CLASS in probabilities.dims else None
-    return Scene(dict(cubes), tuple(probabilities.grid), axis)
+    first = prediction(cubes)
+    check_grids(cubes, first)
+    for name, cube in cubes.items():
+        if is_prediction(name):
+            _check_classes(cube, classes, first)
+            _check_probabilities(cube, scale if name == "probabilities" else sample_scale)
+    _check_reference(cubes["reference"], classes)
+    _check_dtypes(cubes)
+    dims = [d for d in first.dims if d != SAMPLE]
+    return Scene(dict(cubes), tuple(first.grid), dims.index(CLASS) if CLASS in dims else None)
 
 
 def check_grids(cubes: Mapping[str, Cube], first: Cube) -> None:
@@ -157,34 +188,55 @@ def _sizes(grid: Mapping[str, int]) -> str:
     return ", ".join(f"{d} = {n}" for d, n in grid.items()) or "nothing"
 
 
-def _check_classes(probabilities: Cube, classes: int) -> None:
-    found = probabilities.sizes.get(CLASS)
+def _check_classes(cube: Cube, classes: int, first: Cube) -> None:
+    found = cube.sizes.get(CLASS)
+    if (CLASS in cube.dims) != (CLASS in first.dims):
+        raise InputError(
+            f"{cube.name}: dims {list(cube.dims)}, but `{first.name}` has {list(first.dims)}; either both have a "
+            f"class dimension or neither has."
+        )
+    if cube.sizes.get(SAMPLE) == 0:
+        raise InputError(f"{cube.name}: {cube.where} holds no sample.")
     if found is None and classes != 2:
         raise InputError(
-            f"probabilities: dims {list(probabilities.dims)} have no class dimension, which means a binary "
+            f"{cube.name}: dims {list(cube.dims)} have no class dimension, which means a binary "
             f"prediction (the probability of the second class), but the class table has {classes} classes."
         )
     if found is not None and found != classes:
         raise InputError(
-            f"probabilities: {probabilities.where} has {found} classes along its class dimension, but the class "
+            f"{cube.name}: {cube.where} has {found} classes along its class dimension, but the class "
             f"table has {classes}. Name every class of the axis, in its order."
         )
     if classes < 2:
         raise InputError(f"the class table has {classes} class; at least 2 are needed.")
 
 
-def _check_dtypes(cubes: Mapping[str, Cube], scale: float | None) -> None:
+def _check_reference(reference: Cube, classes: int) -> None:
+    found = reference.sizes.get(CLASS, classes)
+    if found != classes:
+        raise InputError(
+            f"reference: {reference.where} has {found} classes along its class dimension, but the class table "
+            f"has {classes}."
+        )
+
+
+def _check_probabilities(cube: Cube, scale: float | None) -> None:
+    kind, wanted = np.dtype(cube.data.dtype).kind, "floats"
+    if kind in "iu" and scale is None:
+        wanted += ", or integers with a declared `scale` (such as 1/255)"
+    elif kind in "fiu":
+        return
+    raise InputError(f"{cube.name}: {cube.where} holds {cube.data.dtype}; expected {wanted}.")
+
+
+def _check_dtypes(cubes: Mapping[str, Cube]) -> None:
     kinds = {name: np.dtype(cube.data.dtype).kind for name, cube in cubes.items()}
 
     def refuse(name: str, wanted: str) -> None:
         raise InputError(f"{name}: {cubes[name].where} holds {cubes[name].data.dtype}; expected {wanted}.")
 
-    if kinds["probabilities"] in "iu" and scale is None:
-        refuse("probabilities", "floats, or integers with a declared `scale` (such as 1/255)")
-    if kinds["probabilities"] not in "fiu":
-        refuse("probabilities", "floats")
     if kinds["reference"] not in "biuf":
-        refuse("reference", "class codes: whole numbers")
+        refuse("reference", "class codes, whole numbers, or shares")
     if kinds.get("mask", "b") not in "biu":
         refuse("mask", "true and false, or whole numbers (0: left out)")
     for name in ("features", "uncertainty"):

@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dask_uncert import graphs
-from dask_uncert.cubes import BAND, CLASS, Cube, align, make_cube
+from dask_uncert.arrays import cubes_of
+from dask_uncert.cubes import CLASS, Cube, align, prediction
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.homophily import check_distances
 from dask_uncert.formulas.measures import Measure
-from dask_uncert.formulas.pointwise import is_labelled
 from dask_uncert.formulas.separation import METRICS, Metric
 from dask_uncert.plan import Plan, with_table
 from dask_uncert.regression_plan import RegressionPlan
-from dask_uncert.request import MAPS, Request
-from dask_uncert.stores.zarr import MapWriter, describe, read_counts, write_counts
+from dask_uncert.request import Request
+from dask_uncert.stores.zarr import MapWriter, read_counts, write_counts
 from dask_uncert.summaries.evaluation import Evaluation, from_plain
 from dask_uncert.summaries.regression import RegressionEvaluation, regression_from_plain
 from dask_uncert.summaries.summary import Summary
@@ -31,13 +31,14 @@ READERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Evaluation | Regre
     "RegressionEvaluation": regression_from_plain,
 }
 """By kind of Summary: how it is made of its frame and arrays."""
-AnyPlan = TypeVar("AnyPlan", Plan, RegressionPlan)
+AnyPlan = TypeVar("AnyPlan", bound=Plan | RegressionPlan)
 
 
 def evaluate(
-    probabilities: Any,
-    reference: Any,
+    probabilities: Any = None,
+    reference: Any = None,
     *,
+    samples: Any = None,
     mask: Any = None,
     features: Any = None,
     uncertainty: Any = None,
@@ -51,9 +52,11 @@ def evaluate(
     maps: Sequence[str] = (),
     maps_store: str | Path | None = None,
     axis: int | str | None = -1,
+    sample_axis: int | str = 0,
     band_axis: int | str = -1,
     scale: float | None = None,
     tolerance: float | None = None,
+    fuzzy: bool = False,
     block: Sequence[int] | None = None,
     split_every: int | None = None,
     engine: str = "compiled",
@@ -66,12 +69,21 @@ def evaluate(
 
     probabilities: grid dimensions and the classes on `axis`; floats, or integers with a declared `scale`.
         ``axis=None``: a binary prediction over the grid alone, the probability of the second class.
-    reference: (grid) class codes. mask: (grid) true counts. uncertainty: (grid) a predicted uncertainty in
-        [0, 1], NaN where there is none. features: (grid and bands on `band_axis`), for `class_distances`.
+    samples: several such predictions (Monte-Carlo dropout, an ensemble), stacked on `sample_axis` (`axis` counts
+        without it) or in a list of arrays; measures of samples need them. Without probabilities their mean, of
+        the normalised samples in their order in float64, is the prediction. A pixel that lacks one has none.
+    reference: (grid) class codes. Or fuzzy: shares in [0, 1], (grid and a dimension `class`) one for each class, or
+        with ``fuzzy=True`` (grid) that of the second of two classes, or (grid and classes on `axis`). The class is
+        then the one with the largest share, ties to the lowest (of two: the second where its share exceeds .5);
+        none where a share is NaN or all are 0; soft confusion takes the shares themselves.
+    mask: (grid) true counts. uncertainty: (grid) a predicted uncertainty in [0, 1], NaN where there is none.
+        features: (grid and bands on `band_axis`), for `class_distances`.
     classes: {code: name} in the order of the class axis, or names whose codes are 0, 1, ...; by default the
         codes 0, 1, ... themselves. ignore: codes of pixels that do not count.
     measures, soft_confusion, uncertainty_confusion, calibration, class_distances: as in a job file.
-    maps: measures, or `correct`, `predicted`, `confused_classes`; written to the Zarr group `maps_store`.
+        scale and tolerance are those of probabilities and samples alike.
+    maps: measures, or `correct`, `predicted`, `confused_classes`; written to the Zarr group `maps_store`, as are
+        the maps of a soft confusion that says ``"maps": True``.
     block: grid sizes of a task; by default whole chunks of about 64 MiB. split_every: Summaries a merge adds.
     compute: False gives a dask Delayed of the Evaluation (class distances are worked out at once).
 
@@ -82,20 +94,17 @@ def evaluate(
     >>> int(du.evaluate(p, np.array([0, 1, 1])).ledger.counted)
     3
     """
-    first = _cube("probabilities", probabilities, axis, CLASS, None)
-    grid = tuple(first.grid)
-    given: dict[str, tuple[Any, int | str | None, str | None]] = {
-        "reference": (reference, None, None),
-        "mask": (mask, None, None),
-        "uncertainty": (uncertainty, None, None),
-        "features": (features, band_axis, BAND),
+    given = {
+        "probabilities": probabilities,
+        "samples": samples,
+        "reference": reference,
+        "mask": mask,
+        "uncertainty": uncertainty,
+        "features": features,
     }
-    cubes = {"probabilities": first}
-    for name, (data, place, reserved) in given.items():
-        if data is not None:
-            cubes[name] = _cube(name, data, place, reserved, grid)
+    cubes = cubes_of(given, axis=axis, sample_axis=sample_axis, band_axis=band_axis, fuzzy=fuzzy)
     if classes is None:
-        classes = [str(i) for i in range(first.sizes.get(CLASS, 2))]
+        classes = [str(i) for i in range(prediction(cubes).sizes.get(CLASS, 2))]
     request = request_of(
         classes=classes,
         ignore=ignore,
@@ -105,10 +114,14 @@ def evaluate(
         calibration=calibration,
         maps=maps,
         has_uncertainty=uncertainty is not None,
+        has_samples=samples is not None,
+        fuzzy=fuzzy,
         scale=scale,
         tolerance=tolerance,
+        sample_scale=scale,
+        sample_tolerance=tolerance,
     )
-    if bool(maps) != (maps_store is not None):
+    if bool(request.layers) != (maps_store is not None):
         raise InputError(
             "maps and maps_store go together: name the maps and the Zarr group to write them to."
         )
@@ -118,45 +131,6 @@ def evaluate(
     if maps_store is not None:
         plan = with_maps(plan, str(maps_store))
     return plan.compute() if compute else plan.known().lazy()
-
-
-def _cube(
-    name: str, data: Any, place: int | str | None, reserved: str | None, grid: tuple[str, ...] | None
-) -> Cube:
-    """An array as a Cube; `place` is where its reserved dimension lies, `grid` the names of the others."""
-    if isinstance(data, Cube):
-        return data
-    stored = describe(data)
-    if is_labelled(data):
-        names, chunks = [str(d) for d in data.dims], None
-        data = data.data
-    elif stored is not None:
-        names, chunks = list(stored[0] or ()), stored[1]
-    else:
-        names, chunks = [], None
-        if not graphs.is_dask(data):
-            data = np.asarray(data)
-    if graphs.is_dask(data):
-        chunks = data.chunksize
-    ndim = len(data.shape)
-    if not names:
-        others = ndim - (place is not None)
-        positions = grid if grid is not None and len(grid) == others else [f"dim_{i}" for i in range(others)]
-        names = list(positions)
-        if place is not None:
-            names.insert(_number(name, place, ndim), reserved or "")
-    elif place is not None and reserved is not None and reserved not in names:
-        at = names.index(place) if place in names else _number(name, place, ndim)
-        names[at] = reserved
-    return make_cube(name, data, names, None, chunks, f"the array given as {name}")
-
-
-def _number(name: str, place: int | str, ndim: int) -> int:
-    if isinstance(place, str):
-        raise InputError(f"{name}: there is no dimension {place!r}; give the axis's number.")
-    if not -ndim <= place < ndim:
-        raise InputError(f"{name}: axis {place} is out of range for {ndim} dimensions.")
-    return place % ndim
 
 
 def prepare(
@@ -171,7 +145,12 @@ def prepare(
     """Everything that can be checked without reading a pixel, checked; the pass, cut into blocks."""
     if engine not in ENGINES:
         raise InputError(f"engine must be one of {', '.join(ENGINES)}, found {engine!r}.")
-    scene = align(cubes, len(request.classes), request.scale)
+    if "reference" not in cubes:
+        raise InputError("nothing to evaluate against: give `reference`.")
+    if CLASS in cubes["reference"].dims:
+        request = replace(request, reference="shares")
+    _check_fuzzy(request)
+    scene = align(cubes, len(request.classes), request.scale, request.sample_scale)
     request, metric = _distances(request, class_distances, "features" in cubes)
     sources = {name: cube for name, cube in scene.cubes.items() if name != "features"}
     try:
@@ -179,6 +158,16 @@ def prepare(
     except ValueError as error:
         raise InputError(f"{error}.") from None
     return Plan(request, scene, grid, metric, None, split_every, engine)
+
+
+def _check_fuzzy(request: Request) -> None:
+    if request.reference != "codes" and request.ignore:
+        raise InputError("ignore: a fuzzy reference holds shares and no codes to ignore; use `mask`, or NaN.")
+    if request.reference == "share" and len(request.classes) != 2:
+        raise InputError(
+            f"reference: a fuzzy one without a class dimension holds the share of the second of two classes, but "
+            f"the class table has {len(request.classes)}. Give it a dimension `class`."
+        )
 
 
 def _distances(
@@ -220,12 +209,13 @@ def _distances(
 def with_maps(plan: AnyPlan, store: str, attributes: Mapping[str, Any] | None = None) -> AnyPlan:
     """The plan with its maps' Zarr group made, ready to be written block by block."""
     about: dict[str, tuple[str, Any, Mapping[str, Any]]] = {}
-    for name in plan.request.maps:
-        dtype, fill = MAPS.get(name, ("float32", float("nan")))
-        missing = {} if dtype == "float32" else {"_FillValue": fill}
+    layers = plan.request.layers
+    for name, (dtype, fill, extra) in layers.items():
+        missing = {} if dtype == "float32" or extra else {"_FillValue": fill}
         about[name] = (dtype, fill, {"long_name": name.replace("_", " "), "units": "1", **missing})
     writer = MapWriter(store)
-    writer.create(about, plan.scene.dims, plan.scene.shape, plan.grid.block, attributes or {})
+    extras = {name: layer.extra for name, layer in layers.items()}
+    writer.create(about, plan.scene.dims, plan.scene.shape, plan.grid.block, attributes or {}, extras)
     return replace(plan, writer=writer)
 
 

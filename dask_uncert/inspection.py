@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.block import counted_pixels, largest_uncertainty, off_range
+from dask_uncert.formulas.pointwise import tolerance as tolerance_of
+from dask_uncert.members import members_of
 from dask_uncert.request import Request
 from dask_uncert.stored import UNKNOWN, class_indices, rounding_of, three_axes
 
@@ -63,35 +65,83 @@ class Off:
         )
 
 
+NONE_OFF = Off(0, 0.0, 0.0, (0.0, 0.0), ())
+
+
 def off_probabilities(
     request: Request, arrays: Mapping[str, NDArray[Any]], class_axis: int | None, offset: tuple[int, ...]
 ) -> Off:
     """The counted pixels of a block that are off the simplex by more than the tolerance."""
-    stored, dtype = three_axes(arrays["probabilities"], class_axis, request.scale)
-    tolerance = rounding_of(dtype, len(request.classes), request.scale, request.tolerance).tolerance
-    low, high = stored.min(axis=1).ravel(), stored.max(axis=1).ravel()
-    sums = np.clip(stored, 0.0, 1.0).sum(axis=1, dtype=np.float64).ravel()
-    off = (low < -tolerance) | (high > 1 + tolerance) | (np.abs(sums - 1) > tolerance)
+    off, low, high, sums = _simplex(
+        request, arrays["probabilities"], class_axis, request.scale, request.tolerance
+    )
     off &= counted_pixels(request, arrays) >= 0
     if not off.any():
-        return Off(0, 0.0, 0.0, (0.0, 0.0), ())
-    place = np.unravel_index(int(np.flatnonzero(off)[0]), arrays["reference"].shape)
+        return NONE_OFF
     return Off(
         int(np.count_nonzero(off)),
         float(low[off].min()),
         float(high[off].max()),
         (float(sums[off].min()), float(sums[off].max())),
-        tuple(int(i) + o for i, o in zip(place, offset, strict=True)),
+        _place(request, arrays, off, offset),
     )
 
 
+def off_samples(
+    request: Request, arrays: Mapping[str, NDArray[Any]], class_axis: int | None, offset: tuple[int, ...]
+) -> Off:
+    """The counted pixels of a block one of whose samples is off the simplex; `first` ends in that sample's number.
+
+    Pixels that lack a sample do not count.
+    """
+    members = members_of(arrays)
+    counted = counted_pixels(request, arrays) >= 0
+    scale, tolerance = request.sample_scale, request.sample_tolerance
+    for member in members:
+        counted &= ~np.isnan(_simplex(request, member, class_axis, scale, tolerance)[3])
+    total, anywhere = NONE_OFF, np.zeros(counted.size, np.bool_)
+    for number, member in enumerate(members):
+        off, low, high, sums = _simplex(request, member, class_axis, scale, tolerance)
+        off &= counted
+        if off.any():
+            total += Off(
+                1,
+                float(low[off].min()),
+                float(high[off].max()),
+                (float(sums[off].min()), float(sums[off].max())),
+                (*_place(request, arrays, off, offset), number),
+            )
+        anywhere |= off
+    return Off(int(np.count_nonzero(anywhere)), total.low, total.high, total.sums, total.first)
+
+
+def _simplex(
+    request: Request, values: NDArray[Any], class_axis: int | None, scale: float | None, given: float | None
+) -> tuple[NDArray[np.bool_], NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    """Which vectors are off the simplex, their least and largest value and their sum once clipped, all (n,)."""
+    stored, dtype = three_axes(values, class_axis, scale)
+    tolerance = rounding_of(dtype, len(request.classes), scale, given).tolerance
+    low, high = stored.min(axis=1).ravel(), stored.max(axis=1).ravel()
+    sums = np.clip(stored, 0.0, 1.0).sum(axis=1, dtype=np.float64).ravel()
+    off = (low < -tolerance) | (high > 1 + tolerance) | (np.abs(sums - 1) > tolerance)
+    return off, low, high, sums
+
+
+def _place(
+    request: Request, arrays: Mapping[str, NDArray[Any]], off: NDArray[np.bool_], offset: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Where in the scene the first of these pixels lies."""
+    place = np.unravel_index(int(np.flatnonzero(off)[0]), arrays["reference"].shape[: len(offset)])
+    return tuple(int(i) + o for i, o in zip(place, offset, strict=True))
+
+
 def say_probabilities(
-    found: Off, dims: tuple[str, ...], dtype: np.dtype[Any], tolerance: float, where: str
+    found: Off, name: str, dims: tuple[str, ...], dtype: np.dtype[Any], tolerance: float, where: str
 ) -> str:
     """One paragraph about probabilities out of tolerance."""
     first = ", ".join(f"{d} = {i}" for d, i in zip(dims, found.first, strict=True))
     return (
-        f"probabilities: {where} holds {found.number} counted pixels that are no probabilities within "
+        f"{name}: {where} holds {found.number} counted pixels that are no probabilities within "
         f"{tolerance:g} (for {dtype}): values from {found.low:.7g} to {found.high:.7g}, sums (clipped) from "
         f"{found.sums[0]:.7g} to {found.sums[1]:.7g}; the first at {first}. If these are logits or scaled "
         f"numbers, convert them or declare `scale`; to accept rounding this large, set `tolerance`."
@@ -103,8 +153,27 @@ def off_uncertainties(request: Request, arrays: Mapping[str, NDArray[Any]]) -> O
     u = arrays["uncertainty"].ravel()
     off = u[(counted_pixels(request, arrays) >= 0) & off_range(request, u)]
     if not off.size:
-        return Off(0, 0.0, 0.0, (0.0, 0.0), ())
+        return NONE_OFF
     return Off(off.size, float(off.min()), float(off.max()), (0.0, 0.0), ())
+
+
+def off_shares(request: Request, arrays: Mapping[str, NDArray[Any]]) -> Off:
+    """The pixels of a block that would count, but for a share of the reference that is out of range."""
+    index = counted_pixels(request, arrays)
+    reference = arrays["reference"].reshape(index.size, -1)
+    off = reference[index == UNKNOWN]
+    if not off.size:
+        return NONE_OFF
+    return Off(len(off), float(off.min()), float(off.max()), (0.0, 0.0), ())
+
+
+def say_shares(found: Off, dtype: np.dtype[Any], where: str) -> str:
+    """One paragraph about shares of a fuzzy reference out of range."""
+    return (
+        f"reference: {where} holds {found.number} counted pixels with shares outside [0, 1] beyond "
+        f"{tolerance_of(dtype):g} (for {dtype}): from {found.low:.7g} to {found.high:.7g}. Scale them, or mask those "
+        f"pixels out."
+    )
 
 
 def say_uncertainties(found: Off, request: Request, where: str) -> str:

@@ -1,140 +1,25 @@
-"""The job file: its schema, and a job run from inputs to output folder."""
+"""A job file read, its inputs opened, its pass planned; the schema of job files."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from dask_uncert.cubes import Cube, make_cube
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import prepare
+from dask_uncert.job_words import JOBS, AnyJob, Input, Job, Probabilities, RegressionJob
 from dask_uncert.plan import Plan
 from dask_uncert.regression_plan import RegressionPlan, prepare_regression
 from dask_uncert.request import Request
 from dask_uncert.stores.zarr import StoredArray
-from dask_uncert.words import UNCERTAINTY_THRESHOLDS, request_of
-
-Share = Annotated[float, Field(gt=0, le=1)]
-
-
-class Words(BaseModel):
-    """A part of a job file: unknown words are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Input(Words):
-    """One array of one store, with the names of its dimensions where the store does not say them."""
-
-    store: str = Field(description="Path relative to the job file, or a URL")
-    array: str = Field("", description="Name of the array in the store; empty where the store is the array")
-    dims: list[str] | None = Field(
-        None, description="Names of the dimensions in the array's order; class, sample and band are reserved"
-    )
-
-
-class Probabilities(Input):
-    """The prediction: a probability for each class, or for the second of two."""
-
-    scale: float | None = Field(None, gt=0, description="Factor of integer probabilities, such as 1/255")
-    tolerance: float | None = Field(
-        None, gt=0, description="How far values and sums may be off before the run refuses; by dtype"
-    )
-
-
-class Inputs(Words):
-    """What is read."""
-
-    probabilities: Probabilities
-    reference: Input = Field(description="Class codes")
-    mask: Input | None = Field(None, description="True counts")
-    features: Input | None = Field(None, description="What class distances are measured in: bands")
-    uncertainty: Input | None = Field(None, description="A predicted uncertainty in [0, 1]")
-
-
-class ClassDistances(Words):
-    """How far apart classes are, for the measure `homophily`: a metric over features, or a table."""
-
-    metric: Literal["energy", "wasserstein", "mean", "infinity"] | None = None
-    table: str | list[list[float]] | None = Field(None, description="A CSV file of numbers, or the rows")
-
-
-class SoftConfusion(Words):
-    """Soft confusion of one class, several or (left out) all, one against the rest, at every combination."""
-
-    classes: str | list[str] | None = Field(None, alias="class")
-    thresholds: list[float] = [0.5]
-    sigmas: list[float] = [0.0]
-    dampings: list[float] = [0.0]
-    uncertainty: str | None = Field(None, description="The measure that damps")
-    distribution: str = "gaussian"
-    df: float | None = Field(None, gt=0, description="Degrees of freedom of student-t")
-    damping_form: str = "exponential"
-    reference_threshold: float | None = None
-    reference_certainty: Literal["paper", "none"] = "paper"
-
-
-class UncertaintyConfusion(Words):
-    """Right or wrong against certain or uncertain, for these measures (by default all) at these thresholds."""
-
-    measures: list[str] | None = None
-    thresholds: list[Share] = list(UNCERTAINTY_THRESHOLDS)
-
-
-class Calibration(Words):
-    """Reliability over equally wide bins of the winning class's confidence."""
-
-    bins: int = Field(15, ge=1)
-
-
-class Job(Words):
-    """A job: what is read, what is asked, where the answers go."""
-
-    version: Literal[1]
-    kind: Literal["scene"]
-    inputs: Inputs
-    classes: dict[int, str] = Field(description="Reference code: name, in the order of the class axis")
-    ignore: list[int] = Field([], description="Reference codes of pixels that do not count")
-    measures: list[str | dict[str, dict[str, Any] | None]] = ["gini", "entropy", "fisher_rao"]
-    class_distances: ClassDistances | None = None
-    soft_confusion: list[SoftConfusion] = []
-    uncertainty_confusion: UncertaintyConfusion = UncertaintyConfusion()
-    calibration: Calibration = Calibration()
-    maps: list[str] = Field([], description="Measures, or correct, predicted, confused_classes")
-    cluster: str = Field("local", description="local, a file of cluster/, or a tcp:// or tls:// address")
-    output: str = Field(description="Folder for the results, relative to the job file")
-
-
-class RegressionInputs(Words):
-    """What is read: either a variance or a covariance."""
-
-    mean: Input = Field(description="The prediction; several outputs lie along the dimension `output`")
-    reference: Input = Field(description="What was observed, with the dimensions of the mean")
-    variance: Input | None = Field(None, description="Of each output, with the dimensions of the mean")
-    covariance: Input | None = Field(None, description="Of the outputs, along `output` and `output2`")
-    mask: Input | None = Field(None, description="True counts")
-
-
-class RegressionJob(Words):
-    """A job on the calibration of a regression: what is read, where the answers go."""
-
-    version: Literal[1]
-    kind: Literal["regression"]
-    inputs: RegressionInputs
-    maps: list[Literal["nssr", "predicted_probability"]] = []
-    cluster: str = Field("local", description="local, a file of cluster/, or a tcp:// or tls:// address")
-    output: str = Field(description="Folder for the results, relative to the job file")
-
-
-AnyJob = Job | RegressionJob
-JOBS: dict[str, type[Job] | type[RegressionJob]] = {"scene": Job, "regression": RegressionJob}
-"""By the word `kind`."""
+from dask_uncert.words import request_of
 
 
 class _Loader(yaml.SafeLoader):
@@ -210,9 +95,12 @@ def resolve(place: str, folder: Path) -> str:
 def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     """The job's inputs, opened and not read; InputError naming the input that cannot be."""
     cubes = {}
-    for name in type(job.inputs).model_fields:
-        words: Input | None = getattr(job.inputs, name)
-        if words is None:
+    given: dict[str, Input | list[Probabilities] | None] = dict(job.inputs)
+    apart = given.get("samples")
+    if isinstance(apart, list):
+        given.update({"samples": None, **{f"samples_{number}": one for number, one in enumerate(apart)}})
+    for name, words in given.items():
+        if not isinstance(words, Input):
             continue
         stored = StoredArray(resolve(words.store, folder), words.array, name)
         where = f"{words.store}:{words.array}" if words.array else words.store
@@ -223,6 +111,10 @@ def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
 def request_from(job: Job) -> Request:
     """The job's words as a Request."""
     thresholds = job.uncertainty_confusion.model_dump(exclude_none=True)
+    probabilities, samples = job.inputs.probabilities, job.inputs.samples
+    members = samples if isinstance(samples, list) else [samples] if samples else []
+    if len({(one.scale, one.tolerance) for one in members}) > 1:
+        raise InputError("samples: `scale` and `tolerance` must be the same for all.")
     return request_of(
         classes=job.classes,
         ignore=job.ignore,
@@ -232,8 +124,12 @@ def request_from(job: Job) -> Request:
         calibration=job.calibration.model_dump(),
         maps=job.maps,
         has_uncertainty=job.inputs.uncertainty is not None,
-        scale=job.inputs.probabilities.scale,
-        tolerance=job.inputs.probabilities.tolerance,
+        has_samples=bool(members),
+        fuzzy=job.inputs.reference.fuzzy,
+        scale=probabilities.scale if probabilities else None,
+        tolerance=probabilities.tolerance if probabilities else None,
+        sample_scale=members[0].scale if members else None,
+        sample_tolerance=members[0].tolerance if members else None,
     )
 
 

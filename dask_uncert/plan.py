@@ -12,21 +12,26 @@ from numpy.typing import NDArray
 
 from dask_uncert import graphs
 from dask_uncert.block import evaluate_block
-from dask_uncert.cubes import BAND, CLASS, Cube, Scene
+from dask_uncert.cubes import BAND, SAMPLE, Cube, Scene, is_prediction
 from dask_uncert.errors import InputError, UnusableBlockError
 from dask_uncert.formulas.homophily import homophily_maximum, squared_distances
+from dask_uncert.formulas.measures import SAMPLE_KINDS
 from dask_uncert.formulas.separation import Metric, band_distances, combine_bands
 from dask_uncert.inspection import (
     Off,
     off_probabilities,
+    off_samples,
+    off_shares,
     off_uncertainties,
     say_codes,
     say_probabilities,
+    say_shares,
     say_uncertainties,
     unknown_codes,
 )
+from dask_uncert.members import APART, STACKED
 from dask_uncert.request import Request
-from dask_uncert.stored import UNKNOWN, class_indices, rounding_of
+from dask_uncert.stored import UNKNOWN, reference_indices, rounding_of
 from dask_uncert.stores.zarr import MapWriter
 from dask_uncert.summaries.evaluation import Evaluation
 
@@ -83,11 +88,18 @@ class Plan:
         pixels = int(np.prod(self.grid.block, dtype=np.int64))
         share = pixels / np.prod(self.scene.shape, dtype=np.float64)
         read = sum(cube.nbytes for cube in self.sources.values()) * share
-        probabilities = self.scene.cubes["probabilities"]
-        widened = 0
-        if np.dtype(probabilities.data.dtype) not in (np.float32, np.float64):
-            widened = pixels * probabilities.sizes.get(CLASS, 2) * FLOATS
-        kept = pixels * (3 * FLOATS + 4 * len(self.request.maps))
+        vectors = pixels * len(self.request.classes)
+        predictions = [cube for name, cube in self.sources.items() if is_prediction(name)]
+        widened = kept = 0
+        if any(np.dtype(cube.data.dtype) not in (np.float32, np.float64) for cube in predictions):
+            widened = vectors * FLOATS  # of samples, one at a time
+        if any(cube.name != "probabilities" for cube in predictions):
+            kept += vectors * (FLOATS + 4) + pixels * (len(SAMPLE_KINDS) + 2) * FLOATS
+        if self.request.reference != "codes":
+            kept += 2 * vectors * FLOATS
+        kept += pixels * 3 * FLOATS
+        for layer in self.request.layers.values():
+            kept += pixels * int(np.dtype(layer.dtype).itemsize * np.prod([*layer.extra.values()], initial=1))
         memory = int(2 * read + widened + kept)
         if self.metric is not None:
             features = self.scene.cubes["features"]
@@ -149,7 +161,8 @@ class Plan:
 
     def _diagnosis(self, error: UnusableBlockError) -> str:
         """Read the refused input once more, whole, to say how much is wrong; independent of the blocks."""
-        source = self.scene.cubes["reference" if error.what == "codes" else error.what]
+        first = f"{APART}0" if error.what == STACKED and STACKED not in self.scene.cubes else error.what
+        source = self.scene.cubes["reference" if error.what == "codes" else first]
         function = _Inspection(error.what, self.request, self.scene)
         names = ("reference",) if error.what == "codes" else tuple(self.sources)
         cubes = {name: self.scene.cubes[name] for name in names}
@@ -160,9 +173,16 @@ class Plan:
         if error.what == "uncertainty":
             return say_uncertainties(found, self.request, source.where)
         dtype = np.dtype(source.data.dtype)
+        if error.what == "reference":
+            return say_shares(found, dtype, source.where)
         request = self.request
-        rounding = rounding_of(dtype, len(request.classes), request.scale, request.tolerance)
-        return say_probabilities(found, self.scene.dims, dtype, rounding.tolerance, source.where)
+        scale, tolerance, dims, where = request.scale, request.tolerance, self.scene.dims, source.where
+        if error.what == STACKED:
+            scale, tolerance, dims = request.sample_scale, request.sample_tolerance, (*dims, SAMPLE)
+            members = [cube for name, cube in self.sources.items() if name.startswith(APART)]
+            where = f"{where} and {len(members) - 1} more" if len(members) > 1 else where
+        rounding = rounding_of(dtype, len(request.classes), scale, tolerance)
+        return say_probabilities(found, error.what, dims, dtype, rounding.tolerance, where)
 
 
 def with_table(request: Request, table: NDArray[np.float64], metric: str | None) -> Request:
@@ -209,6 +229,10 @@ class _Inspection:
             return unknown_codes(self.request, ordered["reference"])
         if self.what == "uncertainty":
             return off_uncertainties(self.request, ordered)
+        if self.what == "reference":
+            return off_shares(self.request, ordered)
+        if self.what == STACKED:
+            return off_samples(self.request, ordered, self.class_axis, offset)
         return off_probabilities(self.request, ordered, self.class_axis, offset)
 
 
@@ -216,15 +240,15 @@ class _Labelled:
     """What a block task does for the class distances: its labelled pixels, cut into groups of bands."""
 
     def __init__(self, request: Request, scene: Scene, spans: tuple[tuple[int, int], ...]) -> None:
-        self.codes, self.ignore, self.spans = request.codes, request.ignore, spans
+        self.request, self.spans = request, spans
         self.orders = {name: scene.order(name) for name in ("features", "reference")}
 
     def __call__(
         self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]
     ) -> list[tuple[NDArray[Any], NDArray[np.int64]]]:
         reference = np.transpose(arrays["reference"], self.orders["reference"])
-        index = class_indices(reference, self.codes, self.ignore)
-        if (index == UNKNOWN).any():
+        index = reference_indices(self.request, reference)
+        if self.request.reference == "codes" and (index == UNKNOWN).any():
             raise UnusableBlockError("codes", "unknown reference codes")
         features = np.transpose(arrays["features"], self.orders["features"])
         labelled = features.reshape(index.size, -1)[index >= 0]

@@ -17,6 +17,7 @@ from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.calibration import predicted_probability
 from dask_uncert.formulas.fixed_point import encode
 from dask_uncert.formulas.residuals import is_symmetric, nssr_of_covariances, nssr_of_variances
+from dask_uncert.request import Layer
 from dask_uncert.summaries.ledger import REASONS
 from dask_uncert.summaries.regression import RegressionEvaluation
 
@@ -33,6 +34,11 @@ class RegressionRequest:
 
     outputs: int
     maps: tuple[str, ...] = ()
+
+    @property
+    def layers(self) -> dict[str, Layer]:
+        """Every map asked for, by its name."""
+        return dict.fromkeys(self.maps, Layer("float32", float("nan"), {}))
 
     def zero(self) -> RegressionEvaluation:
         """The evaluation of no pixels, in arrays of its own."""

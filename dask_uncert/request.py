@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from dask_uncert.formulas.measures import Measure, upper_bound
+from dask_uncert.formulas.measures import Measure
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
@@ -64,7 +64,10 @@ class Request:
     @property
     def layers(self) -> dict[str, Layer]:
         """Every map asked for, by its name."""
-        found = {name: Layer(*MAPS.get(name, ("float32", float("nan"))), {}) for name in self.maps}
+        found = {}
+        for name in self.maps:
+            dtype, fill = MAPS.get(name, ("float32", float("nan")))
+            found[name] = Layer(dtype, fill, {})
         for one in self.soft_maps:
             for cell in CELLS:
                 found[f"soft_{cell}_{one.label}"] = Layer("float32", float("nan"), {})
@@ -81,8 +84,7 @@ class Request:
         classes = len(self.classes)
         distributions = []
         for one, thresholds in zip(self.measures, self.thresholds, strict=True):
-            upper = upper_bound(one, classes)
-            distributions.append(Distribution.zero(one, upper, thresholds, classes))
+            distributions.append(Distribution.zero(one, thresholds, classes))
         return Evaluation(
             classes=self.classes,
             class_metric=self.class_metric,

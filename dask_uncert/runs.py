@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from dask_uncert import clusters
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import load, save, with_maps
-from dask_uncert.jobs import AnyJob, plan_job, read_job, resolve
+from dask_uncert.job_words import AnyJob
+from dask_uncert.jobs import plan_job, read_job, resolve
 from dask_uncert.outputs import being_written, is_finished, read_record, write_record
 from dask_uncert.plan import Plan
 from dask_uncert.regression_plan import RegressionPlan
@@ -65,7 +66,7 @@ def run(
     with being_written(output) as working, clusters.connect(target) as client:
         _check_memory(plan, client)
         clock = time.perf_counter()
-        if plan.request.maps:
+        if plan.request.layers:
             plan = with_maps(plan, str(working / "maps.zarr"), _about_maps(plan))
         evaluation, seconds = _compute(plan, client, report or _silent)
         seconds["pass"] = time.perf_counter() - clock - seconds["class_distances"]
@@ -166,8 +167,9 @@ def _write_coordinates(plan: AnyPlan, working: Path) -> None:
     if plan.writer is None:
         return
     found: dict[str, Any] = {}
-    for name in ("reference", "mean" if "mean" in plan.scene.cubes else "probabilities"):
-        found.update(coordinates(plan.scene.cubes[name].data, plan.scene.dims))
+    cubes = plan.scene.cubes
+    for name in (n for n in ("reference", "mean", "samples_0", "samples", "probabilities") if n in cubes):
+        found.update(coordinates(cubes[name].data, plan.scene.dims))
     plan.writer.add_coordinates(found)
 
 

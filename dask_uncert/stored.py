@@ -119,7 +119,7 @@ def share_indices(shares: NDArray[np.float64]) -> NDArray[np.int64]:
     NO_CODE where one is NaN, or where all are 0: nothing is there. Of two classes by the share of the second,
     it is the second exactly where that share exceeds .5.
     """
-    index = shares.argmax(axis=1)
+    index = np.asarray(shares.argmax(axis=1), np.int64)
     index[((shares < 0) | (shares > 1)).any(axis=1)] = UNKNOWN
     index[np.isnan(shares).any(axis=1) | (shares == 0).all(axis=1)] = NO_CODE
     return index

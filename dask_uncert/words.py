@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dask_uncert.errors import InputError
-from dask_uncert.formulas.measures import Measure, parse_measure
+from dask_uncert.formulas.measures import SAMPLE_KINDS, Measure, parse_measure, upper_bound
 from dask_uncert.formulas.soft import DAMPING_FORMS, DISTRIBUTIONS
-from dask_uncert.request import MAPS, Request
+from dask_uncert.request import MAPS, Request, SoftMaps
 from dask_uncert.summaries.evaluation import Class
 from dask_uncert.summaries.soft_confusion import SoftSettings
 
@@ -24,6 +25,7 @@ SOFT_WORDS = (
     "damping_form",
     "reference_threshold",
     "reference_certainty",
+    "maps",
 )
 
 
@@ -37,8 +39,12 @@ def request_of(
     calibration: Mapping[str, Any] | None = None,
     maps: Sequence[str] = (),
     has_uncertainty: bool = False,
+    has_samples: bool = False,
+    fuzzy: bool = False,
     scale: float | None = None,
     tolerance: float | None = None,
+    sample_scale: float | None = None,
+    sample_tolerance: float | None = None,
 ) -> Request:
     """The Request these words ask for; InputError where a word is unknown or words contradict each other."""
     table = class_table(classes)
@@ -46,19 +52,27 @@ def request_of(
     both = sorted(set(ignored) & {one.code for one in table})
     if both:
         raise InputError(f"ignore: codes {both} are in the class table too; a code is a class or ignored.")
-    chosen = _measures(measures, has_uncertainty)
+    chosen = _measures(measures, has_uncertainty, has_samples)
     names = [one.name for one in chosen]
-    soft = tuple(
-        settings for words in soft_confusion for settings in _soft(words, table, names, has_uncertainty)
-    )
-    thresholds = _thresholds(uncertainty_confusion, names)
+    soft: list[SoftSettings] = []
+    drawn: list[SoftSettings] = []
+    for words in soft_confusion:
+        settings = _soft(words, table, names, has_uncertainty)
+        soft += settings
+        drawn += settings if words.get("maps") else []
+    thresholds = _thresholds(uncertainty_confusion, chosen, len(table))
     bins = dict(calibration or {}).get("bins", 15)
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
         raise InputError(f"calibration: bins must be a positive whole number, found {bins!r}.")
     _check_maps(maps, names)
-    for word, value in (("scale", scale), ("tolerance", tolerance)):
+    for name, word, value in (
+        ("probabilities", "scale", scale),
+        ("probabilities", "tolerance", tolerance),
+        ("samples", "scale", sample_scale),
+        ("samples", "tolerance", sample_tolerance),
+    ):
         if value is not None and not value > 0:
-            raise InputError(f"probabilities: {word} must be a number above 0, found {value!r}.")
+            raise InputError(f"{name}: {word} must be a number above 0, found {value!r}.")
     return Request(
         classes=table,
         ignore=ignored,
@@ -66,10 +80,14 @@ def request_of(
         maxima=(1.0,) * len(chosen),
         thresholds=thresholds,
         calibration_bins=bins,
-        soft=soft,
+        soft=tuple(soft),
         maps=tuple(maps),
         scale=scale,
         tolerance=tolerance,
+        sample_scale=sample_scale,
+        sample_tolerance=sample_tolerance,
+        reference="share" if fuzzy else "codes",
+        soft_maps=_soft_maps(drawn, table),
     )
 
 
@@ -89,7 +107,7 @@ def class_table(classes: Mapping[int, str] | Sequence[str]) -> tuple[Class, ...]
 
 
 def _measures(
-    words: Sequence[str | Mapping[str, Any] | Measure], has_uncertainty: bool
+    words: Sequence[str | Mapping[str, Any] | Measure], has_uncertainty: bool, has_samples: bool
 ) -> tuple[Measure, ...]:
     try:
         chosen = tuple(parse_measure(word) for word in words)
@@ -103,26 +121,45 @@ def _measures(
     for one in chosen:
         if one.kind == "uncertainty" and not has_uncertainty:
             raise InputError("measures: `uncertainty` needs an input of that name.")
+        if one.kind in SAMPLE_KINDS and not has_samples:
+            raise InputError(f"measures: `{one.name}` needs the input `samples`; one prediction alone has none.")
     return chosen
 
 
-def _thresholds(words: Mapping[str, Any] | None, names: list[str]) -> tuple[tuple[float, ...], ...]:
-    """For each measure the thresholds asked for; none where it is not among those asked."""
+def _thresholds(
+    words: Mapping[str, Any] | None, chosen: tuple[Measure, ...], classes: int
+) -> tuple[tuple[float, ...], ...]:
+    """For each measure the thresholds asked for; none where it is not among those asked.
+
+    Thresholds for all measures go to those whose range holds them; measures that are named must hold them.
+    """
     given = dict(words or {})
-    asked = given.pop("measures", names)
+    names = [one.name for one in chosen]
+    asked = given.pop("measures", None)
     levels = given.pop("thresholds", UNCERTAINTY_THRESHOLDS)
     if given:
         raise InputError(f"uncertainty_confusion: unknown word {', '.join(map(repr, given))}.")
-    for name in asked:
+    for name in asked or ():
         if name not in names:
             raise InputError(
                 f"uncertainty_confusion: {name!r} is not among the measures asked for: {', '.join(names)}."
             )
     for t in levels:
-        if isinstance(t, bool) or not isinstance(t, int | float) or not 0 < t <= 1:
-            raise InputError(f"uncertainty_confusion: thresholds must lie in (0, 1], found {t!r}.")
-    unique = tuple(sorted({float(t) for t in levels}))
-    return tuple(unique if name in asked else () for name in names)
+        if isinstance(t, bool) or not isinstance(t, int | float) or not t > 0:
+            raise InputError(f"uncertainty_confusion: thresholds must be numbers above 0, found {t!r}.")
+    uppers = {one.name: upper_bound(one, classes) for one in chosen}
+    for t in levels:
+        short = [name for name in asked or names if t > uppers[name]]
+        if short and (asked is not None or len(short) == len(names)):
+            raise InputError(
+                f"uncertainty_confusion: the threshold {t:g} is above {uppers[short[0]]:g}, the largest value of "
+                f"{short[0]}."
+            )
+    unique = sorted({float(t) for t in levels})
+    return tuple(
+        tuple(t for t in unique if t <= uppers[name]) if asked is None or name in asked else ()
+        for name in names
+    )
 
 
 def _soft(
@@ -166,6 +203,8 @@ def _soft(
     ):
         if given not in allowed:
             raise InputError(f"soft_confusion: {word} {given!r} is not one of {', '.join(allowed)}.")
+    if not isinstance(words.get("maps", False), bool):
+        raise InputError(f"soft_confusion: maps is true or false, found {words['maps']!r}.")
     df = words.get("df")
     if (words.get("distribution") == "student-t") != (df is not None):
         raise InputError(
@@ -188,6 +227,21 @@ def _soft(
         )
         for index in indices
     ]
+
+
+def _soft_maps(drawn: Sequence[SoftSettings], table: tuple[Class, ...]) -> tuple[SoftMaps, ...]:
+    """With labels that are array names: what is no letter, digit, `_` or `-` becomes `_`, doubles get their code."""
+    indices = [one.class_index for one in drawn]
+    twice = {table[i].name for i in indices if indices.count(i) > 1}
+    if twice:
+        raise InputError(
+            f"soft_confusion: maps of {', '.join(sorted(twice))} are asked twice; one entry a class may say maps."
+        )
+    safe = [re.sub(r"[^\w-]+", "_", one.name) for one in table]
+    labels = [
+        name if safe.count(name) == 1 else f"{name}_{one.code}" for name, one in zip(safe, table, strict=True)
+    ]
+    return tuple(SoftMaps(one, labels[one.class_index]) for one in drawn)
 
 
 def _numbers(word: str, values: Any, low: float, high: float, inside: bool = False) -> tuple[float, ...]:

@@ -8,7 +8,6 @@ multiplied by integer weights) and has the same bits for every order. One value 
 
 from __future__ import annotations
 
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,23 +20,37 @@ LIMIT = 1 << 40
 """Most values that a Summary may hold; beyond it a sum could overflow."""
 
 
-def encode(values: ArrayLike) -> NDArray[np.int64]:
-    """Finite values of shape (...) as limbs of shape (..., 2), int64.
+def encode(values: ArrayLike, limbs: int = 2) -> NDArray[np.int64]:
+    """Finite values >= 0 of shape (...) as limbs of shape (..., limbs), int64, the highest first.
+
+    Two limbs hold values below 2**19; each limb more adds a factor of 2**22. Above 2**9 float64 itself is
+    coarser than ``2**-44``, and no digit is lost.
 
     >>> encode([0.0, 1.0]).tolist()
     [[0, 0], [4194304, 0]]
     """
-    q = np.rint(np.asarray(values, dtype=np.float64) * SCALE).astype(np.int64)
-    return np.stack([q >> LIMB_BITS, q & LIMB_MASK], axis=-1)
+    rest = np.rint(np.asarray(values, dtype=np.float64) * SCALE)
+    found = np.empty((*rest.shape, limbs), np.int64)
+    for i in range(limbs):
+        weight = 2.0 ** (LIMB_BITS * (limbs - 1 - i))
+        part = np.floor(rest / weight)
+        found[..., i] = part
+        rest = rest - part * weight  # exact: both are whole multiples of the same power of two
+    return found
 
 
 def decode(limbs: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sums of shape (..., 2) as float64 of shape (...), within two roundings of the exact sum.
+    """Sums of shape (..., limbs) as float64 of shape (...), within a few roundings of the exact sum.
 
     >>> float(decode(encode([0.25, 0.5]).sum(axis=0)))
     0.75
     """
-    high = limbs[..., 0] + (limbs[..., 1] >> LIMB_BITS)
-    low = limbs[..., 1] & LIMB_MASK
-    total: NDArray[Any] = high * 2.0**-LIMB_BITS + low * 2.0**-FRACTION_BITS
-    return np.asarray(total, dtype=np.float64)
+    count = limbs.shape[-1]
+    total = np.zeros(limbs.shape[:-1])
+    carry = np.zeros(limbs.shape[:-1], np.int64)
+    for i in range(count - 1, 0, -1):
+        whole = limbs[..., i] + carry
+        carry = whole >> LIMB_BITS
+        total = total + (whole & LIMB_MASK) * 2.0 ** (LIMB_BITS * (count - 1 - i) - FRACTION_BITS)
+    highest = limbs[..., 0] + carry
+    return np.asarray(highest * 2.0 ** (LIMB_BITS * (count - 1) - FRACTION_BITS) + total)

@@ -22,9 +22,12 @@ Kind = Literal[
     "expected_entropy",
     "mutual_information",
     "variation_ratio",
+    "confused_classes",
     "uncertainty",
 ]
 DISTANCES = ("euclidean", "kullback-leibler", "fisher-rao", "renyi")
+LARGEST_UNCERTAINTY = 2.0**20
+"""The largest predicted uncertainty that is counted as a measure: powers up to the third stay exact sums."""
 SAMPLE_KINDS = ("predictive_entropy", "expected_entropy", "mutual_information", "variation_ratio")
 
 
@@ -58,6 +61,7 @@ MEASURES: dict[str, Measure] = {
         Measure("expected_entropy", "expected_entropy"),
         Measure("mutual_information", "mutual_information"),
         Measure("variation_ratio", "variation_ratio"),
+        Measure("confused_classes", "confused_classes"),
         Measure("uncertainty", "uncertainty"),
     )
 }
@@ -65,11 +69,19 @@ MEASURES: dict[str, Measure] = {
 
 def is_pointwise(measure: Measure) -> bool:
     """Whether the measure is a function of one probability vector alone."""
-    return measure.kind not in (*SAMPLE_KINDS, "uncertainty")
+    return measure.kind not in (*SAMPLE_KINDS, "confused_classes", "uncertainty")
 
 
 def upper_bound(measure: Measure, classes: int) -> float:
-    """The largest value the measure can take: ln C (in nats) for the entropies of samples, else 1."""
+    """The largest value the measure can take.
+
+    ln C (in nats) for the entropies of samples, C for the number of confused classes, `LARGEST_UNCERTAINTY`
+    for a predicted uncertainty, else 1.
+    """
+    if measure.kind == "uncertainty":
+        return LARGEST_UNCERTAINTY
+    if measure.kind == "confused_classes":
+        return float(classes)
     nats = measure.kind in ("predictive_entropy", "expected_entropy", "mutual_information")
     return math.log(classes) if nats else 1.0
 

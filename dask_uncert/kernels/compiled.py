@@ -18,6 +18,7 @@ from dask_uncert.kernels.counters import (
     count_decisions,
     count_probabilities,
     count_values,
+    count_wide_values,
     sum_soft_weights,
 )
 from dask_uncert.kernels.elementary import logarithm
@@ -46,6 +47,7 @@ __all__ = [
     "count_decisions",
     "count_probabilities",
     "count_values",
+    "count_wide_values",
     "measure",
     "sum_soft_weights",
 ]

@@ -56,6 +56,34 @@ def count_values(  # type: ignore[no-untyped-def]
 
 
 @compiled
+def count_wide_values(  # type: ignore[no-untyped-def]
+    values, upper, edges, guess, reference, predicted, second, confused, histogram, by_pair, by_confused
+):
+    """As `count_values` for values without a range: no division by `upper`, bins found by halving, more limbs."""
+    for i in range(reference.size):
+        c = reference[i]
+        if c < 0:
+            continue
+        x = values[i]
+        low, high = 0, edges.size - 2
+        while low < high:
+            middle = (low + high) // 2
+            if x > edges[middle + 1]:
+                low = middle + 1
+            else:
+                high = middle
+        right = 1 if predicted[i] == c else 0
+        near = 1 if (right == 0 and second[i] == c) else 0
+        histogram[c, right, low] += 1
+        power = x
+        for k in range(3):
+            if k < 2:
+                _add_wide(power, by_pair[c, predicted[i], near, k])
+            _add_wide(power, by_confused[confused[i], right, k])
+            power *= x
+
+
+@compiled
 def count_confidence(  # type: ignore[no-untyped-def]
     confidence, reference, predicted, edges, guess, number, right, sums
 ):
@@ -141,3 +169,16 @@ def _fixed(x):  # type: ignore[no-untyped-def]
 def _add(q, limbs):  # type: ignore[no-untyped-def]
     limbs[0] += q >> LIMB_BITS
     limbs[1] += q & LIMB_MASK
+
+
+@compiled
+def _add_wide(x, limbs):  # type: ignore[no-untyped-def]
+    """Add x >= 0 to a sum of any number of limbs; each step is exact."""
+    rest = np.rint(x * np.float64(1 << FRACTION_BITS))
+    for i in range(limbs.size):
+        weight = 1.0
+        for _ in range(limbs.size - 1 - i):
+            weight *= np.float64(1 << LIMB_BITS)
+        part = np.floor(rest / weight)
+        limbs[i] += np.int64(part)
+        rest -= part * weight

@@ -82,14 +82,48 @@ def count_values(
     by_confused: Counts,
 ) -> None:
     """Add one measure's values to its histogram and power sums; see `compiled.count_values`."""
+    _count_scaled(
+        values, upper, edges, reference, predicted, second, confused, histogram, by_pair, by_confused
+    )
+
+
+def count_wide_values(
+    values: NDArray[np.float64],
+    upper: float,
+    edges: NDArray[np.float64],
+    guess: Counts,
+    reference: Counts,
+    predicted: Counts,
+    second: Counts,
+    confused: Counts,
+    histogram: Counts,
+    by_pair: Counts,
+    by_confused: Counts,
+) -> None:
+    """As `count_values` for values without a range; see `compiled.count_wide_values`."""
+    _count_scaled(values, 1.0, edges, reference, predicted, second, confused, histogram, by_pair, by_confused)
+
+
+def _count_scaled(
+    values: NDArray[np.float64],
+    unit: float,
+    edges: NDArray[np.float64],
+    reference: Counts,
+    predicted: Counts,
+    second: Counts,
+    confused: Counts,
+    histogram: Counts,
+    by_pair: Counts,
+    by_confused: Counts,
+) -> None:
     counted = reference >= 0
     c, k, value = reference[counted], predicted[counted], values[counted]
     right = (c == k).astype(np.int64)
     near = ((c != k) & (second[counted] == c)).astype(np.int64)
     bins = np.maximum(np.searchsorted(edges, value, side="left") - 1, 0)
     np.add.at(histogram, (c, right, bins), 1)
-    x = value / upper
-    limbs = fixed_point.encode(np.stack([x, x * x, x * x * x], axis=1))
+    x = value / unit
+    limbs = fixed_point.encode(np.stack([x, x * x, x * x * x], axis=1), by_pair.shape[-1])
     np.add.at(by_pair, (c, k, near), limbs[:, :2])
     np.add.at(by_confused, (confused[counted], right), limbs)
 

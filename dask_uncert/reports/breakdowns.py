@@ -15,8 +15,8 @@ from dask_uncert.summaries.evaluation import Evaluation
 def _spread(one: Distribution, n: Any, sums: Any) -> dict[str, Any]:
     return {
         "n": n,
-        "mean": distributions.mean(n, sums) * one.upper,
-        "std": distributions.standard_deviation(n, sums) * one.upper,
+        "mean": distributions.mean(n, sums) * one.unit,
+        "std": distributions.standard_deviation(n, sums) * one.unit,
     }
 
 

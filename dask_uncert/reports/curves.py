@@ -44,7 +44,7 @@ def ecdf(axes: Any, evaluation: Evaluation, name: str) -> None:
         xlabel=f"u, {value_label(evaluation, name)}",
         ylabel="share of pixels with value ≤ u",
     )
-    unit_axes(axes, evaluation.measures[name].upper)
+    unit_axes(axes, evaluation.measures[name].reach)
 
 
 def uncertainty_confusion(axes: Any, evaluation: Evaluation, name: str) -> None:
@@ -56,7 +56,7 @@ def uncertainty_confusion(axes: Any, evaluation: Evaluation, name: str) -> None:
     for key, color, mark in METRICS:
         axes.plot(taus, curves[key], f"-{mark}", color=color, lw=1.4, ms=4.5, markevery=named, label=key)
     axes.set(title=pretty(name), xlabel=f"threshold τ on {value_label(evaluation, name)}", ylabel="metric")
-    unit_axes(axes, one.upper)
+    unit_axes(axes, one.reach)
 
 
 def risk_coverage(axes: Any, evaluation: Evaluation) -> None:

@@ -255,7 +255,7 @@ def picture(evaluation: Evaluation, name: str, values: NDArray[Any], dims: tuple
         numbers = np.asarray(values, np.float64)
         levels = _levels(evaluation, name, numbers)
         if levels is None:
-            upper = evaluation.measures[name].upper if name in evaluation.measures else None
+            upper = evaluation.measures[name].reach if name in evaluation.measures else None
             low = None if upper is None else 0.0
             image = axes.imshow(numbers, cmap="viridis", vmin=low, vmax=upper, interpolation="nearest")
             label = value_label(evaluation, name) if name in evaluation.measures else pretty(name)

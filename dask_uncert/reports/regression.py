@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
-from dask_uncert.reports.figures import Maps, map_names, png, svg
+from dask_uncert.reports.figures import Maps, _settled, map_names, png, svg
 from dask_uncert.reports.html import REASONS, count, number, percent
 from dask_uncert.reports.results import to_json
 from dask_uncert.reports.style import BLUE, DPI, GREY, SETTINGS, SKY, VERMILION
@@ -173,7 +173,7 @@ def calibration_curve(evaluation: RegressionEvaluation) -> Figure:
         lower.set(xlabel="predicted probability", ylabel="pixels")
         lower.yaxis.set_major_locator(MaxNLocator(3, integer=True))
         lower.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        return figure
+        return _settled(figure)
 
 
 def _said(value: float) -> str:
@@ -190,14 +190,14 @@ def _map(name: str, values: NDArray[Any], dims: tuple[str, ...]) -> Figure:
     scale = 3.9 / max(rows, columns, 1)
     with rc_context(SETTINGS):
         size = (max(columns * scale, 1.6) + 1.7, max(rows * scale, 1.6) + 0.9)
-        figure = Figure(figsize=size, dpi=DPI, layout="constrained")
+        figure = Figure(figsize=size, dpi=DPI, layout="compressed")
         axes = figure.subplots()
         axes.set_facecolor("#e8e8e8")
         image = axes.imshow(numbers, cmap="viridis", vmin=0, vmax=most, interpolation="nearest")
         figure.colorbar(image, ax=axes, shrink=0.85, extend="neither" if bounded else "max")
         axes.set(title=PRETTY[name], xlabel=f"{dims[-1]} (pixels)", ylabel=f"{dims[-2]} (pixels)")
         axes.spines[:].set_visible(False)
-        return figure
+        return _settled(figure)
 
 
 def _page(found: dict[str, Any], maps: Maps, about: Mapping[str, str], drawn: Mapping[str, bytes]) -> str:

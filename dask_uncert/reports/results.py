@@ -111,7 +111,7 @@ def _measure(evaluation: Evaluation, name: str) -> dict[str, Any]:
             **readings.moments(evaluation, name, outcome),
             "quantiles": {f"{q:g}": v for q, v in zip(QUANTILES, values.tolist(), strict=True)},
         }
-    at = [one.upper * i / ECDF_STEPS for i in range(1, ECDF_STEPS + 1)]
+    at = [one.reach * i / ECDF_STEPS for i in range(1, ECDF_STEPS + 1)]
     edges = np.asarray(one.edges)[1:]
     places = np.searchsorted(edges, np.asarray(at) * (1 - 1e-12))
     found["ecdf"] = {"at": edges[places]}

@@ -11,6 +11,7 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -121,26 +122,31 @@ class MapWriter:
         shape: Sequence[int],
         block: Sequence[int],
         attributes: Mapping[str, Any],
+        extras: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     ) -> None:
-        """maps: name to (dtype, fill value, attributes). Chunks divide the block: no two tasks share one."""
+        """maps: name to (dtype, fill value, attributes). Chunks divide the block: no two tasks share one.
+
+        extras: of maps that have more dimensions than the grid, their names and sizes; they come last.
+        """
         group = zarr.open_group(self.store, mode="w", attributes=dict(attributes))
         chunks = _dividing(block)
         for name, (dtype, fill, about) in maps.items():
+            extra = extras.get(name, {})
             group.create_array(
                 name,
-                shape=tuple(shape),
-                chunks=chunks,
+                shape=(*shape, *extra.values()),
+                chunks=(*chunks, *extra.values()),
                 dtype=dtype,
                 fill_value=fill,
-                dimension_names=tuple(dims),
+                dimension_names=(*dims, *extra),
                 attributes=dict(about),
             )
 
     def write(self, maps: Mapping[str, NDArray[Any]], offset: Sequence[int]) -> None:
-        """Write one block of every map at its offset."""
+        """Write one block of every map at its offset along the grid."""
         group = zarr.open_group(self.store, mode="r+")
         for name, values in maps.items():
-            region = tuple(slice(o, o + n) for o, n in zip(offset, values.shape, strict=True))
+            region = tuple(slice(o, o + n) for o, n in zip(offset, values.shape, strict=False))
             array = group[name]
             assert isinstance(array, zarr.Array)
             array[region] = values

@@ -8,18 +8,28 @@ from typing import Self
 
 import numpy as np
 
-from dask_uncert.formulas.measures import Measure
+from dask_uncert.formulas.measures import Measure, upper_bound
 from dask_uncert.summaries.summary import Counts, Summary, counts
 
-BINS = 1000  # steps of .001: every threshold with three decimals is an edge already
+BINS = 1000  # steps of .001 of the range: every threshold with three decimals is an edge already
+PER_OCTAVE = 32  # bins between u and 2 u of a predicted uncertainty: each 2.2 % wide
+SMALLEST = 2.0**-20  # below it a predicted uncertainty is in the first bin
+WIDE_LIMBS = 5  # of power sums of a predicted uncertainty: 110 bits, 44 of them after the point
 
 
 @lru_cache(maxsize=256)  # every block asks for the same
 def edges_with(thresholds: tuple[float, ...], upper: float) -> tuple[float, ...]:
     """Edges of `BINS` equal bins over [0, upper] and the thresholds among them, rising."""
     grid = {upper * i / BINS for i in range(BINS + 1)}
-    named = {float(t) for t in thresholds if 0.0 < t < upper}
-    return tuple(sorted(grid | named))
+    return tuple(sorted(grid | {t for t in thresholds if 0.0 < t < upper}))
+
+
+@lru_cache(maxsize=256)
+def wide_edges_with(thresholds: tuple[float, ...], upper: float) -> tuple[float, ...]:
+    """0, edges `PER_OCTAVE` to an octave from `SMALLEST` to `upper`, and the thresholds among them, rising."""
+    steps = round(np.log2(upper / SMALLEST) * PER_OCTAVE)
+    grid = {0.0, upper} | {SMALLEST * 2.0 ** (i / PER_OCTAVE) for i in range(steps)}
+    return tuple(sorted(grid | {t for t in thresholds if 0.0 < t < upper}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +37,9 @@ class Distribution(Summary):
     """Counts over right-closed bins (the first also holds 0) and power sums, of values in [0, upper].
 
     `thresholds` are the named ones among the edges, at which counts are asked for.
-    Sums are of (value / upper) to the powers 1, 2 (and 3), in fixed point; see `formulas.fixed_point`.
+    Sums are of (value / unit) to the powers 1, 2 (and 3), in fixed point; see `formulas.fixed_point`. A
+    predicted uncertainty has no range of its own: its bins are equally wide on a logarithmic scale, its unit
+    is 1 and its sums have more limbs.
     """
 
     measure: Measure
@@ -39,14 +51,35 @@ class Distribution(Summary):
     by_confused: Counts = counts("confused_classes", "right", "power", "limb")
 
     @classmethod
-    def zero(cls, measure: Measure, upper: float, thresholds: tuple[float, ...], classes: int) -> Self:
-        edges = edges_with(thresholds, upper)
+    def zero(cls, measure: Measure, thresholds: tuple[float, ...], classes: int) -> Self:
+        upper = upper_bound(measure, classes)
+        wide = measure.kind == "uncertainty"
+        edges = (wide_edges_with if wide else edges_with)(thresholds, upper)
+        limbs = WIDE_LIMBS if wide else 2
         return cls(
             measure,
             upper,
             edges,
             thresholds,
             histogram=np.zeros((classes, 2, len(edges) - 1), np.int64),
-            by_pair=np.zeros((classes, classes, 2, 2, 2), np.int64),
-            by_confused=np.zeros((classes + 1, 2, 3, 2), np.int64),
+            by_pair=np.zeros((classes, classes, 2, 2, limbs), np.int64),
+            by_confused=np.zeros((classes + 1, 2, 3, limbs), np.int64),
         )
+
+    @property
+    def wide(self) -> bool:
+        """Whether bins are equally wide on a logarithmic scale."""
+        return self.measure.kind == "uncertainty"
+
+    @property
+    def unit(self) -> float:
+        """What values were divided by in the power sums."""
+        return 1.0 if self.wide else self.upper
+
+    @property
+    def reach(self) -> float:
+        """Up to where there is something to show: `upper`, or the highest edge with a value below it."""
+        filled = np.flatnonzero(self.histogram.sum(axis=(0, 1)))
+        if not self.wide:
+            return self.upper
+        return self.edges[int(filled[-1]) + 1] if filled.size else 1.0

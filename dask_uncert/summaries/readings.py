@@ -142,14 +142,14 @@ def moments(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> d
     sums = one.by_confused[:, chosen].sum(axis=(0, 1))
     return {
         "n": int(n),
-        "mean": float(distributions.mean(n, sums)) * one.upper,
-        "std": float(distributions.standard_deviation(n, sums)) * one.upper,
+        "mean": float(distributions.mean(n, sums)) * one.unit,
+        "std": float(distributions.standard_deviation(n, sums)) * one.unit,
         "skewness": float(distributions.skewness(n, sums)),
     }
 
 
 def quantiles(evaluation: Evaluation, measure: str, q: ArrayLike, outcome: Outcome = "all") -> Floats:
-    """Values below which the shares q lie, to a bin's width (.001 of the measure's range)."""
+    """Values below which the shares q lie, to a bin's width: .001 of the measure's range, 2.2 % of a predicted uncertainty."""
     one = distribution(evaluation, measure)
     return distributions.quantiles(histogram(evaluation, measure, outcome), np.asarray(one.edges), q)
 
@@ -159,7 +159,7 @@ def uncertainty_confusion(
 ) -> dict[str, Counts | Floats]:
     """TC, FU, FC, TU and USen, USpe, UPre, UAcc at thresholds that are bin edges ([A22] (7)-(10)).
 
-    thresholds: by default those the job named. Every multiple of .001 of the measure's range is an edge too.
+    thresholds: by default those the job named. Every multiple of .001 of a bounded measure's range is an edge too.
     """
     one = distribution(evaluation, measure)
     taus = one.thresholds if thresholds is None else thresholds

@@ -22,7 +22,8 @@ H = ((0.0, 1.0, 2.0), (1.0, 0.0, 0.1), (2.0, 0.1, 0.0))
 ZEROS = {
     "ledger": Ledger.zero(),
     "decisions": Decisions.zero(3),
-    "distribution": Distribution.zero(MEASURES["gini"], 1.0, (0.3, 1 / 3), 3),
+    "distribution": Distribution.zero(MEASURES["gini"], (0.3, 1 / 3), 3),
+    "predicted uncertainty": Distribution.zero(MEASURES["uncertainty"], (2.5,), 3),
     "calibration": Calibration.zero(5, 3),
     "soft_confusion": SoftConfusion.zero(SoftSettings(1, (0.5,), (0.0, 0.1), (0.0, math.inf), "gini")),
 }
@@ -33,7 +34,7 @@ ZEROS["evaluation"] = Evaluation(
     decisions=ZEROS["decisions"],
     distributions=(
         ZEROS["distribution"],
-        Distribution.zero(dataclasses.replace(MEASURES["homophily"], distances=H), 1.0, (), 3),
+        Distribution.zero(dataclasses.replace(MEASURES["homophily"], distances=H), (), 3),
     ),
     calibration=ZEROS["calibration"],
     soft_confusion=(ZEROS["soft_confusion"],),
@@ -129,7 +130,7 @@ def changed(**changes):
             changed(
                 distributions=(
                     ZEROS["evaluation"].distributions[0],
-                    Distribution.zero(Measure("homophily", "homophily", distances=H[::-1]), 1.0, (), 3),
+                    Distribution.zero(Measure("homophily", "homophily", distances=H[::-1]), (), 3),
                 )
             ),
             "measure",

@@ -1,0 +1,151 @@
+"""The words of a job file: what may be said, and what each word means."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from dask_uncert.words import UNCERTAINTY_THRESHOLDS
+
+Above0 = Annotated[float, Field(gt=0)]
+
+
+class Words(BaseModel):
+    """A part of a job file: unknown words are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Input(Words):
+    """One array of one store, with the names of its dimensions where the store does not say them."""
+
+    store: str = Field(description="Path relative to the job file, or a URL")
+    array: str = Field("", description="Name of the array in the store; empty where the store is the array")
+    dims: list[str] | None = Field(
+        None, description="Names of the dimensions in the array's order; class, sample and band are reserved"
+    )
+
+
+class Probabilities(Input):
+    """The prediction: a probability for each class, or for the second of two."""
+
+    scale: float | None = Field(None, gt=0, description="Factor of integer probabilities, such as 1/255")
+    tolerance: float | None = Field(
+        None, gt=0, description="How far values and sums may be off before the run refuses; by dtype"
+    )
+
+
+class Reference(Input):
+    """What is true: class codes, or shares in [0, 1]."""
+
+    fuzzy: bool = Field(
+        False,
+        description="Holds the share of the second of two classes; one with a dimension class, of each class, is "
+        "fuzzy anyway",
+    )
+
+
+Samples = Annotated[
+    Annotated[Probabilities, Tag("stacked")] | Annotated[list[Probabilities], Tag("apart"), Field(min_length=1)],
+    Discriminator(lambda words: "apart" if isinstance(words, list) else "stacked"),
+]
+
+
+class Inputs(Words):
+    """What is read: probabilities, samples of them, or both."""
+
+    probabilities: Probabilities | None = Field(None, description="By default the mean of the samples")
+    samples: Samples | None = Field(
+        None, description="Several predictions along a dimension sample, or a list of inputs without it"
+    )
+    reference: Reference
+    mask: Input | None = Field(None, description="True counts")
+    features: Input | None = Field(None, description="What class distances are measured in: bands")
+    uncertainty: Input | None = Field(None, description="A predicted uncertainty in [0, 1]")
+
+
+class ClassDistances(Words):
+    """How far apart classes are, for the measure `homophily`: a metric over features, or a table."""
+
+    metric: Literal["energy", "wasserstein", "mean", "infinity"] | None = None
+    table: str | list[list[float]] | None = Field(None, description="A CSV file of numbers, or the rows")
+
+
+class SoftConfusion(Words):
+    """Soft confusion of one class, several or (left out) all, one against the rest, at every combination."""
+
+    classes: str | list[str] | None = Field(None, alias="class")
+    thresholds: list[float] = [0.5]
+    sigmas: list[float] = [0.0]
+    dampings: list[float] = [0.0]
+    uncertainty: str | None = Field(None, description="The measure that damps")
+    distribution: str = "gaussian"
+    df: float | None = Field(None, gt=0, description="Degrees of freedom of student-t")
+    damping_form: str = "exponential"
+    reference_threshold: float | None = None
+    reference_certainty: Literal["paper", "none"] = "paper"
+    maps: bool = Field(
+        False,
+        description="Write the four weights and the picture they make, soft_TP_<class> to soft_<class>, at the "
+        "first threshold, sigma and damping",
+    )
+
+
+class UncertaintyConfusion(Words):
+    """Right or wrong against certain or uncertain, for these measures (by default all) at these thresholds."""
+
+    measures: list[str] | None = None
+    thresholds: list[Above0] = list(UNCERTAINTY_THRESHOLDS)
+
+
+class Calibration(Words):
+    """Reliability over equally wide bins of the winning class's confidence."""
+
+    bins: int = Field(15, ge=1)
+
+
+class Job(Words):
+    """A job: what is read, what is asked, where the answers go."""
+
+    version: Literal[1]
+    kind: Literal["scene"]
+    inputs: Inputs
+    classes: dict[int, str] = Field(description="Reference code: name, in the order of the class axis")
+    ignore: list[int] = Field([], description="Reference codes of pixels that do not count")
+    measures: list[str | dict[str, dict[str, Any] | None]] = ["gini", "entropy", "fisher_rao"]
+    class_distances: ClassDistances | None = None
+    soft_confusion: list[SoftConfusion] = []
+    uncertainty_confusion: UncertaintyConfusion = UncertaintyConfusion()
+    calibration: Calibration = Calibration()
+    maps: list[str] = Field(
+        [], description="Measures, or correct, predicted, confused_classes; soft_confusion has maps of its own"
+    )
+    cluster: str = Field("local", description="local, a file of cluster/, or a tcp:// or tls:// address")
+    output: str = Field(description="Folder for the results, relative to the job file")
+
+
+class RegressionInputs(Words):
+    """What is read: either a variance or a covariance."""
+
+    mean: Input = Field(description="The prediction; several outputs lie along the dimension `output`")
+    reference: Input = Field(description="What was observed, with the dimensions of the mean")
+    variance: Input | None = Field(None, description="Of each output, with the dimensions of the mean")
+    covariance: Input | None = Field(None, description="Of the outputs, along `output` and `output2`")
+    mask: Input | None = Field(None, description="True counts")
+
+
+class RegressionJob(Words):
+    """A job on the calibration of a regression: what is read, where the answers go."""
+
+    version: Literal[1]
+    kind: Literal["regression"]
+    inputs: RegressionInputs
+    maps: list[Literal["nssr", "predicted_probability"]] = []
+    cluster: str = Field("local", description="local, a file of cluster/, or a tcp:// or tls:// address")
+    output: str = Field(description="Folder for the results, relative to the job file")
+
+
+AnyJob = Job | RegressionJob
+JOBS: dict[str, type[Job] | type[RegressionJob]] = {"scene": Job, "regression": RegressionJob}
+"""By the word `kind`."""
