@@ -174,7 +174,7 @@ def _progress(silent: bool) -> Iterator[Report | None]:
 
 
 def _headline(evaluation: Any, place: Path) -> None:
-    from dask_uncert.summaries import readings, regression
+    from dask_uncert.summaries import calibration_readings, readings, regression
 
     left_out = int(evaluation.ledger.excluded.sum())
     if isinstance(evaluation, regression.RegressionEvaluation):
@@ -187,7 +187,7 @@ def _headline(evaluation: Any, place: Path) -> None:
     else:
         numbers = (
             f"Accuracy {readings.accuracy(evaluation):.4f}, kappa {readings.kappa(evaluation):.4f}, "
-            f"ECE {readings.expected_calibration_error(evaluation):.4f}."
+            f"ECE {calibration_readings.expected_calibration_error(evaluation):.4f}."
         )
     click.echo(f"{int(evaluation.ledger.counted):,} pixels counted, {left_out:,} left out. {numbers}")
     click.echo(f"Results: {place}, page: {place / 'report.html'}")

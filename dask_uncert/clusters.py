@@ -49,6 +49,11 @@ def connect(
 ) -> Iterator[Client]:
     """A ``distributed.Client``, the default one inside the ``with``; what we opened is closed at its end.
 
+    >>> import dask_uncert as du
+    >>> with du.connect(threads=1) as client:
+    ...     client.submit(sum, [1, 2]).result()
+    3
+
     ``cluster`` is ``"local"``, a YAML file of ``cluster/``, an address of a running scheduler
     (``tcp://host:port``, or ``tls://host:port`` with the certificates of dask's configuration), or a
     Client, which is left open. The other words describe a local cluster and override a file's:

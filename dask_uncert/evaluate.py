@@ -220,7 +220,19 @@ def with_maps(plan: AnyPlan, store: str, attributes: Mapping[str, Any] | None = 
 
 
 def save(evaluation: Summary, path: str | Path) -> None:
-    """Write an Evaluation of any kind to a Zarr group; equal ones give equal bytes. An existing group is replaced."""
+    """Write an Evaluation of any kind to a Zarr group; equal ones give equal bytes.
+
+    Raises InputError where something else than an Evaluation is there already.
+
+    >>> import tempfile, dask_uncert as du
+    >>> one = du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     du.save(one, folder + "/one.zarr")
+    ...     du.load(folder + "/one.zarr") == one
+    True
+    """
+    if Path(path).exists():
+        read_counts(str(path))
     write_counts(str(path), evaluation.frame(), evaluation.arrays())
 
 
@@ -228,6 +240,12 @@ def load(path: str | Path) -> Evaluation | RegressionEvaluation:
     """The Evaluation that `save` or a job wrote, of its own kind: its Zarr group, or the output folder with it.
 
     Raises InputError where there is none.
+
+    >>> import dask_uncert as du
+    >>> du.load("nothing.zarr")
+    Traceback (most recent call last):
+    ...
+    dask_uncert.errors.InputError: there is no summary at nothing.zarr ...
     """
     folder = Path(path)
     store = folder / "summary.zarr" if (folder / "summary.zarr").exists() else folder

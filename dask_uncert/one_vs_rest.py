@@ -50,20 +50,22 @@ class Rest:
     def add_to(self, soft: SoftConfusion, kernels: ModuleType) -> None:
         """Add the weights at every setting to the sums of their cells."""
         s = soft.settings
+        p, c = self._p(s), self._c(s)
         factors = [self._damping(s, d) for d in s.dampings]
         for i, threshold in enumerate(s.thresholds):
-            cells = self._cells(s, threshold)
+            cells = self._cells(s, p, c, threshold)
             for k, sigma in enumerate(s.sigmas):
-                weight = self._weight(s, threshold, sigma)
+                weight = self._weight(s, p, c, threshold, sigma)
                 for m, factor in enumerate(factors):
                     kernels.sum_soft_weights(weight * factor, cells, soft.weights[i, k, m])
 
     def paint(self, maps: SoftMaps) -> dict[str, NDArray[Any]]:
         """The maps at the first threshold, sigma and damping, (n,) or (n, 3), by their names."""
         s = maps.settings
-        cells = self._cells(s, s.thresholds[0])
-        weight = self._weight(s, s.thresholds[0], s.sigmas[0]) * self._damping(s, s.dampings[0])
-        size = self.truth.size
+        p, c, threshold = self._p(s), self._c(s), s.thresholds[0]
+        cells = self._cells(s, p, c, threshold)
+        weight = self._weight(s, p, c, threshold, s.sigmas[0]) * self._damping(s, s.dampings[0])
+        size = self.counted.size
         found: dict[str, NDArray[Any]] = {}
         for number, cell in enumerate(CELLS):
             values = np.full(size, np.nan, np.float32)
@@ -77,6 +79,12 @@ class Rest:
         p = self.stored[self.outer[self.counted], s.class_index, self.inner[self.counted]]
         return np.asarray(np.clip(p.astype(np.float64), 0.0, 1.0))
 
+    def _c(self, s: SoftSettings) -> NDArray[Any]:
+        """The reference: its shares, or whether it is the class."""
+        if self.shares is None:
+            return np.asarray(self.truth[self.counted] == s.class_index)
+        return np.asarray(self.shares[self.counted, s.class_index])
+
     def _threshold(self, threshold: float) -> float:
         return float(as_stored([threshold], self.dtype)[0])
 
@@ -87,29 +95,25 @@ class Rest:
         level = threshold if s.reference_threshold is None else s.reference_threshold
         return float(as_stored([level], self.share_dtype)[0])
 
-    def _cells(self, s: SoftSettings, threshold: float) -> Indices:
+    def _cells(self, s: SoftSettings, p: Values, c: NDArray[Any], threshold: float) -> Indices:
         # c > t is a positive; p on the threshold agrees with the reference either way ([S22]).
-        p, t = self._p(s), self._threshold(threshold)
-        if self.shares is None:
-            positive = self.truth[self.counted] == s.class_index
-        else:
-            positive = self.shares[self.counted, s.class_index] > self._level(s, threshold)
+        t = self._threshold(threshold)
+        positive = c if self.shares is None else c > self._level(s, threshold)
         return np.where(
             positive,
             np.where(p >= t, CELLS.index("TP"), CELLS.index("FN")),
             np.where(p <= t, CELLS.index("TN"), CELLS.index("FP")),
         )
 
-    def _weight(self, s: SoftSettings, threshold: float, sigma: float) -> Values:
+    def _weight(self, s: SoftSettings, p: Values, c: NDArray[Any], threshold: float, sigma: float) -> Values:
         """A(p) A(c)."""
-        weight = certainty(self._p(s), self._threshold(threshold), sigma, s.distribution, s.df)
+        weight = certainty(p, self._threshold(threshold), sigma, s.distribution, s.df)
         if s.reference_certainty == "paper":
             level = self._level(s, threshold)
-            if self.shares is None:
+            if self.shares is None:  # two values only
                 sides = certainty(np.array([0.0, 1.0]), level, sigma, s.distribution, s.df)
-                weight = weight * sides[(self.truth[self.counted] == s.class_index).astype(np.int64)]
+                weight = weight * sides[c.astype(np.int64)]
             else:
-                c = self.shares[self.counted, s.class_index]
                 weight = weight * certainty(c, level, sigma, s.distribution, s.df)
         return np.asarray(weight)
 

@@ -52,6 +52,12 @@ def run(
     called as work goes on.
 
     Raises InputError for a job or input that cannot be used; nothing is written then.
+
+    >>> import dask_uncert as du
+    >>> du.run("job.yaml")
+    Traceback (most recent call last):
+    ...
+    dask_uncert.errors.InputError: there is no job file at job.yaml.
     """
     words, folder = read_job(job, sets)
     plan = plan_job(words, folder)

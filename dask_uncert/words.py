@@ -73,7 +73,7 @@ def request_of(
     ):
         if value is not None and not value > 0:
             raise InputError(f"{name}: {word} must be a number above 0, found {value!r}.")
-    return Request(
+    request = Request(
         classes=table,
         ignore=ignored,
         measures=chosen,
@@ -89,6 +89,9 @@ def request_of(
         reference="share" if fuzzy else "codes",
         soft_maps=_soft_maps(drawn, table),
     )
+    if len(request.layers) < len(maps) + 5 * len(drawn):
+        raise InputError("soft_confusion: maps of two classes have the same name; rename the class that begins so.")
+    return request
 
 
 def class_table(classes: Mapping[int, str] | Sequence[str]) -> tuple[Class, ...]:

@@ -8,7 +8,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from dask_uncert.evaluate import evaluate
-from dask_uncert.summaries import readings
+from dask_uncert.summaries import calibration_readings, readings
 
 
 def drawn(seed, classes, n=500):
@@ -23,10 +23,10 @@ def test_scores_against_scikit_learn(seed, classes):
     p, y = drawn(seed, classes)
     found = evaluate(p, y, measures=["gini"])
     wanted = np.square(p - np.eye(classes)[y]).sum(axis=1).mean()
-    assert readings.brier(found)["score"] == pytest.approx(wanted, abs=1e-12)
-    nll = readings.negative_log_likelihood(found)
+    assert calibration_readings.brier(found)["score"] == pytest.approx(wanted, abs=1e-12)
+    nll = calibration_readings.negative_log_likelihood(found)
     assert nll["value"] == pytest.approx(log_loss(y, p, labels=range(classes)), abs=1e-12)
-    parts = readings.brier(found)
+    parts = calibration_readings.brier(found)
     whole = parts["reliability"] - parts["resolution"] + parts["uncertainty"] + parts["within_bins"]
     assert whole == pytest.approx(parts["score"], abs=1e-12)
 
@@ -34,7 +34,7 @@ def test_scores_against_scikit_learn(seed, classes):
 def test_binary_brier_is_scikit_learns_twice():
     p, y = drawn(1, 2)
     found = evaluate(p[:, 1], y, axis=None, classes=["no", "yes"])
-    assert readings.brier(found)["score"] == pytest.approx(2 * brier_score_loss(y, p[:, 1]), abs=1e-12)
+    assert calibration_readings.brier(found)["score"] == pytest.approx(2 * brier_score_loss(y, p[:, 1]), abs=1e-12)
 
 
 def test_one_against_the_rest_is_scikit_learns_curve():
@@ -53,7 +53,7 @@ def test_one_against_the_rest_is_scikit_learns_curve():
 
 def test_a_true_class_given_zero_is_counted_not_hidden():
     p = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
-    found = readings.negative_log_likelihood(evaluate(p, np.array([1, 0, 1])))
+    found = calibration_readings.negative_log_likelihood(evaluate(p, np.array([1, 0, 1])))
     assert found == {"value": np.inf, "infinite": 1, "finite": pytest.approx(np.log(2) / 2, abs=1e-12)}
 
 
@@ -68,7 +68,7 @@ def test_n1_forty_million_voxels():
         total = total + total
     whole = sum(parts)
     assert int(whole.ledger.counted) == 40_000_000
-    assert readings.expected_calibration_error(whole) == pytest.approx(0.2, abs=1e-12)
+    assert calibration_readings.expected_calibration_error(whole) == pytest.approx(0.2, abs=1e-12)
     assert readings.accuracy(whole) == 0.75
 
 
@@ -94,4 +94,4 @@ def test_equal_mass_bins_follow_the_quantiles():
     order = np.argsort(confidence)
     groups = np.array_split(order, 10)
     wanted = sum(len(g) * abs(right[g].mean() - confidence[g].mean()) for g in groups) / 4000
-    assert readings.equal_mass_calibration_error(found) == pytest.approx(wanted, abs=5e-3)
+    assert calibration_readings.equal_mass_calibration_error(found) == pytest.approx(wanted, abs=5e-3)

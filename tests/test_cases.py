@@ -6,7 +6,7 @@ import pytest
 
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import evaluate
-from dask_uncert.summaries import readings
+from dask_uncert.summaries import calibration_readings, readings
 
 
 def certain(index, classes):
@@ -73,7 +73,7 @@ def test_b1_confidences_of_exactly_one_and_zero():
     binary = {"axis": None, "classes": ["no", "yes"], "calibration": {"bins": 10}}
     p = np.array([0.92, 1.0])
     found = evaluate(p, np.array([1, 0]), **binary)
-    assert readings.expected_calibration_error(found) == pytest.approx(0.46)
+    assert calibration_readings.expected_calibration_error(found) == pytest.approx(0.46)
     assert numbers(found) == [0] * 9 + [2]
 
 
@@ -102,7 +102,7 @@ def test_b3_empty_bins_stay():
     two = evaluate(np.array([0.5]), np.array([0]), **words)
     assert numbers(two) == [0, 1, 0]
     assert numbers(one + two) == [0, 1, 3]
-    assert readings.expected_calibration_error(one) == pytest.approx(1 / 6)
+    assert calibration_readings.expected_calibration_error(one) == pytest.approx(1 / 6)
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 4])

@@ -183,8 +183,14 @@ def test_maps_hold_every_pixel_that_has_a_prediction(tmp_path):
 def test_saved_and_loaded(whole, tmp_path):
     save(whole, tmp_path / "one.zarr")
     assert load(tmp_path / "one.zarr") == whole
+    save(whole, tmp_path / "one.zarr")
     with pytest.raises(InputError, match="no summary"):
         load(tmp_path / "two.zarr")
+    other = zarr.open_group(str(tmp_path / "other.zarr"), mode="w")
+    other.create_array("precious", data=np.ones(3))
+    with pytest.raises(InputError, match="no summary of dask_uncert"):
+        save(whole, tmp_path / "other.zarr")
+    assert "precious" in zarr.open_group(str(tmp_path / "other.zarr"), mode="r")
 
 
 def test_binary_prediction_without_a_class_axis():

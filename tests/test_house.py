@@ -73,6 +73,18 @@ TOP = {
 }
 
 
+def test_every_public_function_has_a_doctest():
+    import dask_uncert as du
+
+    named = {name: getattr(du, name) for name in du.__all__}
+    bare = [
+        name
+        for name, one in named.items()
+        if not (isinstance(one, type) and issubclass(one, Exception)) and ">>> " not in (one.__doc__ or "")
+    ]
+    assert not bare
+
+
 class Import(NamedTuple):
     """One imported name: the module it comes from, its line, and whether only type checkers see it."""
 

@@ -8,7 +8,6 @@ multiplied by integer weights) and has the same bits for every order. One value 
 
 from __future__ import annotations
 
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

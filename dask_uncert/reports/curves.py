@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dask_uncert.formulas import distributions, selective
 from dask_uncert.reports.names import pretty, unit
 from dask_uncert.reports.style import COLORS, DASHES, GREY, METRICS, OUTCOMES
-from dask_uncert.summaries import readings
+from dask_uncert.summaries import readings, selective_readings
 from dask_uncert.summaries.evaluation import Evaluation
 
 
@@ -64,7 +64,7 @@ def risk_coverage(axes: Any, evaluation: Evaluation) -> None:
     highest = 0.0
     for i, name in enumerate(evaluation.measures):
         coverage, risk = selective.risk_coverage(*_right_and_wrong(evaluation, name))
-        area = readings.aurc(evaluation, name)
+        area = selective_readings.aurc(evaluation, name)
         label = f"{pretty(name)}: AURC {'undefined' if math.isnan(area) else f'{area:.4f}'}"
         style, color = DASHES[i % len(DASHES)], COLORS[i % len(COLORS)]
         axes.plot(coverage, risk, ls=style, color=color, lw=1.8, label=label)

@@ -38,7 +38,7 @@ from dask_uncert.reports.style import (
     VERMILION,
     YELLOW,
 )
-from dask_uncert.summaries import readings
+from dask_uncert.summaries import calibration_readings, readings
 from dask_uncert.summaries.evaluation import Evaluation
 
 Maps = Mapping[str, tuple[NDArray[Any], tuple[str, ...]]]
@@ -155,9 +155,9 @@ def risk_coverage(evaluation: Evaluation) -> Figure:
 def reliability(evaluation: Evaluation) -> Figure:
     """Accuracy against mean confidence of each bin, the counts beneath, ECE and MCE written."""
     number = evaluation.calibration.binned(evaluation.calibration.fine).number
-    confidence, accuracy = readings.reliability(evaluation)
+    confidence, accuracy = calibration_readings.reliability(evaluation)
     low, width = np.arange(number.size) / number.size, 1 / number.size
-    errors = readings.expected_calibration_error(evaluation), readings.maximum_calibration_error(evaluation)
+    errors = calibration_readings.expected_calibration_error(evaluation), calibration_readings.maximum_calibration_error(evaluation)
     with rc_context(SETTINGS):
         figure = _figure(4.8, 5.4)
         upper, lower = figure.subplots(2, sharex=True, height_ratios=(3.2, 1))

@@ -11,7 +11,7 @@ import numpy as np
 from dask_uncert.formulas import agreement, calibration, selective
 from dask_uncert.formulas.simplex import simplex_maximum
 from dask_uncert.reports.breakdowns import by_class, by_confused, by_second_best
-from dask_uncert.summaries import readings
+from dask_uncert.summaries import calibration_readings, readings
 from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
@@ -143,12 +143,12 @@ def _calibration(evaluation: Evaluation) -> dict[str, Any]:
     ends = [(m / one.bins, (m + 1) / one.bins) for m in range(one.bins)]
     by_class = one.binned(one.fine_by_class)
     return {
-        "ece": readings.expected_calibration_error(evaluation),
-        "mce": readings.maximum_calibration_error(evaluation),
-        "classwise_ece": readings.classwise_calibration_error(evaluation),
-        "equal_mass_ece": readings.equal_mass_calibration_error(evaluation),
-        "brier": readings.brier(evaluation),
-        "nll": readings.negative_log_likelihood(evaluation),
+        "ece": calibration_readings.expected_calibration_error(evaluation),
+        "mce": calibration_readings.maximum_calibration_error(evaluation),
+        "classwise_ece": calibration_readings.classwise_calibration_error(evaluation),
+        "equal_mass_ece": calibration_readings.equal_mass_calibration_error(evaluation),
+        "brier": calibration_readings.brier(evaluation),
+        "nll": calibration_readings.negative_log_likelihood(evaluation),
         "bins": _reliability(ends, one.binned(one.fine)),
         "classes": [
             {
@@ -176,7 +176,7 @@ def _reliability(ends: list[tuple[float, float]], bins: Bins) -> list[dict[str, 
 def _windows(evaluation: Evaluation) -> dict[str, Any]:
     """For each class the curve over windows p - delta to p + delta ([J22] VII)."""
     curves = [
-        readings.windows_curve(evaluation, i, WINDOWS, WINDOW_DELTA) for i in range(len(evaluation.classes))
+        calibration_readings.windows_curve(evaluation, i, WINDOWS, WINDOW_DELTA) for i in range(len(evaluation.classes))
     ]
     return {
         "delta": WINDOW_DELTA,

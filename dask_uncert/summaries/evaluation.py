@@ -27,6 +27,12 @@ class Evaluation(Summary):
 
     Evaluations of the same classes, measures, edges and settings add: patients to a cohort, tiles to a
     scene, sites to a study; `sum()` works. `-` takes a part out again.
+
+    >>> import dask_uncert as du
+    >>> one = du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1])
+    >>> two = du.evaluate([[0.6, 0.4]], [1])
+    >>> int((one + two).ledger.counted), one + two - two == one
+    (3, True)
     """
 
     classes: tuple[Class, ...]
