@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from dask_uncert import graphs
-from dask_uncert.cubes import OUTPUT, OUTPUT2, Cube, make_cube
+from dask_uncert.arrays import cube_of
+from dask_uncert.cubes import OUTPUT, OUTPUT2, Cube
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import with_maps
 from dask_uncert.formulas.pointwise import is_labelled
 from dask_uncert.regression_plan import prepare_regression
-from dask_uncert.stores.zarr import describe
 
 
 def evaluate_regression(
@@ -55,57 +52,33 @@ def evaluate_regression(
         raise InputError(
             "maps and maps_store go together: name the maps and the Zarr group to write them to."
         )
-    first = _cube("mean", mean, output_axis, None)
-    grid = tuple(first.grid)
-    cubes = {"mean": first}
-    given = {"reference": reference, "variance": variance, "covariance": covariance, "mask": mask}
+    cubes: dict[str, Cube] = {}
+    grid: tuple[str, ...] | None = None
+    given = {
+        "mean": mean,
+        "reference": reference,
+        "variance": variance,
+        "covariance": covariance,
+        "mask": mask,
+    }
     for name, data in given.items():
         if data is not None:
-            cubes[name] = _cube(name, data, None if name == "mask" else output_axis, grid)
+            cubes[name] = cube_of(name, data, _places(name, data, output_axis, grid), grid)
+            grid = tuple(cubes["mean"].grid)
     plan = prepare_regression(cubes, maps, block=block, split_every=split_every)
     if maps_store is not None:
         plan = with_maps(plan, str(maps_store))
     return plan.compute() if compute else plan.lazy()
 
 
-def _cube(name: str, data: Any, place: int | str | None, grid: tuple[str, ...] | None) -> Cube:
-    """An array as a Cube; `place` is where its outputs lie, `grid` the names of its other dimensions."""
-    stored = describe(data)
-    names: list[str] = []
-    chunks: tuple[int, ...] | None = None
-    if is_labelled(data):
-        names = [str(d) for d in data.dims]
-        data = data.data
-    elif stored is not None:
-        names, chunks = list(stored[0] or ()), stored[1]
-    elif not graphs.is_dask(data):
-        data = np.asarray(data)
-    if graphs.is_dask(data):
-        chunks = data.chunksize
-    ndim = len(data.shape)
+def _places(
+    name: str, data: Any, axis: int | str | None, grid: tuple[str, ...] | None
+) -> dict[str, int | str]:
+    """Where an input's outputs lie: a labelled covariance's are its two dimensions that are not the grid's."""
     if name == "covariance":
-        # The two dimensions that are no dimension of the grid, else the last two.
-        others = [d for d in names if d not in (grid or ())]
-        if names and OUTPUT not in names and len(others) == 2:
-            names = [(OUTPUT, OUTPUT2)[others.index(d)] if d in others else d for d in names]
-        elif not names:
-            names = [*_positions(grid, ndim - 2), OUTPUT, OUTPUT2]
-    elif not names:
-        names = _positions(grid, ndim - (place is not None))
-        if place is not None:
-            names.insert(_number(name, place, ndim), OUTPUT)
-    elif place is not None and OUTPUT not in names:
-        names[names.index(place) if place in names else _number(name, place, ndim)] = OUTPUT
-    return make_cube(name, data, names, None, chunks, f"the array given as {name}")
-
-
-def _positions(grid: tuple[str, ...] | None, number: int) -> list[str]:
-    return list(grid) if grid is not None and len(grid) == number else [f"dim_{i}" for i in range(number)]
-
-
-def _number(name: str, place: int | str, ndim: int) -> int:
-    if isinstance(place, str):
-        raise InputError(f"{name}: there is no dimension {place!r}; give the number of the output axis.")
-    if not -ndim <= place < ndim:
-        raise InputError(f"{name}: output_axis {place} is out of range for {ndim} dimensions.")
-    return place % ndim
+        dims = [str(d) for d in data.dims] if is_labelled(data) else []
+        others = [d for d in dims if d not in (grid or ())]
+        if OUTPUT not in others and len(others) == 2:
+            return dict(zip((OUTPUT, OUTPUT2), others, strict=True))
+        return {OUTPUT: -1, OUTPUT2: -1}
+    return {} if name == "mask" or axis is None else {OUTPUT: axis}

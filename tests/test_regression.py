@@ -1,5 +1,8 @@
 """A regression evaluated through Python: right numbers, the same bits for every cut, clear refusals."""
 
+import runpy
+from pathlib import Path
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -324,3 +327,12 @@ def test_maps_hold_every_pixel_with_both_numbers(tmp_path):
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
     assert found[5, 5] == np.inf
     np.testing.assert_allclose(shown[0]["predicted_probability"].values, chi2.cdf(wanted, 3), atol=1e-7)
+
+
+def test_the_example_says_which_is_which(capsys):
+    main = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "regression_calibration.py"))["main"]
+    main.__globals__.update(SHAPE=(60, 60, 2), CHUNKS=(30, 60, 2))
+    main()
+    lines = capsys.readouterr().out.splitlines()
+    assert "sigma x 0.5: overconfident" in lines[1]
+    assert "sigma x 2: underconfident" in lines[2]

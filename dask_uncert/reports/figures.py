@@ -157,7 +157,10 @@ def reliability(evaluation: Evaluation) -> Figure:
     number = evaluation.calibration.binned(evaluation.calibration.fine).number
     confidence, accuracy = calibration_readings.reliability(evaluation)
     low, width = np.arange(number.size) / number.size, 1 / number.size
-    errors = calibration_readings.expected_calibration_error(evaluation), calibration_readings.maximum_calibration_error(evaluation)
+    errors = (
+        calibration_readings.expected_calibration_error(evaluation),
+        calibration_readings.maximum_calibration_error(evaluation),
+    )
     with rc_context(SETTINGS):
         figure = _figure(4.8, 5.4)
         upper, lower = figure.subplots(2, sharex=True, height_ratios=(3.2, 1))

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from dask_uncert.formulas import agreement, calibration, selective
+from dask_uncert.formulas import agreement, calibration
 from dask_uncert.formulas.simplex import simplex_maximum
 from dask_uncert.reports.breakdowns import by_class, by_confused, by_second_best
+from dask_uncert.reports.settings import selected, soft, soft_overall
 from dask_uncert.summaries import calibration_readings, readings
 from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.ledger import REASONS, REPAIRS
-from dask_uncert.summaries.soft_confusion import SoftConfusion
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 ECDF_STEPS = 100  # the full grid stands in tables/ and summary.zarr
@@ -43,8 +43,9 @@ def results(evaluation: Evaluation) -> dict[str, Any]:
         "by_second_best": by_second_best(evaluation),
         "uncertainty_confusion": _uncertainty_confusion(evaluation),
         "calibration": _calibration(evaluation),
-        "selective": {name: _selective(evaluation, name) for name in evaluation.measures},
-        "soft_confusion": [row for one in evaluation.soft_confusion for row in _soft(evaluation, one)],
+        "selective": {name: selected(evaluation, name) for name in evaluation.measures},
+        "soft_confusion": [row for one in evaluation.soft_confusion for row in soft(evaluation, one)],
+        "soft_confusion_overall": soft_overall(evaluation),
         "class_distances": _class_distances(evaluation),
     }
     plain: dict[str, Any] = _undefined_as_null(found)
@@ -176,7 +177,8 @@ def _reliability(ends: list[tuple[float, float]], bins: Bins) -> list[dict[str, 
 def _windows(evaluation: Evaluation) -> dict[str, Any]:
     """For each class the curve over windows p - delta to p + delta ([J22] VII)."""
     curves = [
-        calibration_readings.windows_curve(evaluation, i, WINDOWS, WINDOW_DELTA) for i in range(len(evaluation.classes))
+        calibration_readings.windows_curve(evaluation, i, WINDOWS, WINDOW_DELTA)
+        for i in range(len(evaluation.classes))
     ]
     return {
         "delta": WINDOW_DELTA,
@@ -186,43 +188,6 @@ def _windows(evaluation: Evaluation) -> dict[str, Any]:
             for one, (n, share) in zip(evaluation.classes, curves, strict=True)
         ],
     }
-
-
-def _selective(evaluation: Evaluation, name: str) -> dict[str, Any]:
-    right, wrong = (readings.histogram(evaluation, name, outcome) for outcome in ("correct", "wrong"))
-    found: dict[str, Any] = {}
-    for key, formula in (
-        ("aurc", selective.aurc),
-        ("e_aurc", selective.excess_aurc),
-        ("augrc", selective.augrc),
-        ("error_auroc", selective.error_auroc),
-        ("error_auprc", selective.error_auprc),
-    ):
-        found[key] = formula(right, wrong)
-        found[f"{key}_bound"] = [bound[()] for bound in selective.bounds(formula, right, wrong)]
-    return found
-
-
-def _soft(evaluation: Evaluation, one: SoftConfusion) -> list[dict[str, Any]]:
-    s = one.settings
-    cells, metrics = readings.soft_cells(one), readings.soft_metrics(one)
-    rows = []
-    for i, k, m in np.ndindex(len(s.thresholds), len(s.sigmas), len(s.dampings)):
-        rows.append(
-            {
-                "class": evaluation.classes[s.class_index].name,
-                "threshold": s.thresholds[i],
-                "sigma": s.sigmas[k],
-                "damping": s.dampings[m],
-                "uncertainty": s.uncertainty,
-                "distribution": s.distribution,
-                **{name: values[i, k, m] for name, values in cells.items()},
-                **{name: values[i, k, m] for name, values in metrics.items()},
-                # Each weight was rounded to 2**-44: that is all the sums can be off by.
-                "bound": int(evaluation.ledger.counted) * 2.0**-45,
-            }
-        )
-    return rows
 
 
 def _class_distances(evaluation: Evaluation) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dask_uncert.reports.names import file_names, unit
 from dask_uncert.reports.results import QUANTILES, results
-from dask_uncert.summaries import readings
+from dask_uncert.summaries import readings, selective_readings
 from dask_uncert.summaries.evaluation import Evaluation
 
 Row = list[Any]
@@ -61,10 +61,14 @@ def tables(evaluation: Evaluation, found: dict[str, Any]) -> Iterator[tuple[str,
     yield "by_second_best", _by_second_best(evaluation, found)
     yield "uncertainty_confusion", _uncertainty_confusion(evaluation, found)
     yield "selective", _selective(found)
+    yield "selective_points", _selective_points(found)
+    for name in evaluation.measures:
+        yield f"risk_coverage_{names[name]}", _risk_coverage(evaluation, name)
     yield "calibration", _calibration(found)
     yield "calibration_by_class", _calibration_by_class(found)
     yield "calibration_windows", _windows(found)
     yield "soft_confusion", _soft_confusion(found)
+    yield "soft_confusion_overall", _soft_overall(found)
     yield "class_distances", _class_distances(evaluation, found)
 
 
@@ -210,6 +214,31 @@ def _selective(found: dict[str, Any]) -> Table:
     rows: Table = [header]
     for name, of in found["selective"].items():
         rows.append([name, *(v for key in SELECTIVE for v in (of[key], *of[f"{key}_bound"]))])
+    return rows
+
+
+def _selective_points(found: dict[str, Any]) -> Table:
+    rows: Table = [["measure", "given", "coverage", "risk"]]
+    for name, of in found["selective"].items():
+        rows += [[name, "coverage", p["coverage"], p["risk"]] for p in of["risk_at_coverage"]]
+        rows += [[name, "risk", p["coverage"], p["risk"]] for p in of["coverage_at_risk"]]
+    return rows
+
+
+def _risk_coverage(evaluation: Evaluation, name: str) -> Table:
+    edges = evaluation.measures[name].edges[1:]
+    coverage, risk = selective_readings.risk_coverage(evaluation, name)
+    rows = [list(row) for row in zip(edges, coverage.tolist(), risk.tolist(), strict=True)]
+    return [["kept up to", "coverage", "risk"], *rows]
+
+
+def _soft_overall(found: dict[str, Any]) -> Table:
+    settings = ("threshold", "sigma", "damping", "uncertainty", "distribution")
+    rows: Table = [[*settings, "mean", "metric", "value", "n (classes)", "undefined (classes)"]]
+    for row in found["soft_confusion_overall"]:
+        at = [row[key] for key in settings]
+        rows += [[*at, "macro", name, *one.values()] for name, one in row["macro"].items()]
+        rows += [[*at, "micro", name, value, "", ""] for name, value in row["micro"].items()]
     return rows
 
 
