@@ -74,9 +74,8 @@ def evaluate_block(
     else:
         assert spread is not None
         stored, dtype, rounding = spread.mean, spread.mean.dtype, spread.rounding
-    counter = Counter(
-        request, total, dtype, kernels, None if shares is None else arrays["reference"].dtype.newbyteorder("=")
-    )
+    share_dtype = None if shares is None else arrays["reference"].dtype.newbyteorder("=")
+    counter = Counter(request, total, dtype, kernels, share_dtype)
     for start in range(0, wanted.size, STEP):
         pixels = wanted[start : start + STEP]
         found = kernels.measure(stored, pixels, request.measures, request.maxima, rounding)

@@ -71,13 +71,10 @@ class Counter:
             )  # fmt: skip
         bins = total.calibration
         edges, guess = self.stated_edges, self.stated_guess
-        kernels.count_confidence(
-            found.confidence, truth, found.predicted, edges, guess, bins.number, bins.right, bins.confidence
-        )
+        kernels.count_confidence(found.confidence, truth, found.predicted, edges, guess, bins.winning)
         kernels.count_probabilities(
             stored, pixels, truth, edges, guess,
-            bins.class_number, bins.class_positives, bins.class_probability,
-            bins.squared_error, bins.log_loss, bins.infinite.reshape(1),
+            bins.classwise, bins.squared_error, bins.log_loss, bins.infinite.reshape(1),
         )  # fmt: skip
         rest = Rest(request, self.dtype, found, truth, stored, pixels, u, shares, self.share_dtype)
         for soft in total.soft_confusion:

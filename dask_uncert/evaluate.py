@@ -81,7 +81,7 @@ def evaluate(
     classes: {code: name} in the order of the class axis, or names whose codes are 0, 1, ...; by default the
         codes 0, 1, ... themselves. ignore: codes of pixels that do not count.
     measures, soft_confusion, uncertainty_confusion, calibration, class_distances: as in a job file.
-        scale and tolerance are those of probabilities and samples alike.
+    scale, tolerance: of probabilities and samples alike; by default the tolerance of each storage dtype.
     maps: measures, or `correct`, `predicted`, `confused_classes`; written to the Zarr group `maps_store`, as are
         the maps of a soft confusion that says ``"maps": True``.
     block: grid sizes of a task; by default whole chunks of about 64 MiB. split_every: Summaries a merge adds.

@@ -47,7 +47,8 @@ class Reference(Input):
 
 
 Samples = Annotated[
-    Annotated[Probabilities, Tag("stacked")] | Annotated[list[Probabilities], Tag("apart"), Field(min_length=1)],
+    Annotated[Probabilities, Tag("stacked")]
+    | Annotated[list[Probabilities], Tag("apart"), Field(min_length=1)],
     Discriminator(lambda words: "apart" if isinstance(words, list) else "stacked"),
 ]
 
@@ -119,7 +120,8 @@ class Job(Words):
     uncertainty_confusion: UncertaintyConfusion = UncertaintyConfusion()
     calibration: Calibration = Calibration()
     maps: list[str] = Field(
-        [], description="Measures, or correct, predicted, confused_classes; soft_confusion has maps of its own"
+        [],
+        description="Measures, or correct, predicted, confused_classes; soft_confusion has maps of its own",
     )
     cluster: str = Field("local", description="local, a file of cluster/, or a tcp:// or tls:// address")
     output: str = Field(description="Folder for the results, relative to the job file")

@@ -71,9 +71,7 @@ def spread_of(
     for member in members:
         stored, dtype = three_axes(member, class_axis, request.sample_scale)
         rounding = rounding_of(dtype, classes, request.sample_scale, request.sample_tolerance)
-        kernels.add_member(
-            stored, pixels, rounding.tolerance, rounding.exact, sums, entropies, votes, state
-        )
+        kernels.add_member(stored, pixels, rounding.tolerance, rounding.exact, sums, entropies, votes, state)
     number = len(members)
     kernels.close_members(pixels, number, math.log(classes), sums, entropies, votes, state, values)
     # A mean rounds once a member and once a class: one that is 1/C but for that does not exceed it.

@@ -90,7 +90,7 @@ def request_of(
         soft_maps=_soft_maps(drawn, table),
     )
     if len(request.layers) < len(maps) + 5 * len(drawn):
-        raise InputError("soft_confusion: maps of two classes have the same name; rename the class that begins so.")
+        raise InputError("soft_confusion: maps of two classes have the same name; rename one of the classes.")
     return request
 
 
@@ -125,7 +125,7 @@ def _measures(
         if one.kind == "uncertainty" and not has_uncertainty:
             raise InputError("measures: `uncertainty` needs an input of that name.")
         if one.kind in SAMPLE_KINDS and not has_samples:
-            raise InputError(f"measures: `{one.name}` needs the input `samples`; one prediction alone has none.")
+            raise InputError(f"measures: `{one.name}` needs the input `samples`; one prediction has none.")
     return chosen
 
 
@@ -134,7 +134,8 @@ def _thresholds(
 ) -> tuple[tuple[float, ...], ...]:
     """For each measure the thresholds asked for; none where it is not among those asked.
 
-    Thresholds for all measures go to those whose range holds them; measures that are named must hold them.
+    Thresholds for all measures go to those whose range holds them; measures that are named must hold them. Those
+    that nobody stated go wherever they fit: the entropies of two classes end at ln 2.
     """
     given = dict(words or {})
     names = [one.name for one in chosen]
@@ -150,10 +151,11 @@ def _thresholds(
     for t in levels:
         if isinstance(t, bool) or not isinstance(t, int | float) or not t > 0:
             raise InputError(f"uncertainty_confusion: thresholds must be numbers above 0, found {t!r}.")
+    stated = tuple(levels) != UNCERTAINTY_THRESHOLDS
     uppers = {one.name: upper_bound(one, classes) for one in chosen}
     for t in levels:
         short = [name for name in asked or names if t > uppers[name]]
-        if short and (asked is not None or len(short) == len(names)):
+        if short and stated and (asked is not None or len(short) == len(names)):
             raise InputError(
                 f"uncertainty_confusion: the threshold {t:g} is above {uppers[short[0]]:g}, the largest value of "
                 f"{short[0]}."

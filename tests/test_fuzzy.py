@@ -60,9 +60,9 @@ def test_soft_weights_take_the_shares_themselves(dtype):
     exact = p.astype("float64")
     exact /= exact.sum(axis=2, keepdims=True)
     gini = 1.5 * (1 - np.square(exact).sum(axis=2))
-    for index, one in enumerate(found.soft_confusion):
+    for one in found.soft_confusion:
         s = one.settings
-        sums = readings.soft_sums(found, index)
+        sums = readings.soft_cells(one)
         for i, k, m in np.ndindex(len(s.thresholds), len(s.sigmas), len(s.dampings)):
             wanted = soft_weights(
                 p[counted][:, s.class_index].astype("float64"),
@@ -109,7 +109,8 @@ def test_certain_shares_are_codes():
     arrays = scene()
     codes = np.random.default_rng(5).integers(0, 3, (11, 9))
     words = {name: value for name, value in WORDS.items() if name != "fuzzy"}
-    words["soft_confusion"] = [{**one, "thresholds": [0.25, 0.5]} for one in SOFT]  # exact in every dtype
+    exact = {"thresholds": [0.25, 0.5], "reference_threshold": 0.625}  # in every dtype
+    words["soft_confusion"] = [{**one, **exact} for one in SOFT]
     hard = evaluate(arrays["probabilities"], codes, **words)
     for dtype in ("bool", "uint8", "float32", "float64"):
         assert evaluate(arrays["probabilities"], np.eye(3, dtype=dtype)[codes], **words, fuzzy=True) == hard
@@ -124,10 +125,10 @@ def test_binary_shares_of_the_second_class():
     assert matrix[1].sum() == (c > 0.5).sum()
     assert matrix[1, 1] == ((c > 0.5) & (p > 0.5)).sum()
     wanted = soft_weights(p.astype("float64"), c, 0.5, 0.1)
-    sums = readings.soft_sums(found, 0)
+    sums = readings.soft_cells(found.soft_confusion[0])
     assert all(sums[cell].item() == pytest.approx(wanted[cell].sum(), abs=1e-9) for cell in wanted)
     other = soft_weights(1 - p.astype("float64"), 1 - c, 0.5, 0.1)
-    sums = readings.soft_sums(found, 1)
+    sums = readings.soft_cells(found.soft_confusion[1])
     assert all(sums[cell].item() == pytest.approx(other[cell].sum(), abs=1e-9) for cell in other)
     both = evaluate(np.stack([1 - p.astype("float64"), p], axis=2), np.stack([1 - c, c], axis=2),
                     classes=["no", "yes"], fuzzy=True, measures=["gini"], soft_confusion=soft)  # fmt: skip
@@ -141,7 +142,8 @@ def test_a_share_on_the_threshold_as_it_is_stored():
     for dtype in ("float16", "float32", "float64"):
         c = np.array([0.7, 0.75], dtype)
         soft = [{"class": "yes", "thresholds": [0.7], "sigmas": [0, 0.1]}]
-        sums = readings.soft_sums(evaluate(p, c, **BINARY, soft_confusion=soft), 0)
+        (one,) = evaluate(p, c, **BINARY, soft_confusion=soft).soft_confusion
+        sums = readings.soft_cells(one)
         assert sums["FP"][0].ravel().tolist() == [1.0, 0.0]
         assert sums["TP"][0, 0].tolist() == [1.0]
 
@@ -155,7 +157,8 @@ def test_shares_within_rounding_are_clipped():
 
 def test_any_order_of_dimensions_and_samples_beside(whole):
     arrays = {
-        name: xr.DataArray(values, dims=("y", "x", "class")[: values.ndim]) for name, values in scene().items()
+        name: xr.DataArray(values, dims=("y", "x", "class")[: values.ndim])
+        for name, values in scene().items()
     }
     arrays["reference"] = arrays["reference"].transpose("class", "x", "y")
     words = {name: value for name, value in WORDS.items() if name != "fuzzy"}
@@ -217,7 +220,8 @@ def test_jobs_declare_fuzzy_references(tmp_path, whole):
         "version": 1,
         "kind": "scene",
         "inputs": {
-            name: {"store": store, "array": name, "dims": dims[: values.ndim]} for name, values in scene().items()
+            name: {"store": store, "array": name, "dims": dims[: values.ndim]}
+            for name, values in scene().items()
         },
         "classes": dict(enumerate(WORDS["classes"])),
         "measures": ["gini"],

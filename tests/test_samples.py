@@ -1,6 +1,7 @@
 """Samples of a prediction: their mean is the prediction, their spread its uncertainty; streamed, and the same bits."""
 
 import math
+import tracemalloc
 from pathlib import Path
 
 import dask.array as da
@@ -11,11 +12,13 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dask_uncert.block import evaluate_block
 from dask_uncert.cubes import make_cube
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import evaluate, prepare
 from dask_uncert.formulas.samples import sample_uncertainty
 from dask_uncert.jobs import plan_job, read_job
+from dask_uncert.kernels import compiled
 from dask_uncert.runs import run
 from dask_uncert.summaries import readings
 from dask_uncert.words import request_of
@@ -60,7 +63,11 @@ def test_same_bits_for_every_cut(whole, block, chunks, apart):
 
 def test_any_order_of_dimensions(whole):
     arrays = scene()
-    for order in (("class", "y", "x", "sample"), ("y", "sample", "class", "x"), ("x", "class", "sample", "y")):
+    for order in (
+        ("class", "y", "x", "sample"),
+        ("y", "sample", "class", "x"),
+        ("x", "class", "sample", "y"),
+    ):
         labelled = xr.DataArray(arrays["samples"], dims=("sample", "y", "x", "class")).transpose(*order)
         others = {name: xr.DataArray(arrays[name], dims=("y", "x")) for name in ("reference", "mask")}
         assert evaluate(samples=labelled, **others, **WORDS) == whole
@@ -93,9 +100,7 @@ def test_values_are_those_of_the_formulas(tmp_path, dtype, engine):
         assert n == arrays["mask"].sum()
         assert mean == pytest.approx(wanted[name][arrays["mask"]].mean(), abs=1e-11)
     np.testing.assert_array_equal(drawn["predicted"].values, wanted["mean"].argmax(axis=2))
-    np.testing.assert_allclose(
-        drawn["entropy"].values, wanted["predictive_entropy"] / math.log(3), atol=2e-7
-    )
+    np.testing.assert_allclose(drawn["entropy"].values, wanted["predictive_entropy"] / math.log(3), atol=2e-7)
 
 
 def test_the_mean_given_beside_decides_the_same(whole):
@@ -204,6 +209,24 @@ def test_every_chunk_is_read_once():
     assert set(store.fetched.values()) == {1}
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_samples_are_never_all_widened(dtype):
+    """What a block needs beside its samples does not grow with their number."""
+    rng = np.random.default_rng(0)
+    samples = np.broadcast_to(rng.dirichlet(np.ones(8), (64, 64)).astype(dtype), (50, 64, 64, 8)).copy()
+    arrays = {"samples": samples, "reference": rng.integers(0, 8, (64, 64))}
+    request = request_of(classes=[str(i) for i in range(8)], measures=KINDS, has_samples=True)
+    evaluate_block(request, arrays, 2, compiled)
+    peaks = []
+    for number in (10, 50):
+        some = {**arrays, "samples": samples[:number]}
+        tracemalloc.start()
+        evaluate_block(request, some, 2, compiled)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.1 * peaks[0] < samples.nbytes
+
+
 def test_the_plan_counts_all_samples():
     arrays = scene()
     request = request_of(classes=WORDS["classes"], has_samples=True)
@@ -231,7 +254,10 @@ REFUSALS = [
     ({"samples": [np.ones((11, 9, 3)), np.ones((11, 9, 4))]}, "samples_1: .* 4 classes"),
     ({"samples": np.ones((11, 9, 3))}, "reference: .* covers"),
     ({"probabilities": np.ones((11, 9, 4))}, "probabilities: .* 4 classes"),
-    ({"samples": None, "probabilities": np.ones((11, 9, 3))}, "`predictive_entropy` needs the input `samples`"),
+    (
+        {"samples": None, "probabilities": np.ones((11, 9, 3))},
+        "`predictive_entropy` needs the input `samples`",
+    ),
     ({"reference": None}, "give `reference`"),
     ({"uncertainty_confusion": {"measures": ["mutual_information"], "thresholds": [1.2]}}, "above 1.09861"),
 ]
@@ -259,7 +285,9 @@ def test_ten_forests_of_indian_pines():
     stacked = group["forest_samples"][:]
     plain = {name: array[:] for name, array in inputs.items()}
     assert evaluate(**{**plain, "samples": list(stacked)}, **words) == found
-    everywhere = evaluate(samples=stacked, reference=np.ones((145, 145), int), classes=classes, measures=KINDS)
+    everywhere = evaluate(
+        samples=stacked, reference=np.ones((145, 145), int), classes=classes, measures=KINDS
+    )
     assert readings.moments(everywhere, "mutual_information")["mean"] == pytest.approx(0.09606475, abs=1e-8)
 
 

@@ -36,6 +36,8 @@ def count_values(  # type: ignore[no-untyped-def]
     (reference, right, bin); by_pair: (reference, predicted, second, 2 powers, 2 limbs); by_confused:
     (number, right, 3 powers, 2 limbs).
     """
+    classes, bins = histogram.shape[0], histogram.shape[2]
+    counts, pairs, numbers = histogram.reshape(-1), by_pair.reshape(-1), by_confused.reshape(-1)
     for i in range(reference.size):
         c = reference[i]
         if c < 0:
@@ -43,16 +45,17 @@ def count_values(  # type: ignore[no-untyped-def]
         x = values[i] / upper
         right = 1 if predicted[i] == c else 0
         near = 1 if (right == 0 and second[i] == c) else 0
-        histogram[c, right, _bin(values[i], x, edges, guess)] += 1
-        pair = by_pair[c, predicted[i], near]
-        number = by_confused[confused[i], right]
+        counts[(2 * c + right) * bins + _bin(values[i], x, edges, guess)] += 1
+        # Flat indices: a view of a row would cost more than the sums (its owner is counted up and down).
+        pair = ((c * classes + predicted[i]) * 2 + near) * 4
+        number = (confused[i] * 2 + right) * 6
         q = _fixed(x)
-        _add(q, pair[0])
-        _add(q, number[0])
+        _add(q, pairs, pair)
+        _add(q, numbers, number)
         q = _fixed(x * x)
-        _add(q, pair[1])
-        _add(q, number[1])
-        _add(_fixed(x * x * x), number[2])
+        _add(q, pairs, pair + 2)
+        _add(q, numbers, number + 2)
+        _add(_fixed(x * x * x), numbers, number + 4)
 
 
 @compiled
@@ -84,77 +87,77 @@ def count_wide_values(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def count_confidence(  # type: ignore[no-untyped-def]
-    confidence, reference, predicted, edges, guess, number, right, sums
-):
+def count_confidence(confidence, reference, predicted, edges, guess, tally):  # type: ignore[no-untyped-def]
     """Add the winning class's stated probability to its bins (right-closed, the first also holds 0).
 
-    edges: (bins + 1,) from 0 to 1, as the data's dtype has them; guess: as for `count_values`.
+    edges: (bins + 1,) from 0 to 1, as the data's dtype has them; guess: as for `count_values`. tally: (bins,
+    4) of items, those that came true and the limbs of the summed probability.
     """
+    flat = tally.reshape(-1)
     for i in range(reference.size):
         c = reference[i]
         if c < 0:
             continue
         x = confidence[i]
-        b = _bin(x, x, edges, guess)
-        number[b] += 1
-        right[b] += 1 if predicted[i] == c else 0
-        _add(_fixed(x), sums[b])
+        place = 4 * _bin(x, x, edges, guess)
+        flat[place] += 1
+        flat[place + 1] += 1 if predicted[i] == c else 0
+        _add(_fixed(x), flat, place + 2)
 
 
 @compiled
 def count_probabilities(  # type: ignore[no-untyped-def]
-    probabilities, pixels, reference, edges, guess, number, positives, sums, squared_error, log_loss, infinite
+    probabilities, pixels, reference, edges, guess, tally, squared_error, log_loss, infinite
 ):
     """Add every class's stated probability, clipped to [0, 1], to its bins and to the proper scores.
 
-    probabilities, pixels: as for `measure`. number, positives: (classes, bins); sums: (classes, bins, 2
-    limbs); squared_error, log_loss: (2 limbs,); infinite: (1,).
+    probabilities, pixels: as for `measure`. tally: (classes, bins, 4) as for `count_confidence`;
+    squared_error, log_loss: (2 limbs,); infinite: (1,).
     """
-    classes, inner = probabilities.shape[1], probabilities.shape[2]
+    classes, inner, bins = probabilities.shape[1], probabilities.shape[2], tally.shape[1]
+    flat = tally.reshape(-1)
+    p, sums = np.empty(classes), np.empty(classes, np.int64)
     for i in range(reference.size):
         c = reference[i]
         if c < 0:
             continue
         outer = pixels[i] // inner
-        place = pixels[i] - outer * inner
+        within = pixels[i] - outer * inner
         error = 0.0
         for k in range(classes):
-            stored = np.float64(probabilities[outer, k, place])
-            if stored <= 0.0:  # most of a sharp prediction
-                number[k, 0] += 1
-                error += 1.0 if k == c else 0.0
-                continue
-            x = 1.0 if stored > 1.0 else stored
-            b = _bin(x, x, edges, guess)
-            number[k, b] += 1
-            _add(_fixed(x), sums[k, b])
-            gap = x - (1.0 if k == c else 0.0)
+            x = np.float64(probabilities[outer, k, within])
+            p[k] = 0.0 if x < 0.0 else (1.0 if x > 1.0 else x)
+            sums[k] = _fixed(p[k])
+            gap = p[k] - (1.0 if k == c else 0.0)
             error += gap * gap
-        _add(_fixed(error), squared_error)
-        stored = np.float64(probabilities[outer, c, place])
-        if stored > 0.0:
-            x = 1.0 if stored > 1.0 else stored
-            positives[c, _bin(x, x, edges, guess)] += 1
-            _add(_fixed(-np.log(x)), log_loss)
+        for k in range(classes):
+            place = 4 * (k * bins + _bin(p[k], p[k], edges, guess))
+            flat[place] += 1
+            flat[place + 1] += 1 if k == c else 0
+            _add(sums[k], flat, place + 2)
+        _add(_fixed(error), squared_error, 0)
+        if p[c] > 0.0:
+            _add(_fixed(-np.log(p[c])), log_loss, 0)
         else:
-            positives[c, 0] += 1
             infinite[0] += 1
 
 
 @compiled
 def sum_soft_weights(weights, cells, sums):  # type: ignore[no-untyped-def]
     """Add weights in [0, 1] to the fixed-point sum (4 cells, 2 limbs) of their cell; negative cells are left out."""
+    flat = sums.reshape(-1)
     for i in range(weights.size):
         k = cells[i]
         if k >= 0:
-            _add(_fixed(weights[i]), sums[k])
+            _add(_fixed(weights[i]), flat, 2 * k)
 
 
 @compiled
 def _bin(value, share, edges, guess):  # type: ignore[no-untyped-def]
     """The bin of a value, given its share of the edges' range."""
     b = guess[min(np.int64(share * guess.size), guess.size - 1)]
+    # A cell is narrower than a bin, so the next bin is as likely as this one: no branch to be guessed wrong.
+    b += np.int64(value > edges[b + 1])
     while value > edges[b + 1]:
         b += 1
     return b
@@ -166,9 +169,9 @@ def _fixed(x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _add(q, limbs):  # type: ignore[no-untyped-def]
-    limbs[0] += q >> LIMB_BITS
-    limbs[1] += q & LIMB_MASK
+def _add(q, limbs, place):  # type: ignore[no-untyped-def]
+    limbs[place] += q >> LIMB_BITS
+    limbs[place + 1] += q & LIMB_MASK
 
 
 @compiled

@@ -92,6 +92,26 @@ def close_members(  # type: ignore[no-untyped-def]
     values are NaN, and state is MISSING (which goes first) or OFF alone.
     """
     classes = sums.shape[1]
+    entropy = np.empty(TILE)
+    for start in range(0, pixels.size, TILE):
+        width = min(TILE, pixels.size - start)
+        p = np.zeros((classes, STRIDE))
+        for j in range(width):
+            i = pixels[start + j]
+            for c in range(classes):
+                x = sums[i, c] / samples
+                sums[i, c] = x
+                p[c, j] = x
+        entropy[:] = 0.0
+        for c in range(classes):
+            for j in range(TILE):
+                x = p[c, j]
+                p[c, j] = x * logarithm(x if x > 1e-300 else 1.0)
+            for j in range(TILE):
+                entropy[j] -= p[c, j]
+        for j in range(width):
+            i = pixels[start + j]
+            values[0, i] = 0.0 if entropy[j] <= 0.0 else min(entropy[j], upper)
     for i in pixels:
         if state[i] & (MISSING | OFF):
             state[i] = MISSING if state[i] & MISSING else OFF
@@ -100,16 +120,11 @@ def close_members(  # type: ignore[no-untyped-def]
             for k in range(values.shape[0]):
                 values[k, i] = np.nan
             continue
-        predictive = 0.0
         most = 0
         for c in range(classes):
-            x = sums[i, c] / samples
-            sums[i, c] = x
-            predictive -= x * logarithm(x if x > 1e-300 else 1.0)
             most = max(most, votes[i, c])
-        predictive = 0.0 if predictive <= 0.0 else min(predictive, upper)
+        predictive = values[0, i]
         expected = min(entropies[i] / samples, upper)
-        values[0, i] = predictive
         values[1, i] = expected
         values[2, i] = predictive - expected if predictive > expected else 0.0
         values[3, i] = (samples - most) / samples

@@ -134,17 +134,14 @@ def count_confidence(
     predicted: Counts,
     edges: NDArray[np.float64],
     guess: Counts,
-    number: Counts,
-    right: Counts,
-    sums: Counts,
+    tally: Counts,
 ) -> None:
     """Add the winning class's stated probability to its bins; see `compiled.count_confidence`."""
     counted = reference >= 0
     x = confidence[counted]
     bins = np.maximum(np.searchsorted(edges, x, side="left") - 1, 0)
-    np.add.at(number, bins, 1)
-    np.add.at(right, bins, (predicted[counted] == reference[counted]).astype(np.int64))
-    np.add.at(sums, bins, fixed_point.encode(x))
+    right = predicted[counted] == reference[counted]
+    np.add.at(tally, bins, _tallies(right, x))
 
 
 def count_probabilities(
@@ -153,9 +150,7 @@ def count_probabilities(
     reference: Counts,
     edges: NDArray[np.float64],
     guess: Counts,
-    number: Counts,
-    positives: Counts,
-    sums: Counts,
+    tally: Counts,
     squared_error: Counts,
     log_loss: Counts,
     infinite: Counts,
@@ -168,14 +163,18 @@ def count_probabilities(
     p = np.clip(stored.astype(np.float64), 0.0, 1.0)
     bins = np.maximum(np.searchsorted(edges, p, side="left") - 1, 0)
     k = np.broadcast_to(np.arange(classes), p.shape)
-    np.add.at(number, (k, bins), 1)
-    np.add.at(sums, (k, bins), fixed_point.encode(p))
-    items = np.arange(c.size)
-    np.add.at(positives, (c, bins[items, c]), 1)
-    squared_error += fixed_point.encode(np.square(p - (k == c[:, np.newaxis])).sum(axis=1)).sum(axis=0)
-    true = p[items, c]
-    log_loss += fixed_point.encode(-np.log(true[true > 0])).sum(axis=0)
-    infinite += np.count_nonzero(true == 0)
+    true = k == c[:, np.newaxis]
+    np.add.at(tally, (k, bins), _tallies(true, p))
+    squared_error += fixed_point.encode(np.square(p - true).sum(axis=1)).sum(axis=0)
+    of_true = p[true]
+    log_loss += fixed_point.encode(-np.log(of_true[of_true > 0])).sum(axis=0)
+    infinite += np.count_nonzero(of_true == 0)
+
+
+def _tallies(came_true: NDArray[np.bool_], stated: NDArray[np.float64]) -> Counts:
+    """What each item adds to its bin (..., 4)."""
+    counts = np.stack([np.ones_like(came_true, np.int64), came_true.astype(np.int64)], axis=-1)
+    return np.concatenate([counts, fixed_point.encode(stated)], axis=-1)
 
 
 def sum_soft_weights(weights: NDArray[np.float64], cells: Counts, sums: Counts) -> None:

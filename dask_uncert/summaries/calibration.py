@@ -31,19 +31,17 @@ def fine_edges(bins: int) -> tuple[float, ...]:
 class Calibration(Summary):
     """Counts over right-closed fine bins of stated probability (the first also holds 0), and proper scores.
 
-    `number`, `right`, `confidence`: of the winning class. `class_*`: of every class against the rest, each
-    pixel once a class. `squared_error`: sum of the Brier score; `log_loss`: of -ln p of the true class where
-    that is finite, in nats; `infinite`: pixels whose true class got 0.
+    A tally holds, in this order, the items of a bin, those that came true, and the two limbs of their summed
+    probability: four numbers side by side, which is what a pixel touches. `winning` is of the winning class,
+    `classwise` of every class against the rest, each pixel once a class. `squared_error`: sum of the Brier
+    score; `log_loss`: of -ln p of the true class where that is finite, in nats; `infinite`: pixels whose true
+    class got 0.
     """
 
     bins: int
     edges: tuple[float, ...]
-    number: Counts = counts("bin")
-    right: Counts = counts("bin")
-    confidence: Counts = counts("bin", "limb")
-    class_number: Counts = counts("class", "bin")
-    class_positives: Counts = counts("class", "bin")
-    class_probability: Counts = counts("class", "bin", "limb")
+    winning: Counts = counts("bin", "tally")
+    classwise: Counts = counts("class", "bin", "tally")
     squared_error: Counts = counts("limb")
     log_loss: Counts = counts("limb")
     infinite: Counts = counts()
@@ -55,12 +53,8 @@ class Calibration(Summary):
         return cls(
             bins,
             edges,
-            number=np.zeros(fine, np.int64),
-            right=np.zeros(fine, np.int64),
-            confidence=np.zeros((fine, 2), np.int64),
-            class_number=np.zeros((classes, fine), np.int64),
-            class_positives=np.zeros((classes, fine), np.int64),
-            class_probability=np.zeros((classes, fine, 2), np.int64),
+            winning=np.zeros((fine, 4), np.int64),
+            classwise=np.zeros((classes, fine, 4), np.int64),
             squared_error=np.zeros(2, np.int64),
             log_loss=np.zeros(2, np.int64),
             infinite=np.zeros((), np.int64),
@@ -69,15 +63,19 @@ class Calibration(Summary):
     @property
     def fine(self) -> Bins:
         """The winning class over the fine bins."""
-        return Bins(self.number, self.right, self.confidence)
+        return _bins(self.winning)
 
     @property
     def fine_by_class(self) -> Bins:
         """Every class against the rest over the fine bins, (classes, ...)."""
-        return Bins(self.class_number, self.class_positives, self.class_probability)
+        return _bins(self.classwise)
 
     def binned(self, fine: Bins) -> Bins:
         """Fine bins summed to the job's equally wide ones."""
         starts = np.searchsorted(self.edges, [m / self.bins for m in range(self.bins)])
         axis = fine.number.ndim - 1
         return Bins(*(np.add.reduceat(one, starts, axis=axis) for one in fine))
+
+
+def _bins(tally: Counts) -> Bins:
+    return Bins(tally[..., 0], tally[..., 1], tally[..., 2:])

@@ -84,7 +84,7 @@ def negative_log_likelihood(evaluation: Evaluation) -> dict[str, float]:
     0.4149
     """
     one = evaluation.calibration
-    parts = calibration.negative_log_likelihood(one.number.sum(), one.log_loss, one.infinite)
+    parts = calibration.negative_log_likelihood(one.fine.number.sum(), one.log_loss, one.infinite)
     return {name: value.item() for name, value in parts.items()}
 
 

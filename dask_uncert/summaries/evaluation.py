@@ -81,17 +81,7 @@ def from_plain(frame: dict[str, Any], arrays: dict[str, Any]) -> Evaluation:
             Calibration,
             frame["calibration"],
             "calibration",
-            (
-                "number",
-                "right",
-                "confidence",
-                "class_number",
-                "class_positives",
-                "class_probability",
-                "squared_error",
-                "log_loss",
-                "infinite",
-            ),
+            ("winning", "classwise", "squared_error", "log_loss", "infinite"),
         ),
         soft_confusion=tuple(
             part(SoftConfusion, words, f"soft_confusion/{i}", ("weights",))

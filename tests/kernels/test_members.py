@@ -32,9 +32,7 @@ def added(engine, members, pixels, classes, axis):
     for member in members:
         stored, dtype = three_axes(member, axis, None)
         rounding = rounding_of(dtype, classes)
-        engine.add_member(
-            stored, pixels, rounding.tolerance, rounding.exact, sums, entropies, votes, state
-        )
+        engine.add_member(stored, pixels, rounding.tolerance, rounding.exact, sums, entropies, votes, state)
     engine.close_members(pixels, len(members), math.log(classes), sums, entropies, votes, state, values)
     return sums[pixels], votes[pixels], state[pixels], values[:, pixels]
 
