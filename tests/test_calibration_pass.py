@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss, roc_auc_score
 
 from dask_uncert.evaluate import evaluate
 from dask_uncert.summaries import calibration_readings, readings
@@ -31,10 +31,31 @@ def test_scores_against_scikit_learn(seed, classes):
     assert whole == pytest.approx(parts["score"], abs=1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@given(seed=st.integers(0, 2**32 - 1), block=st.integers(1, 500))
+def test_without_spread_and_damping_soft_is_scikit_learns_confusion(dtype, seed, block):
+    rng = np.random.default_rng(seed)
+    p, y = rng.random(500).astype(dtype), rng.integers(0, 2, 500)
+    t = float(rng.choice([0.3, 0.5, 0.7]))
+    found = evaluate(
+        p,
+        y,
+        axis=None,
+        classes=["no", "yes"],
+        soft_confusion=[{"class": "yes", "thresholds": [t]}],
+        block=(block,),
+    )
+    cells = readings.soft_cells(found.soft_confusion[0])
+    (tn, fp), (fn, tp) = confusion_matrix(y, p > np.dtype(dtype).type(t))
+    assert {k: v.item() for k, v in cells.items()} == {"TP": tp, "TN": tn, "FP": fp, "FN": fn}
+
+
 def test_binary_brier_is_scikit_learns_twice():
     p, y = drawn(1, 2)
     found = evaluate(p[:, 1], y, axis=None, classes=["no", "yes"])
-    assert calibration_readings.brier(found)["score"] == pytest.approx(2 * brier_score_loss(y, p[:, 1]), abs=1e-12)
+    assert calibration_readings.brier(found)["score"] == pytest.approx(
+        2 * brier_score_loss(y, p[:, 1]), abs=1e-12
+    )
 
 
 def test_one_against_the_rest_is_scikit_learns_curve():

@@ -31,10 +31,14 @@ def test_never_above_one(classes):
 def test_two_thousand_tables():
     rng = np.random.default_rng(23)
     centre_misses = 0
+    p = np.concatenate([rng.dirichlet(np.full(8, a), 100) for a in (0.1, 0.5, 2.0)])
     for _ in range(2000):
         s = table(rng, 8) ** 2
         found = simplex_maximum(s)
         assert found.certificate.kind == "exact"
+        assert np.einsum("ni,ij,nj->n", p, s, p).max() <= found.value * (
+            1 + 1e-12
+        )  # HU <= 1, not by clipping
         q = ascend(s, np.full(8, 1 / 8))
         assert q @ s @ q <= found.value * (1 + 1e-12)
         centre_misses += q @ s @ q < found.value * (1 - 1e-9)
