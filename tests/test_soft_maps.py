@@ -99,7 +99,7 @@ def test_colours(tmp_path):
 
 
 @settings(max_examples=5)
-@given(block=st.tuples(st.integers(2, 11), st.integers(2, 9)))
+@given(block=st.tuples(st.integers(3, 11), st.integers(3, 9)))
 def test_same_bits_for_every_cut(whole, block, tmp_path_factory):
     store = tmp_path_factory.mktemp("cut") / "maps.zarr"
     evaluate(**scene(), **WORDS, soft_confusion=[ENTRY], maps=["gini"], maps_store=store, block=block)

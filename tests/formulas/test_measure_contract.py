@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dask_uncert.formulas.measures import MEASURES, SAMPLE_KINDS, parse_measure
+from dask_uncert.formulas.measures import MEASURES, is_pointwise, parse_measure
 from dask_uncert.formulas.pointwise import normalise, tolerance
 from dask_uncert.formulas.values import measure_maximum, measure_values
 
-ONE_VECTOR = [m for m in MEASURES.values() if m.kind not in (*SAMPLE_KINDS, "uncertainty")]
+ONE_VECTOR = [m for m in MEASURES.values() if is_pointwise(m)]
 ONE_VECTOR += [
     parse_measure({"geometric": {"distance": distance, "n": n}})
     for distance in ("euclidean", "kullback-leibler", "fisher-rao")
