@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.kernels.pixels import CLIPPED, RENORMALISED, Pixels
+from dask_uncert.kernels.pixels import CLIPPED, RENORMALISED, Pixels, finder
 from dask_uncert.one_vs_rest import Rest
 from dask_uncert.request import Request
 from dask_uncert.stored import as_stored
 from dask_uncert.summaries.evaluation import Evaluation
 
-GUESSES = 2048  # cells of the table that finds a value's bin; two to a bin of the default grid
 Indices = NDArray[np.int64]
 Values = NDArray[np.float64]
 
@@ -33,9 +32,9 @@ class Counter:
     ) -> None:
         self.request, self.total, self.dtype, self.kernels = request, total, dtype, kernels
         self.share_dtype = share_dtype
-        self.lookups = [_lookup(one.edges, one.upper) for one in total.distributions]
+        self.finders = [cached_finder(one.edges, one.upper) for one in total.distributions]
         stated = as_stored(total.calibration.edges, dtype)
-        self.stated_edges, self.stated_guess = _lookup(tuple(stated.tolist()), 1.0)
+        self.stated = cached_finder(tuple(stated.tolist()), 1.0)
 
     def add(
         self,
@@ -63,17 +62,16 @@ class Counter:
             truth, found.predicted, found.second, found.confused,
             total.decisions.pairs, total.decisions.by_confused,
         )  # fmt: skip
-        for row, (edges, guess), d in zip(found.values, self.lookups, total.distributions, strict=True):
+        for row, found_in, d in zip(found.values, self.finders, total.distributions, strict=True):
             count = kernels.count_wide_values if d.wide else kernels.count_values
             count(
-                row, d.upper, edges, guess, truth, found.predicted, found.second, found.confused,
+                row, d.upper, found_in, truth, found.predicted, found.second, found.confused,
                 d.histogram, d.by_pair, d.by_confused,
             )  # fmt: skip
         bins = total.calibration
-        edges, guess = self.stated_edges, self.stated_guess
-        kernels.count_confidence(found.confidence, truth, found.predicted, edges, guess, bins.winning)
+        kernels.count_confidence(found.confidence, truth, found.predicted, self.stated, bins.winning)
         kernels.count_probabilities(
-            stored, pixels, truth, edges, guess,
+            stored, pixels, truth, self.stated,
             bins.classwise, bins.squared_error, bins.log_loss, bins.infinite.reshape(1),
         )  # fmt: skip
         rest = Rest(request, self.dtype, found, truth, stored, pixels, u, shares, self.share_dtype)
@@ -82,12 +80,4 @@ class Counter:
         return {name: values for one in request.soft_maps for name, values in rest.paint(one).items()}
 
 
-@lru_cache(maxsize=256)
-def _lookup(edges: tuple[float, ...], upper: float) -> tuple[Values, Indices]:
-    """Edges as an array, and for each of equally wide cells of [0, upper] a bin to start looking from.
-
-    That bin is no later than the bin of the cell's smallest value.
-    """
-    bounds = np.asarray(edges)
-    left = np.arange(GUESSES) / GUESSES * upper * (1 - 1e-12)
-    return bounds, np.maximum(np.searchsorted(bounds, left, side="left") - 1, 0)
+cached_finder = lru_cache(maxsize=256)(finder)  # every block asks for the same

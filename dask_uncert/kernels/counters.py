@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
-from dask_uncert.kernels.tiles import compiled
+from dask_uncert.kernels.tiles import TILE, compiled
 
 
 @compiled
@@ -27,13 +27,11 @@ def count_decisions(  # type: ignore[no-untyped-def]
 
 @compiled
 def count_values(  # type: ignore[no-untyped-def]
-    values, upper, edges, guess, reference, predicted, second, confused, histogram, by_pair, by_confused
+    values, upper, finder, reference, predicted, second, confused, histogram, by_pair, by_confused
 ):
     """Add one measure's values to its histogram and to its fixed-point power sums.
 
-    values: (n,) in [0, upper]; edges: (bins + 1,) rising from 0 to upper, bins right-closed, the first also
-    holds 0; guess: (cells,) a bin at or below the first bin of each of equally wide cells. histogram:
-    (reference, right, bin); by_pair: (reference, predicted, second, 2 powers, 2 limbs); by_confused:
+    values: (n,) in [0, upper]; finder: of bins over [0, upper]. histogram: (reference, right, bin); by_pair: (reference, predicted, second, 2 powers, 2 limbs); by_confused:
     (number, right, 3 powers, 2 limbs).
     """
     classes, bins = histogram.shape[0], histogram.shape[2]
@@ -45,7 +43,7 @@ def count_values(  # type: ignore[no-untyped-def]
         x = values[i] / upper
         right = 1 if predicted[i] == c else 0
         near = 1 if (right == 0 and second[i] == c) else 0
-        counts[(2 * c + right) * bins + _bin(values[i], x, edges, guess)] += 1
+        counts[(2 * c + right) * bins + _bin(values[i], x, finder)] += 1
         # Flat indices: a view of a row would cost more than the sums (its owner is counted up and down).
         pair = ((c * classes + predicted[i]) * 2 + near) * 4
         number = (confused[i] * 2 + right) * 6
@@ -60,7 +58,7 @@ def count_values(  # type: ignore[no-untyped-def]
 
 @compiled
 def count_wide_values(  # type: ignore[no-untyped-def]
-    values, upper, edges, guess, reference, predicted, second, confused, histogram, by_pair, by_confused
+    values, upper, finder, reference, predicted, second, confused, histogram, by_pair, by_confused
 ):
     """As `count_values` for values without a range: no division by `upper`, bins found by halving, more limbs."""
     for i in range(reference.size):
@@ -68,10 +66,10 @@ def count_wide_values(  # type: ignore[no-untyped-def]
         if c < 0:
             continue
         x = values[i]
-        low, high = 0, edges.size - 2
+        low, high = 0, finder.edges.size - 2
         while low < high:
             middle = (low + high) // 2
-            if x > edges[middle + 1]:
+            if x > finder.edges[middle + 1]:
                 low = middle + 1
             else:
                 high = middle
@@ -87,11 +85,10 @@ def count_wide_values(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def count_confidence(confidence, reference, predicted, edges, guess, tally):  # type: ignore[no-untyped-def]
+def count_confidence(confidence, reference, predicted, finder, tally):  # type: ignore[no-untyped-def]
     """Add the winning class's stated probability to its bins (right-closed, the first also holds 0).
 
-    edges: (bins + 1,) from 0 to 1, as the data's dtype has them; guess: as for `count_values`. tally: (bins,
-    4) of items, those that came true and the limbs of the summed probability.
+    finder: of bins over [0, 1] whose edges are as the data's dtype has them. tally: (bins, 4) of items, those that came true and the limbs of the summed probability.
     """
     flat = tally.reshape(-1)
     for i in range(reference.size):
@@ -99,7 +96,7 @@ def count_confidence(confidence, reference, predicted, edges, guess, tally):  # 
         if c < 0:
             continue
         x = confidence[i]
-        place = 4 * _bin(x, x, edges, guess)
+        place = 4 * _bin(x, x, finder)
         flat[place] += 1
         flat[place + 1] += 1 if predicted[i] == c else 0
         _add(_fixed(x), flat, place + 2)
@@ -107,7 +104,7 @@ def count_confidence(confidence, reference, predicted, edges, guess, tally):  # 
 
 @compiled
 def count_probabilities(  # type: ignore[no-untyped-def]
-    probabilities, pixels, reference, edges, guess, tally, squared_error, log_loss, infinite
+    probabilities, pixels, reference, finder, tally, squared_error, log_loss, infinite
 ):
     """Add every class's stated probability, clipped to [0, 1], to its bins and to the proper scores.
 
@@ -116,30 +113,39 @@ def count_probabilities(  # type: ignore[no-untyped-def]
     """
     classes, inner, bins = probabilities.shape[1], probabilities.shape[2], tally.shape[1]
     flat = tally.reshape(-1)
-    p, sums = np.empty(classes), np.empty(classes, np.int64)
-    for i in range(reference.size):
-        c = reference[i]
-        if c < 0:
-            continue
-        outer = pixels[i] // inner
-        within = pixels[i] - outer * inner
-        error = 0.0
+    p, truth, error = np.empty((classes, TILE)), np.empty(TILE, np.int64), np.empty(TILE)
+    i = 0
+    while i < reference.size:
+        width = 0  # class by class over a tile: one class's bins fit a core's first-level cache
+        while i < reference.size and width < TILE:
+            if reference[i] >= 0:
+                outer = pixels[i] // inner
+                within = pixels[i] - outer * inner
+                for k in range(classes):
+                    p[k, width] = probabilities[outer, k, within]
+                truth[width] = reference[i]
+                error[width] = 0.0
+                width += 1
+            i += 1
         for k in range(classes):
-            x = np.float64(probabilities[outer, k, within])
-            p[k] = 0.0 if x < 0.0 else (1.0 if x > 1.0 else x)
-            sums[k] = _fixed(p[k])
-            gap = p[k] - (1.0 if k == c else 0.0)
-            error += gap * gap
-        for k in range(classes):
-            place = 4 * (k * bins + _bin(p[k], p[k], edges, guess))
-            flat[place] += 1
-            flat[place + 1] += 1 if k == c else 0
-            _add(sums[k], flat, place + 2)
-        _add(_fixed(error), squared_error, 0)
-        if p[c] > 0.0:
-            _add(_fixed(-np.log(p[c])), log_loss, 0)
-        else:
-            infinite[0] += 1
+            for j in range(width):
+                x = p[k, j]
+                x = 0.0 if x < 0.0 else (1.0 if x > 1.0 else x)
+                p[k, j] = x
+                gap = x - (1.0 if truth[j] == k else 0.0)
+                error[j] += gap * gap
+            for j in range(width):
+                place = 4 * (k * bins + _bin(p[k, j], p[k, j], finder))
+                flat[place] += 1
+                _add(_fixed(p[k, j]), flat, place + 2)
+        for j in range(width):
+            _add(_fixed(error[j]), squared_error, 0)
+            x = p[truth[j], j]
+            flat[4 * (truth[j] * bins + _bin(x, x, finder)) + 1] += 1
+            if x > 0.0:
+                _add(_fixed(-np.log(x)), log_loss, 0)
+            else:
+                infinite[0] += 1
 
 
 @compiled
@@ -153,12 +159,16 @@ def sum_soft_weights(weights, cells, sums):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _bin(value, share, edges, guess):  # type: ignore[no-untyped-def]
+def _bin(value, share, finder):  # type: ignore[no-untyped-def]
     """The bin of a value, given its share of the edges' range."""
-    b = guess[min(np.int64(share * guess.size), guess.size - 1)]
-    # A cell is narrower than a bin, so the next bin is as likely as this one: no branch to be guessed wrong.
-    b += np.int64(value > edges[b + 1])
-    while value > edges[b + 1]:
+    cells = finder.below.size
+    cell = min(np.int64(share * cells), cells - 1)
+    if finder.above.size > 0:
+        # Either side is as likely: a product instead of a branch that would be guessed wrong.
+        below, above = np.int64(finder.below[cell]), np.int64(finder.above[cell])
+        return below + np.int64(value > finder.edge[cell]) * (above - below)
+    b = np.int64(finder.below[cell])
+    while value > finder.edges[b + 1]:
         b += 1
     return b
 

@@ -15,6 +15,7 @@ from dask_uncert.kernels.pixels import (
     OFF,
     RENORMALISED,
     AnyFloats,
+    Finder,
     Pixels,
     Rounding,
 )
@@ -71,8 +72,7 @@ def count_decisions(
 def count_values(
     values: NDArray[np.float64],
     upper: float,
-    edges: NDArray[np.float64],
-    guess: Counts,
+    finder: Finder,
     reference: Counts,
     predicted: Counts,
     second: Counts,
@@ -83,15 +83,14 @@ def count_values(
 ) -> None:
     """Add one measure's values to its histogram and power sums; see `compiled.count_values`."""
     _count_scaled(
-        values, upper, edges, reference, predicted, second, confused, histogram, by_pair, by_confused
+        values, upper, finder.edges, reference, predicted, second, confused, histogram, by_pair, by_confused
     )
 
 
 def count_wide_values(
     values: NDArray[np.float64],
     upper: float,
-    edges: NDArray[np.float64],
-    guess: Counts,
+    finder: Finder,
     reference: Counts,
     predicted: Counts,
     second: Counts,
@@ -101,7 +100,7 @@ def count_wide_values(
     by_confused: Counts,
 ) -> None:
     """As `count_values` for values without a range; see `compiled.count_wide_values`."""
-    _count_scaled(values, 1.0, edges, reference, predicted, second, confused, histogram, by_pair, by_confused)
+    _count_scaled(values, 1.0, finder.edges, reference, predicted, second, confused, histogram, by_pair, by_confused)
 
 
 def _count_scaled(
@@ -132,14 +131,13 @@ def count_confidence(
     confidence: NDArray[np.float64],
     reference: Counts,
     predicted: Counts,
-    edges: NDArray[np.float64],
-    guess: Counts,
+    finder: Finder,
     tally: Counts,
 ) -> None:
     """Add the winning class's stated probability to its bins; see `compiled.count_confidence`."""
     counted = reference >= 0
     x = confidence[counted]
-    bins = np.maximum(np.searchsorted(edges, x, side="left") - 1, 0)
+    bins = np.maximum(np.searchsorted(finder.edges, x, side="left") - 1, 0)
     right = predicted[counted] == reference[counted]
     np.add.at(tally, bins, _tallies(right, x))
 
@@ -148,8 +146,7 @@ def count_probabilities(
     probabilities: AnyFloats,
     pixels: Counts,
     reference: Counts,
-    edges: NDArray[np.float64],
-    guess: Counts,
+    finder: Finder,
     tally: Counts,
     squared_error: Counts,
     log_loss: Counts,
@@ -161,7 +158,7 @@ def count_probabilities(
     c = reference[counted]
     stored = np.moveaxis(probabilities, 1, 2).reshape(-1, classes)[pixels[counted]]
     p = np.clip(stored.astype(np.float64), 0.0, 1.0)
-    bins = np.maximum(np.searchsorted(edges, p, side="left") - 1, 0)
+    bins = np.maximum(np.searchsorted(finder.edges, p, side="left") - 1, 0)
     k = np.broadcast_to(np.arange(classes), p.shape)
     true = k == c[:, np.newaxis]
     np.add.at(tally, (k, bins), _tallies(true, p))

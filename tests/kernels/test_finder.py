@@ -1,0 +1,61 @@
+"""The finder of bins says what a search among the edges says, for any edges and on every one of them."""
+
+import numba
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dask_uncert.kernels.counters import _bin
+from dask_uncert.kernels.pixels import finder
+from dask_uncert.summaries.calibration import fine_edges
+from dask_uncert.summaries.distribution import edges_with
+
+
+@numba.njit
+def bins_of(values, upper, found):
+    bins = np.empty(values.size, np.int64)
+    for i in range(values.size):
+        bins[i] = _bin(values[i], values[i] / upper, found)
+    return bins
+
+
+def check(edges, upper, rng):
+    inner = np.asarray(edges)
+    values = np.concatenate(
+        [
+            inner,
+            np.nextafter(inner[:-1], np.inf),
+            np.nextafter(inner[1:], 0),
+            rng.random(3000) * upper,
+            [0.0, upper],
+        ]
+    )
+    wanted = np.maximum(np.searchsorted(inner, values, side="left") - 1, 0)
+    assert np.array_equal(bins_of(values, upper, finder(edges, upper)), wanted)
+
+
+@given(
+    thresholds=st.lists(st.floats(1e-9, 1 - 1e-9), max_size=8),
+    upper=st.sampled_from([1.0, float(np.log(2)), float(np.log(17)), 5.0]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_thresholds(thresholds, upper, seed):
+    edges = edges_with(tuple(t * upper for t in thresholds), upper)
+    check(edges, upper, np.random.default_rng(seed))
+
+
+@given(
+    bins=st.integers(1, 200),
+    dtype=st.sampled_from(["float16", "float32", "float64"]),
+    seed=st.integers(0, 99),
+)
+def test_calibration_edges_in_every_dtype(bins, dtype, seed):
+    """Rounded to float16, neighbouring edges may fall together."""
+    edges = np.asarray(fine_edges(bins)).astype(dtype).astype(np.float64)
+    check(tuple(edges.tolist()), 1.0, np.random.default_rng(seed))
+
+
+def test_edges_closer_than_any_cell():
+    edges = edges_with((0.5, 0.5 + 1e-9, 0.5 + 2e-9), 1.0)
+    assert finder(edges, 1.0).above.size == 0
+    check(edges, 1.0, np.random.default_rng(0))
