@@ -217,7 +217,9 @@ def test_a_predicted_uncertainty_out_of_range_is_refused(measures):
         evaluate(p, c, uncertainty=np.array([0.1, 0.2, -0.5, 0.3]), **words)
     above = np.array([0.1, 7.0, 0.2, np.inf])
     if "uncertainty" in measures:
-        with pytest.raises(InputError, match=r"1 counted pixels outside \[0, 1.04858e\+06\]: from inf to inf"):
+        with pytest.raises(
+            InputError, match=r"1 counted pixels outside \[0, 1.04858e\+06\]: from inf to inf"
+        ):
             evaluate(p, c, uncertainty=above, **words)
     else:
         found = evaluate(p, c, uncertainty=above, **words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
-from dask_uncert.kernels.tiles import TILE, compiled
+from dask_uncert.kernels.tiles import STRIDE, TILE, compiled
 
 
 @compiled
@@ -35,25 +35,36 @@ def count_values(  # type: ignore[no-untyped-def]
     (number, right, 3 powers, 2 limbs).
     """
     classes, bins = histogram.shape[0], histogram.shape[2]
+    # Flat indices: a view of a row would cost more than the sums (its owner is counted up and down).
     counts, pairs, numbers = histogram.reshape(-1), by_pair.reshape(-1), by_confused.reshape(-1)
-    for i in range(reference.size):
-        c = reference[i]
-        if c < 0:
-            continue
-        x = values[i] / upper
-        right = 1 if predicted[i] == c else 0
-        near = 1 if (right == 0 and second[i] == c) else 0
-        counts[(2 * c + right) * bins + _bin(values[i], x, finder)] += 1
-        # Flat indices: a view of a row would cost more than the sums (its owner is counted up and down).
-        pair = ((c * classes + predicted[i]) * 2 + near) * 4
-        number = (confused[i] * 2 + right) * 6
-        q = _fixed(x)
-        _add(q, pairs, pair)
-        _add(q, numbers, number)
-        q = _fixed(x * x)
-        _add(q, pairs, pair + 2)
-        _add(q, numbers, number + 2)
-        _add(_fixed(x * x * x), numbers, number + 4)
+    tile, shares, places = np.zeros(TILE), np.zeros(TILE), np.empty(TILE, np.int64)
+    q1, q2, q3 = np.empty(TILE, np.int64), np.empty(TILE, np.int64), np.empty(TILE, np.int64)
+    for start in range(0, reference.size, TILE):
+        width = min(TILE, reference.size - start)
+        for j in range(width):
+            # A pixel that does not count may hold anything.
+            tile[j] = values[start + j] if reference[start + j] >= 0 else 0.0
+            x = tile[j] / upper
+            shares[j] = x
+            q1[j] = _fixed(x)
+            q2[j] = _fixed(x * x)
+            q3[j] = _fixed(x * x * x)
+        _bins(tile, shares, finder, places)
+        for j in range(width):
+            i = start + j
+            c = reference[i]
+            if c < 0:
+                continue
+            right = np.int64(predicted[i] == c)
+            near = (1 - right) * np.int64(second[i] == c)
+            counts[(2 * c + right) * bins + places[j]] += 1
+            pair = ((c * classes + predicted[i]) * 2 + near) * 4
+            number = (confused[i] * 2 + right) * 6
+            _add(q1[j], pairs, pair)
+            _add(q1[j], numbers, number)
+            _add(q2[j], pairs, pair + 2)
+            _add(q2[j], numbers, number + 2)
+            _add(q3[j], numbers, number + 4)
 
 
 @compiled
@@ -96,7 +107,7 @@ def count_confidence(confidence, reference, predicted, finder, tally):  # type: 
         if c < 0:
             continue
         x = confidence[i]
-        place = 4 * _bin(x, x, finder)
+        place = 4 * _bin(x, 1.0, finder)
         flat[place] += 1
         flat[place + 1] += 1 if predicted[i] == c else 0
         _add(_fixed(x), flat, place + 2)
@@ -113,10 +124,11 @@ def count_probabilities(  # type: ignore[no-untyped-def]
     """
     classes, inner, bins = probabilities.shape[1], probabilities.shape[2], tally.shape[1]
     flat = tally.reshape(-1)
-    p, truth, error = np.empty((classes, TILE)), np.empty(TILE, np.int64), np.empty(TILE)
+    p, q = np.zeros((classes, STRIDE)), np.empty((classes, STRIDE), np.int64)
+    places, truth, error = np.empty((classes, STRIDE), np.int64), np.empty(TILE, np.int64), np.empty(TILE)
     i = 0
     while i < reference.size:
-        width = 0  # class by class over a tile: one class's bins fit a core's first-level cache
+        width = 0
         while i < reference.size and width < TILE:
             if reference[i] >= 0:
                 outer = pixels[i] // inner
@@ -128,20 +140,23 @@ def count_probabilities(  # type: ignore[no-untyped-def]
                 width += 1
             i += 1
         for k in range(classes):
-            for j in range(width):
-                x = p[k, j]
+            row, fixed = p[k], q[k]
+            for j in range(TILE):
+                x = row[j]
                 x = 0.0 if x < 0.0 else (1.0 if x > 1.0 else x)
-                p[k, j] = x
-                gap = x - (1.0 if truth[j] == k else 0.0)
+                row[j] = x
+                fixed[j] = _fixed(x)
+                gap = x - np.float64(truth[j] == k)
                 error[j] += gap * gap
-            for j in range(width):
-                place = 4 * (k * bins + _bin(p[k, j], p[k, j], finder))
-                flat[place] += 1
-                _add(_fixed(p[k, j]), flat, place + 2)
+            _bins(row, row, finder, places[k])
         for j in range(width):
+            for k in range(classes):
+                place = 4 * (k * bins + places[k, j])
+                flat[place] += 1
+                _add(q[k, j], flat, place + 2)
+            flat[4 * (truth[j] * bins + places[truth[j], j]) + 1] += 1
             _add(_fixed(error[j]), squared_error, 0)
             x = p[truth[j], j]
-            flat[4 * (truth[j] * bins + _bin(x, x, finder)) + 1] += 1
             if x > 0.0:
                 _add(_fixed(-np.log(x)), log_loss, 0)
             else:
@@ -159,17 +174,36 @@ def sum_soft_weights(weights, cells, sums):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _bin(value, share, finder):  # type: ignore[no-untyped-def]
-    """The bin of a value, given its share of the edges' range."""
-    cells = finder.below.size
-    cell = min(np.int64(share * cells), cells - 1)
-    if finder.above.size > 0:
-        # Either side is as likely: a product instead of a branch that would be guessed wrong.
-        below, above = np.int64(finder.below[cell]), np.int64(finder.above[cell])
-        return below + np.int64(value > finder.edge[cell]) * (above - below)
-    b = np.int64(finder.below[cell])
+def _bins(values, shares, finder, places):  # type: ignore[no-untyped-def]
+    """The bins of a tile of values, given with their shares of the edges' range; all of the tile is read."""
+    if finder.start.size == 0:
+        bins = finder.edges.size - 1
+        for j in range(TILE):
+            b = min(np.int64(shares[j] * bins), bins - 1)
+            up = np.int64(values[j] > finder.edges[b + 1])
+            down = np.int64(values[j] <= finder.edges[b]) * np.int64(b > 0)
+            places[j] = b + up - down
+    else:
+        for j in range(TILE):
+            places[j] = _search(values[j], shares[j], finder)
+
+
+@compiled
+def _bin(value, upper, finder):  # type: ignore[no-untyped-def]
+    """The bin of one value in [0, upper]."""
+    return _search(value, value / upper, finder)
+
+
+@compiled
+def _search(value, share, finder):  # type: ignore[no-untyped-def]
+    if finder.start.size == 0:
+        b = min(np.int64(share * (finder.edges.size - 1)), finder.edges.size - 2)
+    else:
+        b = finder.start[min(np.int64(share * finder.start.size), finder.start.size - 1)]
     while value > finder.edges[b + 1]:
         b += 1
+    while b > 0 and value <= finder.edges[b]:
+        b -= 1
     return b
 
 

@@ -34,43 +34,25 @@ class Rounding(NamedTuple):
 
 
 class Finder(NamedTuple):
-    """Finds the bin of a value in [0, 1] times the range of its edges, in one comparison.
+    """Finds the bin of a value among edges: bins are right-closed, the first also holds its left end.
 
-    The range is cut into equally wide cells, each with at most one edge inside. Where edges lie too close for
-    that, `above` is empty and `below` is only where to start looking.
+    Where `start` is empty the bins are equally wide but for rounding, and a bin's number follows from the
+    value, give or take one; else it says for each of equally wide cells in which bin to start looking.
     """
 
-    edges: NDArray[np.float64]  # (bins + 1,) rising; bins are right-closed, the first also holds its left end
-    edge: NDArray[np.float64]  # (cells,) the edge inside the cell; infinity where there is none
-    below: NDArray[np.int16]  # (cells,) the bin of values of the cell up to its edge
-    above: NDArray[np.int16]  # (cells,) the bin of values of the cell above its edge
+    edges: NDArray[np.float64]  # (bins + 1,) rising from 0
+    start: NDArray[np.int64]  # (cells,) or (0,)
 
 
 def finder(edges: Sequence[float], upper: float) -> Finder:
     """The Finder for edges that rise from 0 to `upper`."""
     bounds = np.asarray(edges, np.float64)
-    cells = 1 << 10
-    while True:
-        left = np.arange(cells) / cells * upper * (1 - 1e-12)  # values of a cell lie at or above it
-        right = np.append(left[1:], bounds[-1]) * (1 + 1e-11)
-        first = np.searchsorted(bounds, left, side="left")  # the lowest edge at or above the cell's left end
-        last = np.searchsorted(bounds, right, side="right") - 1  # the highest edge inside
-        inside = last >= first
-        low = bounds[np.minimum(first, bounds.size - 1)]
-        high = bounds[np.maximum(last, 0)]
-        if not (inside & (low != high)).any():
-            break
-        if cells == 1 << 14:
-            start = np.maximum(first - 1, 0).astype(np.int16)
-            return Finder(bounds, np.empty(0), start, np.empty(0, np.int16))
-        cells *= 2
-    most = bounds.size - 2
-    return Finder(
-        bounds,
-        np.where(inside, low, np.inf),
-        np.clip(first - 1, 0, most).astype(np.int16),
-        np.clip(last, 0, most).astype(np.int16),
-    )
+    bins = bounds.size - 1
+    even = np.arange(bins + 1) * (upper / bins)
+    if (np.abs(bounds - even) <= 0.49 * upper / bins).all():
+        return Finder(bounds, np.empty(0, np.int64))
+    left = np.arange(2 * bins) / (2 * bins) * upper * (1 - 1e-12)
+    return Finder(bounds, np.clip(np.searchsorted(bounds, left, side="left") - 1, 0, bins - 1))
 
 
 AnyFloats = NDArray[Any]

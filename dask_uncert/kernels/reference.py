@@ -100,7 +100,9 @@ def count_wide_values(
     by_confused: Counts,
 ) -> None:
     """As `count_values` for values without a range; see `compiled.count_wide_values`."""
-    _count_scaled(values, 1.0, finder.edges, reference, predicted, second, confused, histogram, by_pair, by_confused)
+    _count_scaled(
+        values, 1.0, finder.edges, reference, predicted, second, confused, histogram, by_pair, by_confused
+    )
 
 
 def _count_scaled(

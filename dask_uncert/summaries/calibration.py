@@ -10,7 +10,7 @@ import numpy as np
 
 from dask_uncert.summaries.summary import Counts, Summary, counts
 
-FINE = 1000  # bins beside the job's: for bins of equal mass and for windows
+FINE = 1000  # at least so many bins below the job's: for bins of equal mass and for windows
 
 
 class Bins(NamedTuple):
@@ -23,8 +23,10 @@ class Bins(NamedTuple):
 
 @lru_cache(maxsize=64)
 def fine_edges(bins: int) -> tuple[float, ...]:
-    """The edges m / bins, and those of `FINE` equal bins among them, rising from 0 to 1."""
-    return tuple(sorted({m / bins for m in range(bins + 1)} | {k / FINE for k in range(FINE + 1)}))
+    """Edges of at least `FINE` equally wide bins over [0, 1], a whole number of them to each of the job's."""
+    parts = -(-FINE // bins)
+    inner = [(m + k / parts) / bins for m in range(bins) for k in range(1, parts)]
+    return tuple(sorted([*inner, *(m / bins for m in range(bins + 1))]))
 
 
 @dataclass(frozen=True, eq=False)
