@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import json
+import os
 import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +16,7 @@ from dask_uncert.errors import InputError
 
 RECORD = "run.json"
 NOTE = "UNFINISHED.txt"
+REPLACED = "-replaced"
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -64,11 +68,17 @@ def is_finished(folder: Path, fingerprint: str | None, fresh: bool) -> bool:
 def being_written(folder: Path) -> Iterator[Path]:
     """A folder beside the final one; renamed to it when the `with` ends well, removed when it does not.
 
-    An earlier result stays whole until the new one is.
+    Its name is this process's own, so that two runs to the same output do not disturb each other. An earlier
+    result stays whole until the new one is. What runs that were killed on this machine left is removed.
     """
-    working = folder.with_name(f"{folder.name}.unfinished")
+    mine = f"{folder.name}.unfinished-{socket.gethostname()}-"
+    working = folder.with_name(f"{mine}{os.getpid()}")
     try:
-        shutil.rmtree(working, ignore_errors=True)
+        for left in folder.parent.glob(f"{glob.escape(mine)}*") if folder.parent.is_dir() else ():
+            if left.name.endswith(REPLACED) and not folder.exists():
+                left.rename(folder)  # a run was killed between two renames: put the earlier result back
+            elif left == working or not _is_running(left.name.removeprefix(mine).removesuffix(REPLACED)):
+                shutil.rmtree(left, ignore_errors=True)
         working.mkdir(parents=True)
         (working / NOTE).write_text("This evaluation is not finished; run the job again.\n", encoding="utf-8")
     except OSError as error:
@@ -76,14 +86,33 @@ def being_written(folder: Path) -> Iterator[Path]:
     try:
         yield working
         (working / NOTE).unlink()
-        earlier = folder.with_name(f"{folder.name}.replaced")
-        shutil.rmtree(earlier, ignore_errors=True)
-        if folder.exists():
-            folder.rename(earlier)
-        working.rename(folder)
-        shutil.rmtree(earlier, ignore_errors=True)
+        _put_in_place(working, folder)
     finally:
         shutil.rmtree(working, ignore_errors=True)
+
+
+def _is_running(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True
+
+
+def _put_in_place(working: Path, folder: Path) -> None:
+    if not folder.exists():
+        working.rename(folder)
+        return
+    earlier = working.with_name(f"{working.name}{REPLACED}")
+    folder.rename(earlier)
+    try:
+        working.rename(folder)
+    except OSError:
+        earlier.rename(folder)
+        raise
+    shutil.rmtree(earlier, ignore_errors=True)
 
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
