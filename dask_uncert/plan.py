@@ -35,7 +35,8 @@ from dask_uncert.stored import UNKNOWN, reference_indices, rounding_of
 from dask_uncert.stores.zarr import MapWriter
 from dask_uncert.summaries.evaluation import Evaluation
 
-BAND_GROUPS = 8  # tasks that work out class distances side by side
+BAND_GROUPS = 8  # tasks that work out class distances side by side, at most
+PIECES = 512  # of blocks that travel to them, about: a piece is a task
 FLOATS = 8  # bytes of a float64
 
 
@@ -80,8 +81,12 @@ class Plan:
         if self.metric is not None:
             bands = self.scene.cubes["features"].sizes[BAND]
             blocks = self.distance_grid.blocks
-            number += blocks + min(BAND_GROUPS, bands) * (blocks + 1)
+            number += blocks + self._band_groups(bands) * (blocks + 1)
         return number
+
+    def _band_groups(self, bands: int) -> int:
+        """Into how many tasks the work on bands is cut: fewer where many blocks have pieces for each."""
+        return min(bands, max(2, min(BAND_GROUPS, PIECES // self.distance_grid.blocks)))
 
     def block_memory(self) -> int:
         """Bytes that one task needs at most: its inputs, their float64 form and the maps."""
@@ -137,7 +142,7 @@ class Plan:
 
     def _measured_distances(self, metric: Metric) -> NDArray[np.float64]:
         bands = self.scene.cubes["features"].sizes[BAND]
-        parts = np.array_split(np.arange(bands), min(BAND_GROUPS, bands))
+        parts = np.array_split(np.arange(bands), self._band_groups(bands))
         spans = tuple((int(part[0]), int(part[-1]) + 1) for part in parts)
         made = graphs.regroup_blocks(
             _Labelled(self.request, self.scene, spans),

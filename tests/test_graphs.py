@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from dask_uncert import graphs
 from dask_uncert.cubes import Cube
+from dask_uncert.evaluate import prepare
+from dask_uncert.words import request_of
 
 
 class Described:
@@ -99,3 +101,19 @@ def test_task_names_can_be_read():
     names = {str(key[0] if isinstance(key, tuple) else key) for key in lazy.__dask_graph__()}
     assert any(name.startswith("evaluate-block") for name in names)
     assert any(name.startswith("merge-summaries") for name in names)
+
+
+@pytest.mark.parametrize("side", [4096, 11264])
+def test_class_distances_keep_the_graph_small(side):
+    """Features of a whole large scene: 128 and then 968 blocks, with their pieces under 5000 tasks."""
+    cubes = {
+        "probabilities": cube((side, side, 16), (64, 64, 16)),
+        "reference": Cube("reference", Described((side, side), "uint8"), ("y", "x"), (64, 64)),
+        "features": Cube(
+            "features", Described((side, side, 200), "uint16"), ("y", "x", "band"), (64, 64, 200)
+        ),
+    }
+    request = request_of(classes=[str(i) for i in range(16)], measures=["homophily"])
+    plan = prepare(request, cubes, class_distances={"metric": "energy"})
+    assert plan.distance_grid.blocks in (128, 968)
+    assert plan.tasks() < 5000

@@ -17,6 +17,8 @@ from dask_uncert.formulas.pointwise import is_lazy
 
 Metric = Literal["energy", "wasserstein", "mean", "infinity"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
+SEGMENT = 1 << 14
+"""Different values worked at once: memory grows with the samples, not with samples times classes."""
 
 
 def class_distances(
@@ -116,20 +118,28 @@ def band_distances(
         return np.asarray(np.abs(means[:, None] - means))
     order = np.argsort(x, kind="stable")
     x, index = x[order], index[order]
-    ends = np.append(np.flatnonzero(x[1:] != x[:-1]), x.size - 1)  # last of each run of equal values
-    width = np.diff(x[ends])
-    member = np.zeros((n_classes, x.size))
-    member[index, np.arange(x.size)] = 1.0
-    cdf = np.cumsum(member, axis=1)[:, ends[:-1]] / counts[:, None]
+    ends = np.flatnonzero(x[1:] != x[:-1])  # last of each run of equal values but the final one
+    run = np.concatenate([[0], np.cumsum(x[1:] != x[:-1])])
     table = np.zeros((n_classes, n_classes))
-    for i in range(n_classes - 1):
-        apart = cdf[i + 1 :] - cdf[i]
-        if metric == "energy":
-            np.multiply(apart, apart, out=apart)
-        else:
-            np.abs(apart, out=apart)
-        apart *= width
-        table[i, i + 1 :] = apart.sum(axis=1)
+    below = np.zeros((n_classes, 1), np.int64)
+    for start in range(0, ends.size, SEGMENT):
+        here = ends[start : start + SEGMENT]
+        begin = int(ends[start - 1]) + 1 if start else 0
+        stop = int(here[-1]) + 1
+        place = index[begin:stop] * here.size + run[begin:stop] - start
+        number = np.bincount(place, minlength=n_classes * here.size).reshape(n_classes, here.size)
+        number = below + np.cumsum(number, axis=1)
+        below = number[:, -1:]
+        cdf = number / counts[:, None]
+        width = x[here + 1] - x[here]
+        for i in range(n_classes - 1):
+            apart = cdf[i + 1 :] - cdf[i]
+            if metric == "energy":
+                np.multiply(apart, apart, out=apart)
+            else:
+                np.abs(apart, out=apart)
+            apart *= width
+            table[i, i + 1 :] += apart.sum(axis=1)
     table = table + table.T
     return np.sqrt(table) if metric == "energy" else table
 
