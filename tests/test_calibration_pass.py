@@ -32,7 +32,7 @@ def test_scores_against_scikit_learn(seed, classes):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@given(seed=st.integers(0, 2**32 - 1), block=st.integers(1, 500))
+@given(seed=st.integers(0, 2**32 - 1), block=st.integers(25, 500))
 def test_without_spread_and_damping_soft_is_scikit_learns_confusion(dtype, seed, block):
     rng = np.random.default_rng(seed)
     p, y = rng.random(500).astype(dtype), rng.integers(0, 2, 500)
