@@ -76,7 +76,7 @@ def evaluate(
         with ``fuzzy=True`` (grid) that of the second of two classes, or (grid and classes on `axis`). The class is
         then the one with the largest share, ties to the lowest (of two: the second where its share exceeds .5);
         none where a share is NaN or all are 0; soft confusion takes the shares themselves.
-    mask: (grid) true counts. uncertainty: (grid) a predicted uncertainty in [0, 1], NaN where there is none.
+    mask: (grid) true counts. uncertainty: (grid) a predicted uncertainty, 0 or above, NaN where there is none.
         features: (grid and bands on `band_axis`), for `class_distances`.
     classes: {code: name} in the order of the class axis, or names whose codes are 0, 1, ...; by default the
         codes 0, 1, ... themselves. ignore: codes of pixels that do not count.

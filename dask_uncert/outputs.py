@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
+import math
 import os
 import shutil
 import socket
@@ -117,5 +118,14 @@ def _put_in_place(working: Path, folder: Path) -> None:
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
     """Write `run.json`, the last file of a folder: where it is, the folder is whole."""
-    text = json.dumps(record, indent=1, ensure_ascii=False, default=str) + "\n"
+    text = json.dumps(_finite(record), indent=1, ensure_ascii=False, allow_nan=False, default=str) + "\n"
     (folder / RECORD).write_text(text, encoding="utf-8")
+
+
+def _finite(value: Any) -> Any:
+    """With infinities, which JSON lacks, as text."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

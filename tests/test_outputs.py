@@ -55,6 +55,11 @@ def test_a_run_killed_between_two_renames_loses_nothing(tmp_path):
     assert read_record(out) == {"fingerprint": "first"}
 
 
+def test_infinities_are_said_in_plain_json(tmp_path):
+    write_record(tmp_path, {"job": {"dampings": [0.5, float("inf")]}})
+    assert read_record(tmp_path) == {"job": {"dampings": [0.5, "inf"]}}
+
+
 def test_what_may_be_replaced(tmp_path):
     out = tmp_path / "out"
     assert not is_finished(out, "a", fresh=False)
