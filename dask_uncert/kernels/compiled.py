@@ -32,6 +32,7 @@ from dask_uncert.kernels.tiles import (
     decide,
     euclidean,
     fisher_rao,
+    gather,
     homophily,
     kullback_leibler,
     normalise,
@@ -121,7 +122,7 @@ def _measure(  # type: ignore[no-untyped-def]
     probabilities, pixels, codes, orders, alphas, squares, tolerance, exact, level,
     values, predicted, second, confused, confidence, state,
 ):  # fmt: skip
-    classes, inner = probabilities.shape[1], probabilities.shape[2]
+    classes = probabilities.shape[1]
     n = pixels.size
     p = np.empty((classes, STRIDE))
     logs = np.empty((classes, STRIDE))
@@ -135,20 +136,7 @@ def _measure(  # type: ignore[no-untyped-def]
             wants_logs = True
     for start in range(0, n, TILE):
         width = min(TILE, n - start)
-        if inner == 1:
-            for j in range(width):
-                i = pixels[start + j]
-                for c in range(classes):
-                    p[c, j] = probabilities[i, c, 0]
-        else:
-            for j in range(width):
-                i = pixels[start + j] // inner
-                k = pixels[start + j] - i * inner
-                for c in range(classes):
-                    p[c, j] = probabilities[i, c, k]
-        for j in range(width, TILE):
-            for c in range(classes):
-                p[c, j] = 1.0 if c == 0 else 0.0
+        gather(probabilities, pixels, start, width, p)
         decide(p, level, best, runner, lowest, first_index, second_index, over)
         normalise(p, best, total, lowest, keep, hole, tolerance, exact, codes_of_tile)
         if wants_logs:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dask_uncert.kernels.elementary import logarithm
 from dask_uncert.kernels.pixels import CLIPPED, MISSING, OFF, RENORMALISED
-from dask_uncert.kernels.tiles import STRIDE, TILE, compiled
+from dask_uncert.kernels.tiles import STRIDE, TILE, compiled, gather
 
 
 @compiled
@@ -24,20 +24,13 @@ def add_member(  # type: ignore[no-untyped-def]
     normalised vectors, entropies (N,) in nats, votes (N, classes) for the largest as stored (ties to the
     lowest index), state (N,) the bits MISSING, OFF, CLIPPED, RENORMALISED of all members together.
     """
-    classes, inner = probabilities.shape[1], probabilities.shape[2]
+    classes = probabilities.shape[1]
     p = np.empty((classes, STRIDE))
     best, lowest, total, entropy = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
     first, logs = np.empty(TILE), np.empty(TILE)
     for start in range(0, pixels.size, TILE):
         width = min(TILE, pixels.size - start)
-        for j in range(width):
-            i = pixels[start + j] // inner
-            k = pixels[start + j] - i * inner
-            for c in range(classes):
-                p[c, j] = probabilities[i, c, k]
-        for j in range(width, TILE):
-            for c in range(classes):
-                p[c, j] = 1.0 if c == 0 else 0.0
+        gather(probabilities, pixels, start, width, p)
         for j in range(TILE):
             best[j] = -np.inf
             lowest[j] = np.inf

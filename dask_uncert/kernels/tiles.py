@@ -18,6 +18,22 @@ compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 @compiled
+def gather(probabilities, pixels, start, width, p):  # type: ignore[no-untyped-def]
+    """Fill a tile with pixels[start : start + width]; what is left of it with a harmless pixel."""
+    classes, inner = probabilities.shape[1], probabilities.shape[2]
+    for j in range(width):
+        i, k = pixels[start + j], 0
+        if inner > 1:
+            i = pixels[start + j] // inner
+            k = pixels[start + j] - i * inner
+        for c in range(classes):
+            p[c, j] = probabilities[i, c, k]
+    for j in range(width, TILE):
+        for c in range(classes):
+            p[c, j] = 1.0 if c == 0 else 0.0
+
+
+@compiled
 def decide(p, level, best, runner, lowest, first, second, over):  # type: ignore[no-untyped-def]
     """Largest and second largest, each with the lowest index that holds it; p is still as stored.
 
