@@ -15,7 +15,7 @@ import zarr
 from click.testing import CliRunner
 
 from dask_uncert import cli, clusters, runs
-from dask_uncert.evaluate import load
+from dask_uncert.evaluate import load, save
 from dask_uncert.jobs import plan_job, read_job
 from dask_uncert.reports.results import results, to_json
 
@@ -239,12 +239,19 @@ def test_the_scene_of_the_readme(shipped):
 @pytest.mark.parametrize(
     ("workers", "threads", "processes"), [(1, 1, False), (1, 4, False), (2, 1, True), (4, 1, True)]
 )
-def test_same_bits_on_every_cluster(shipped, workers, threads, processes):
+def test_same_bits_on_every_cluster(shipped, tmp_path, workers, threads, processes):
     plan = plan_job(*read_job(SCENE, {"maps": []}))
     with clusters.connect("local", workers=workers, threads=threads, processes=processes):
         found = plan.compute()
     assert found == load(shipped)
     assert to_json(results(found)) == (shipped / "results.json").read_text()
+    save(found, tmp_path / "summary.zarr")
+    assert files(tmp_path / "summary.zarr") == files(shipped / "summary.zarr")
+
+
+def files(folder):
+    """Every file below a folder, with its bytes."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_help_is_quick_and_import_starts_nothing():

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +23,21 @@ from numpy.typing import NDArray
 from dask_uncert.errors import InputError
 
 FAST = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": 1}
+_OPENING = threading.RLock()
 FORMAT = 1
+
+
+@contextmanager
+def _opening(store: str) -> Iterator[None]:
+    """Arrays opened inside are coded by zarrs where the store is local.
+
+    The choice is part of zarr's global configuration, and an array keeps the one it was opened under. Two
+    threads changing it at once would leave it changed for all, and the same counts in other bytes: so one at
+    a time, and every array of ours is opened in here.
+    """
+    with _OPENING, zarr.config.set({} if "://" in store else FAST), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 class StoredArray:
@@ -77,8 +93,7 @@ def _open(store: str, array: str, what: str) -> Any:
         raise InputError(f"{what}: there is no store at {store}. Check `store` under `inputs: {what}`.")
     if ".." in Path(array).parts:
         raise InputError(f"{what}: array name {array!r} must not contain '..'.")
-    with zarr.config.set(FAST if local else {}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _opening(store):
         try:
             group = zarr.open(store, mode="r")
         except Exception as error:
@@ -128,37 +143,48 @@ class MapWriter:
 
         extras: of maps that have more dimensions than the grid, their names and sizes; they come last.
         """
-        group = zarr.open_group(self.store, mode="w", attributes=dict(attributes))
         chunks = _dividing(block)
-        for name, (dtype, fill, about) in maps.items():
-            extra = extras.get(name, {})
-            group.create_array(
-                name,
-                shape=(*shape, *extra.values()),
-                chunks=(*chunks, *extra.values()),
-                dtype=dtype,
-                fill_value=fill,
-                dimension_names=(*dims, *extra),
-                attributes=dict(about),
-            )
+        with _opening(self.store):
+            group = zarr.open_group(self.store, mode="w", attributes=dict(attributes))
+            for name, (dtype, fill, about) in maps.items():
+                extra = extras.get(name, {})
+                group.create_array(
+                    name,
+                    shape=(*shape, *extra.values()),
+                    chunks=(*chunks, *extra.values()),
+                    dtype=dtype,
+                    fill_value=fill,
+                    dimension_names=(*dims, *extra),
+                    attributes=dict(about),
+                )
 
     def write(self, maps: Mapping[str, NDArray[Any]], offset: Sequence[int]) -> None:
         """Write one block of every map at its offset along the grid."""
-        group = zarr.open_group(self.store, mode="r+")
+        with _opening(self.store):
+            group = zarr.open_group(self.store, mode="r+")
+            arrays = {name: _array_of(group, name) for name in maps}
         for name, values in maps.items():
             region = tuple(slice(o, o + n) for o, n in zip(offset, values.shape, strict=False))
-            array = group[name]
-            assert isinstance(array, zarr.Array)
-            array[region] = values
+            arrays[name][region] = values
 
     def add_coordinates(self, found: Mapping[str, tuple[NDArray[Any], Mapping[str, Any]]]) -> None:
         """Write one-dimensional coordinates beside the maps: name to (values, attributes)."""
-        group = zarr.open_group(self.store, mode="r+")
         for name, (values, about) in found.items():
-            array = group.create_array(
-                name, shape=values.shape, dtype=values.dtype, dimension_names=(name,), attributes=dict(about)
-            )
+            with _opening(self.store):
+                array = zarr.open_group(self.store, mode="r+").create_array(
+                    name,
+                    shape=values.shape,
+                    dtype=values.dtype,
+                    dimension_names=(name,),
+                    attributes=dict(about),
+                )
             array[...] = values
+
+
+def _array_of(group: zarr.Group, name: str) -> Any:
+    array = group[name]
+    assert isinstance(array, zarr.Array)
+    return array
 
 
 def coordinates(
@@ -179,8 +205,8 @@ def coordinates(
 
 def preview(store: str, name: str, most: int = 600) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """A map thinned to at most `most` pixels a side, the middle slice of leading dimensions; NaN is undefined."""
-    array = zarr.open_group(store, mode="r")[name]
-    assert isinstance(array, zarr.Array)
+    with _opening(store):
+        array = _array_of(zarr.open_group(store, mode="r"), name)
     steps = [max(1, -(-n // most)) for n in array.shape[-2:]]
     middle = tuple(n // 2 for n in array.shape[:-2])
     region: tuple[int | slice, ...] = (*middle, *(slice(None, None, step) for step in steps))
@@ -208,20 +234,22 @@ def write_counts(
     store: str, frame: Mapping[str, Any], arrays: Iterable[tuple[str, tuple[str, ...], NDArray[np.int64]]]
 ) -> None:
     """A Summary's frame and arrays under `total/`; the same Summary gives the same bytes."""
-    root = zarr.open_group(store, mode="w", attributes={"dask_uncert": "summary", "format": FORMAT})
-    total = root.create_group("total", attributes={"frame": json.dumps(frame)})
-    for path, dims, value in arrays:
-        made = total.create_array(
-            path, shape=value.shape, chunks=tuple(max(n, 1) for n in value.shape), dtype="int64",
-            dimension_names=dims, fill_value=0,
-        )  # fmt: skip
-        made[...] = value
+    with _opening(store):
+        root = zarr.open_group(store, mode="w", attributes={"dask_uncert": "summary", "format": FORMAT})
+        total = root.create_group("total", attributes={"frame": json.dumps(frame)})
+        for path, dims, value in arrays:
+            made = total.create_array(
+                path, shape=value.shape, chunks=tuple(max(n, 1) for n in value.shape), dtype="int64",
+                dimension_names=dims, fill_value=0,
+            )  # fmt: skip
+            made[...] = value
 
 
 def read_counts(store: str) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]]]:
     """The frame and the arrays by path that `write_counts` wrote; InputError where they are not there."""
     try:
-        root = zarr.open_group(store, mode="r")
+        with _opening(store):
+            root = zarr.open_group(store, mode="r")
         kind, version = root.attrs.get("dask_uncert"), root.attrs.get("format")
     except Exception as error:
         raise InputError(f"there is no summary at {store} ({_brief(error)}).") from error
@@ -229,11 +257,12 @@ def read_counts(store: str) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]
         raise InputError(f"{store} is a Zarr group, but no summary of dask_uncert.")
     if version != FORMAT:
         raise InputError(f"{store} holds a summary of format {version}; this version reads format {FORMAT}.")
-    total = root["total"]
-    assert isinstance(total, zarr.Group)
-    arrays = {
-        path: np.asarray(member[...])
-        for path, member in total.members(max_depth=None)
-        if isinstance(member, zarr.Array)
-    }
+    with _opening(store):
+        total = root["total"]
+        assert isinstance(total, zarr.Group)
+        arrays = {
+            path: np.asarray(member[...])
+            for path, member in total.members(max_depth=None)
+            if isinstance(member, zarr.Array)
+        }
     return json.loads(str(total.attrs["frame"])), arrays

@@ -1,6 +1,8 @@
 """Zarr as it is stored: both formats, shards, what is refused, and maps that survive a second writing."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -81,6 +83,31 @@ def test_preview_is_small_and_undefined_is_nan(tmp_path):
     assert dims == ("y", "x")
     assert max(small.shape) <= 600
     assert set(np.unique(small[~np.isnan(small)])) <= {1.0}
+
+
+def test_opening_in_many_threads_leaves_the_configuration_and_the_bytes_alone(tmp_path):
+    """zarr's configuration is global: two threads that change and restore it at once would leave it changed."""
+    store = str(tmp_path / "a.zarr")
+    zarr.open_group(store, mode="w").create_array("p", data=VALUES, chunks=(10, 10, 3))
+    counts = [("a", ("bin",), np.random.default_rng(0).integers(0, 2**50, 4000))]
+    write_counts(str(tmp_path / "before"), {}, counts)
+    before = zarr.config.get("codec_pipeline.path")
+
+    def work(number):
+        for _ in range(20):
+            assert np.array_equal(StoredArray(store, "p", "p")[:3], VALUES[:3])
+        write_counts(str(tmp_path / f"during{number}"), {}, counts)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert zarr.config.get("codec_pipeline.path") == before
+    write_counts(str(tmp_path / "after"), {}, counts)
+    chunk = Path("total", "a", "c", "0")
+    found = {
+        (tmp_path / name / chunk).read_bytes()
+        for name in ("before", "after", *(f"during{i}" for i in range(8)))
+    }
+    assert len(found) == 1
 
 
 def test_counts_are_written_alike(tmp_path):
