@@ -9,7 +9,7 @@ import os
 import shutil
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,7 @@ def being_written(folder: Path) -> Iterator[Path]:
     """
     mine = f"{folder.name}.unfinished-{socket.gethostname()}-"
     working = folder.with_name(f"{mine}{os.getpid()}")
+    made = [parent for parent in working.parents if not parent.exists()]
     try:
         for left in folder.parent.glob(f"{glob.escape(mine)}*") if folder.parent.is_dir() else ():
             if left.name.endswith(REPLACED) and not folder.exists():
@@ -90,6 +91,9 @@ def being_written(folder: Path) -> Iterator[Path]:
         _put_in_place(working, folder)
     finally:
         shutil.rmtree(working, ignore_errors=True)
+        for parent in made:  # the nearest first; with the result in it, it stays
+            with suppress(OSError):
+                parent.rmdir()
 
 
 def _is_running(process: str) -> bool:

@@ -69,7 +69,7 @@ def run(
     if isinstance(target, str) and target != "local" and "://" not in target and cluster is None:
         target = resolve(target, folder)
     started = datetime.now(UTC)
-    with being_written(output) as working, clusters.connect(target) as client:
+    with clusters.connect(target) as client, being_written(output) as working:
         _check_memory(plan, client)
         clock = time.perf_counter()
         if plan.request.layers:

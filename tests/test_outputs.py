@@ -23,6 +23,12 @@ def test_whole_or_not_there(tmp_path):
     assert read_record(out) == {"fingerprint": "a"}
 
 
+def test_nothing_is_left_where_nothing_was(tmp_path):
+    with pytest.raises(ZeroDivisionError), being_written(tmp_path / "deep" / "er" / "out") as working:
+        (working / "half").write_text(str(1 / 0))
+    assert not list(tmp_path.iterdir())
+
+
 def test_two_runs_at_once_do_not_disturb_each_other(tmp_path):
     out = tmp_path / "out"
     other = tmp_path / f"out.unfinished-{socket.gethostname()}-{os.getppid()}"  # of a process that is running
