@@ -63,7 +63,9 @@ class Inputs(Words):
     reference: Reference
     mask: Input | None = Field(None, description="True counts")
     features: Input | None = Field(None, description="What class distances are measured in: bands")
-    uncertainty: Input | None = Field(None, description="A predicted uncertainty, 0 or above; NaN where there is none")
+    uncertainty: Input | None = Field(
+        None, description="A predicted uncertainty, 0 or above; NaN where there is none"
+    )
 
 
 class ClassDistances(Words):
