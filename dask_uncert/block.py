@@ -31,7 +31,7 @@ from dask_uncert.stored import (
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.ledger import REASONS
 
-STEP = 1 << 14  # pixels at a time: their measures stay in a core's second-level cache
+STEP = 1 << 14  # pixels at a time: their measures are not held for a whole block
 LEFT_OUT = -4  # and below: left out for the reason with that number
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.members import APART, STACKED
@@ -111,6 +112,24 @@ class Scene:
             if SAMPLE in dims:
                 wanted.insert(0, SAMPLE)
         return tuple(dims.index(d) for d in wanted)
+
+
+class Ordered(Protocol):
+    """A scene of any kind: its cubes, and the transposition of each."""
+
+    @property
+    def cubes(self) -> Mapping[str, Cube]: ...
+    def order(self, name: str) -> tuple[int, ...]: ...
+
+
+class Orders:
+    """Brings block arrays to the scene's order of dimensions; pickles without the scene's data."""
+
+    def __init__(self, scene: Ordered) -> None:
+        self.orders = {name: scene.order(name) for name in scene.cubes}
+
+    def __call__(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        return {name: np.transpose(values, self.orders[name]) for name, values in arrays.items()}
 
 
 EXPECTED = {

@@ -17,7 +17,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-TARGET_BYTES = 64 << 20  # of input a block: 1 Mpixel of 16 float32 classes, about 100 ms of work
+TARGET_BYTES = 64 << 20  # of input a block: 1 Mpixel of 16 float32 classes, about a second of work
 MANY_BLOCKS = 16  # a scene is cut into at least so many blocks where its chunks allow: work for all cores
 SPLIT_EVERY = 16  # Summaries a merge task adds
 BlockFunction = Callable[[dict[str, NDArray[Any]], tuple[int, ...]], Any]

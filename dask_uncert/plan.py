@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from dask_uncert import graphs
 from dask_uncert.block import evaluate_block
-from dask_uncert.cubes import BAND, SAMPLE, Cube, Scene, is_prediction
+from dask_uncert.cubes import BAND, SAMPLE, Cube, Orders, Scene, is_prediction
 from dask_uncert.errors import InputError, UnusableBlockError
-from dask_uncert.formulas.homophily import homophily_maximum, squared_distances
 from dask_uncert.formulas.measures import SAMPLE_KINDS
 from dask_uncert.formulas.separation import Metric, band_distances, combine_bands
+from dask_uncert.formulas.values import measure_maximum
 from dask_uncert.inspection import (
     Off,
     off_probabilities,
@@ -193,11 +193,10 @@ class Plan:
 def with_table(request: Request, table: NDArray[np.float64], metric: str | None) -> Request:
     """The Request whose homophily measures know their distances H and the certified maximum of H∘H."""
     rows = tuple(tuple(row) for row in table.tolist())
-    maximum = homophily_maximum(squared_distances(table))
     measures = tuple(
         replace(one, distances=rows) if one.kind == "homophily" else one for one in request.measures
     )
-    maxima = tuple(maximum if one.kind == "homophily" else 1.0 for one in measures)
+    maxima = tuple(measure_maximum(one) or 1.0 for one in measures)
     return replace(request, measures=measures, maxima=maxima, class_metric=metric or "table")
 
 
@@ -206,7 +205,7 @@ class _Pass:
 
     def __init__(self, request: Request, scene: Scene, writer: MapWriter | None, engine: str) -> None:
         self.request, self.writer, self.engine = request, writer, engine
-        self.orders = {name: scene.order(name) for name in scene.cubes}
+        self.ordered = Orders(scene)
         self.class_axis = scene.class_axis
 
     def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> Evaluation:
@@ -214,7 +213,7 @@ class _Pass:
             from dask_uncert.kernels import compiled as kernels
         else:
             from dask_uncert.kernels import reference as kernels  # type: ignore[no-redef]
-        ordered = {name: np.transpose(values, self.orders[name]) for name, values in arrays.items()}
+        ordered = self.ordered(arrays)
         maps, evaluation = evaluate_block(self.request, ordered, self.class_axis, kernels)
         if self.writer is not None and maps:
             self.writer.write(maps, offset)
@@ -226,10 +225,10 @@ class _Inspection:
 
     def __init__(self, what: str, request: Request, scene: Scene) -> None:
         self.what, self.request, self.class_axis = what, request, scene.class_axis
-        self.orders = {name: scene.order(name) for name in scene.cubes}
+        self.ordered = Orders(scene)
 
     def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> Counter[Any] | Off:
-        ordered = {name: np.transpose(values, self.orders[name]) for name, values in arrays.items()}
+        ordered = self.ordered(arrays)
         if self.what == "codes":
             return unknown_codes(self.request, ordered["reference"])
         if self.what == "uncertainty":
@@ -246,17 +245,16 @@ class _Labelled:
 
     def __init__(self, request: Request, scene: Scene, spans: tuple[tuple[int, int], ...]) -> None:
         self.request, self.spans = request, spans
-        self.orders = {name: scene.order(name) for name in ("features", "reference")}
+        self.ordered = Orders(scene)
 
     def __call__(
         self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]
     ) -> list[tuple[NDArray[Any], NDArray[np.int64]]]:
-        reference = np.transpose(arrays["reference"], self.orders["reference"])
-        index = reference_indices(self.request, reference)
+        ordered = self.ordered(arrays)
+        index = reference_indices(self.request, ordered["reference"])
         if self.request.reference == "codes" and (index == UNKNOWN).any():
             raise UnusableBlockError("codes", "unknown reference codes")
-        features = np.transpose(arrays["features"], self.orders["features"])
-        labelled = features.reshape(index.size, -1)[index >= 0]
+        labelled = ordered["features"].reshape(index.size, -1)[index >= 0]
         return [(np.ascontiguousarray(labelled[:, a:b]), index[index >= 0]) for a, b in self.spans]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert import graphs
-from dask_uncert.cubes import OUTPUT, OUTPUT2, Cube, check_grids
+from dask_uncert.cubes import OUTPUT, OUTPUT2, Cube, Orders, check_grids
 from dask_uncert.errors import InputError, UnusableBlockError
 from dask_uncert.regression_block import (
     REGRESSION_MAPS,
@@ -156,23 +156,12 @@ class RegressionPlan:
         return say_refused(found, error.what, self.scene.dims, self.scene.cubes[error.what].where)
 
 
-class _Ordered:
-    """What block tasks share: the request, and how arrays are brought to one order; no data."""
-
-    def __init__(self, request: RegressionRequest, scene: RegressionScene) -> None:
-        self.request, self.grid = request, len(scene.dims)
-        self.orders = {name: scene.order(name) for name in scene.cubes}
-
-    def ordered(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        return {name: np.transpose(values, self.orders[name]) for name, values in arrays.items()}
-
-
-class _Pass(_Ordered):
+class _Pass:
     """What a block task does: evaluate, write its maps, leave the Summary."""
 
     def __init__(self, request: RegressionRequest, scene: RegressionScene, writer: MapWriter | None) -> None:
-        super().__init__(request, scene)
-        self.writer = writer
+        self.request, self.grid, self.writer = request, len(scene.dims), writer
+        self.ordered = Orders(scene)
 
     def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> RegressionEvaluation:
         maps, evaluation = evaluate_regression_block(self.request, self.ordered(arrays), self.grid)
@@ -181,8 +170,11 @@ class _Pass(_Ordered):
         return evaluation
 
 
-class _Inspection(_Ordered):
+class _Inspection:
     """What a block task does once a pass was refused."""
+
+    def __init__(self, request: RegressionRequest, scene: RegressionScene) -> None:
+        self.request, self.grid, self.ordered = request, len(scene.dims), Orders(scene)
 
     def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> Refused:
         return refused_uncertainties(self.request, self.ordered(arrays), self.grid, offset)

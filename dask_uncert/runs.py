@@ -62,7 +62,8 @@ def run(
     words, folder = read_job(job, sets)
     plan = plan_job(words, folder)
     output = Path(out) if out is not None else Path(resolve(words.output, folder))
-    mark = fingerprint(words, plan)
+    stored = {name: cube.data.fingerprint() for name, cube in plan.scene.cubes.items()}
+    mark = fingerprint(words, plan, stored)
     if is_finished(output, mark, fresh):
         return load(output)
     target = cluster if cluster is not None else words.cluster
@@ -74,29 +75,38 @@ def run(
         clock = time.perf_counter()
         if plan.request.layers:
             plan = with_maps(plan, str(working / "maps.zarr"), _about_maps(plan))
-        evaluation, seconds = _compute(plan, client, report or _silent)
-        seconds["pass"] = time.perf_counter() - clock - seconds["class_distances"]
-        clock = time.perf_counter()
+        tasks = plan.tasks()
+        plan = _with_distances(plan, client, report or _silent)
+        measured = time.perf_counter()
+        with _watch(client, "evaluate-block", plan.grid.blocks, "evaluate", report or _silent):
+            evaluation = plan.compute()
+        summed = time.perf_counter()
         save(evaluation, working / "summary.zarr")
         _write_coordinates(plan, working)
         write_all(evaluation, working, maps=_thumbnails(plan, working), about=_about(words, plan))
-        seconds["report"] = time.perf_counter() - clock
+        seconds = {
+            "class_distances": measured - clock,
+            "pass": summed - measured,
+            "report": time.perf_counter() - summed,
+        }
         record = {
             "job": words.model_dump(mode="json", by_alias=True, exclude_none=True),
             "fingerprint": mark,
             "versions": versions(),
-            "inputs": {name: _input(cube.data) for name, cube in plan.scene.cubes.items()},
+            "inputs": {
+                name: {**_input(cube.data), "fingerprint": stored[name]}
+                for name, cube in plan.scene.cubes.items()
+            },
             "started": started.isoformat(timespec="seconds"),
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
             "blocks": plan.grid.blocks,
-            "tasks": seconds.pop("tasks"),
+            "tasks": tasks,
             "bytes_read": sum(plan.nbytes().values()),
             "workers": clusters.describe(client),
             "peak_memory_bytes": max(client.run(peak_memory).values(), default=0),
             "counted": int(evaluation.ledger.counted),
             "excluded": evaluation.ledger.reasons(),
         }
-        record["seconds"].pop("tasks", None)
         write_record(working, record)
     return evaluation
 
@@ -105,16 +115,11 @@ def _silent(what: str, done: int, total: int) -> None:
     return
 
 
-def _compute(plan: AnyPlan, client: Client, report: Report) -> tuple[AnyEvaluation, dict[str, Any]]:
-    seconds: dict[str, Any] = {"tasks": plan.tasks(), "class_distances": 0.0}
-    if isinstance(plan, Plan) and plan.metric is not None:
-        clock = time.perf_counter()
-        blocks = plan.distance_grid.blocks
-        with _watch(client, "class-distances-read", blocks, "class distances", report):
-            plan = plan.known()
-        seconds["class_distances"] = time.perf_counter() - clock
-    with _watch(client, "evaluate-block", plan.grid.blocks, "evaluate", report):
-        return plan.compute(), seconds
+def _with_distances(plan: AnyPlan, client: Client, report: Report) -> AnyPlan:
+    if not isinstance(plan, Plan) or plan.metric is None:
+        return plan
+    with _watch(client, "class-distances-read", plan.distance_grid.blocks, "class distances", report):
+        return plan.known()
 
 
 def _watch(client: Client, prefix: str, total: int, what: str, report: Report) -> Any:
@@ -124,9 +129,8 @@ def _watch(client: Client, prefix: str, total: int, what: str, report: Report) -
     return clusters.progress(client, prefix, total, lambda n: report(what, n, total))
 
 
-def fingerprint(job: AnyJob, plan: AnyPlan) -> str | None:
+def fingerprint(job: AnyJob, plan: AnyPlan, stored: Mapping[str, str | None]) -> str | None:
     """Of what is asked, of the inputs as they are stored and of our version; None where inputs cannot tell."""
-    stored = {name: cube.data.fingerprint() for name, cube in plan.scene.cubes.items()}
     if any(mark is None for mark in stored.values()):
         return None
     words = job.model_dump(mode="json", by_alias=True, exclude={"output", "cluster"})
@@ -150,7 +154,6 @@ def _input(stored: StoredArray) -> dict[str, Any]:
         "array": stored.array,
         "shape": list(stored.shape),
         "dtype": str(stored.dtype),
-        "fingerprint": stored.fingerprint(),
     }
 
 
@@ -204,8 +207,10 @@ def merge(out: str | Path, folders: Sequence[str | Path], fresh: bool = False) -
         raise InputError(f"{', '.join(sorted(twice))} is given twice; it would count twice.")
     output = Path(out)
     records = [read_record(place) for place in places]
-    marks = [str(record.get("fingerprint")) for record in records]
-    mark = hashlib.sha256("".join(sorted(marks)).encode()).hexdigest()
+    marks = [record.get("fingerprint") for record in records]
+    mark = None
+    if all(isinstance(one, str) for one in marks):  # inputs that cannot be compared make no identity
+        mark = hashlib.sha256("".join(sorted(map(str, marks))).encode()).hexdigest()
     if is_finished(output, mark, fresh):
         return load(output)
     first, *rest = (load(place) for place in places)

@@ -189,6 +189,9 @@ def test_merge_adds_without_reading(job, tmp_path):
     assert load(tmp_path / "both") == first + second
     assert "given twice" in refusal("merge", tmp_path / "c", tmp_path / "a", tmp_path / "a")
     assert "no folder" in refusal("merge", tmp_path / "c", tmp_path / "a", tmp_path / "z")
+    record = json.loads((tmp_path / "a" / "run.json").read_text())
+    (tmp_path / "a" / "run.json").write_text(json.dumps({**record, "fingerprint": None}))
+    assert "--fresh" in refusal("merge", tmp_path / "both", tmp_path / "a", tmp_path / "b")
     before = (tmp_path / "a" / "results.json").read_bytes()
     (tmp_path / "a" / "results.json").unlink()
     command("report", tmp_path / "a", check=0)
@@ -267,11 +270,11 @@ def test_interrupted_runs_say_so(job, tmp_path, monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs, "_compute", stop)
+    monkeypatch.setattr(runs, "_with_distances", stop)
     monkeypatch.setattr(sys, "argv", ["dask-uncert", "run", str(ask(job, tmp_path))])
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 1
     assert not (tmp_path / "out").exists()
     assert not list(tmp_path.glob("*unfinished*"))
-    assert os.listdir(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["job.yaml", "scene.zarr"]

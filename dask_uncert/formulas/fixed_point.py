@@ -15,8 +15,6 @@ FRACTION_BITS = 44
 LIMB_BITS = 22
 LIMB_MASK = (1 << LIMB_BITS) - 1
 SCALE = float(1 << FRACTION_BITS)
-LIMIT = 1 << 40
-"""Most values that a Summary may hold; beyond it a sum could overflow."""
 
 
 def encode(values: ArrayLike, limbs: int = 2) -> NDArray[np.int64]:

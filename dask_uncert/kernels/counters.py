@@ -31,11 +31,11 @@ def count_values(  # type: ignore[no-untyped-def]
 ):
     """Add one measure's values to its histogram and to its fixed-point power sums.
 
-    values: (n,) in [0, upper]; finder: of bins over [0, upper]. histogram: (reference, right, bin); by_pair: (reference, predicted, second, 2 powers, 2 limbs); by_confused:
-    (number, right, 3 powers, 2 limbs).
+    values: (n,) in [0, upper]; finder: of bins over [0, upper]. histogram: (reference, right, bin); by_pair:
+    (reference, predicted, second, 2 powers, 2 limbs); by_confused: (number, right, 3 powers, 2 limbs).
     """
     classes, bins = histogram.shape[0], histogram.shape[2]
-    # Flat indices: a view of a row would cost more than the sums (its owner is counted up and down).
+    # Flat indices: a view of a row would count its owner up and down for every pixel.
     counts, pairs, numbers = histogram.reshape(-1), by_pair.reshape(-1), by_confused.reshape(-1)
     tile, shares, places = np.zeros(TILE), np.zeros(TILE), np.empty(TILE, np.int64)
     q1, q2, q3 = np.empty(TILE, np.int64), np.empty(TILE, np.int64), np.empty(TILE, np.int64)

@@ -37,7 +37,7 @@ def gather(probabilities, pixels, start, width, p):  # type: ignore[no-untyped-d
 def decide(p, level, best, runner, lowest, first, second, over):  # type: ignore[no-untyped-def]
     """Largest and second largest, each with the lowest index that holds it; p is still as stored.
 
-    Short loops over few arrays, and indices as floats: so each becomes SIMD (in one loop it is 3 times slower).
+    Short loops over few arrays, and indices as floats: so each becomes SIMD.
     """
     classes = p.shape[0]
     for j in range(TILE):

@@ -164,6 +164,14 @@ def test_whole_blocks_agree(seed, classes, dtype):
             assert np.array_equal(value, other), name
     np.testing.assert_array_equal(found_maps["correct"], wanted_maps["correct"])
     np.testing.assert_allclose(found_maps["gini"], wanted_maps["gini"], atol=1e-7, rtol=0)
-    for a, b in zip(found.distributions, wanted.distributions, strict=True):
-        assert np.abs(a.histogram.cumsum(axis=-1) - b.histogram.cumsum(axis=-1)).max() <= pixels
+    stored, kept = three_axes(p, 1, None)
+    values = reference.measure(stored, np.arange(pixels), measures, maxima, rounding_of(kept, classes)).values
+    counted = arrays["mask"] & (arrays["reference"] > 0)
+    for row, a, b in zip(values[:, counted], found.distributions, wanted.distributions, strict=True):
+        # Values differ by rounding: only one that lies on an edge may be counted on its other side.
+        moved = np.abs(a.histogram.cumsum(axis=-1) - b.histogram.cumsum(axis=-1)).sum(axis=(0, 1))
+        on_edge = (np.abs(row[:, np.newaxis] - np.asarray(a.edges)[1:]) < 1e-11).sum(axis=0)
+        assert (moved <= on_edge).all()
+        np.testing.assert_allclose(decode(a.by_pair), decode(b.by_pair), rtol=0, atol=pixels * 1e-11)
+        np.testing.assert_allclose(decode(a.by_confused), decode(b.by_confused), rtol=0, atol=pixels * 1e-11)
         assert np.array_equal(a.histogram.sum(axis=-1), b.histogram.sum(axis=-1))
