@@ -73,6 +73,8 @@ if TYPE_CHECKING:
         risk_at_coverage,
         risk_coverage,
     )
+    from dask_uncert.summaries.stack import Case, Stack
+    from dask_uncert.summaries.sweeps import Sweep, sweep
 
     __version__: str
 
@@ -121,6 +123,7 @@ _HOMES = {
         "recall",
         "uncertainty_confusion",
     ),
+    "summaries.sweeps": ("Sweep", "sweep"),
     "summaries.selective_readings": (
         "augrc",
         "aurc",
@@ -131,6 +134,7 @@ _HOMES = {
         "risk_at_coverage",
         "risk_coverage",
     ),
+    "summaries.stack": ("Case", "Stack"),
     "summaries.regression": (
         "RegressionEvaluation",
         "regression_area",
@@ -143,10 +147,13 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Case",
     "ClusterError",
     "Evaluation",
     "InputError",
     "RegressionEvaluation",
+    "Stack",
+    "Sweep",
     "accuracy",
     "augrc",
     "aurc",
@@ -194,6 +201,7 @@ __all__ = [
     "save",
     "simplex_maximum",
     "soft_weights",
+    "sweep",
     "t_entropy",
     "tsallis_entropy",
     "uncertainty_confusion",

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from dask_uncert.runs import Report
+from dask_uncert.terminal import forecast, headline, progress
 
 FOLDER = click.Path(path_type=Path)
 
@@ -52,12 +50,18 @@ def run(
     changes = _sets(sets)
     words, folder = read_job(job, changes)
     place = out or Path(resolve(words.output, folder))
-    with _progress(quiet or as_json) as report:
+    with progress(quiet or as_json) as report, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", runs.FailedCasesWarning)
         evaluation = runs.run(job, cluster=cluster, out=out, fresh=fresh, sets=changes, report=report)
     if as_json:
         click.echo((place / "results.json").read_text(encoding="utf-8"), nl=False)
     elif not quiet:
-        _headline(evaluation, place)
+        headline(evaluation, place)
+    for one in said:
+        if issubclass(one.category, runs.FailedCasesWarning):
+            click.echo(f"error: {one.message}", err=True)
+            sys.exit(1)
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 @cli.command()
@@ -68,34 +72,27 @@ def run(
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def plan(job: Path, sets: tuple[str, ...], as_json: bool) -> None:
     """Say what the job file JOB would read and write, in how many tasks; run nothing."""
+    from dask_uncert import cohort_jobs
+    from dask_uncert.cohort_words import CohortJob
     from dask_uncert.jobs import plan_job, read_job, resolve
 
     words, folder = read_job(job, _sets(sets))
-    made = plan_job(words, folder)
-    facts: dict[str, Any] = {
-        "grid": dict(zip(made.grid.dims, made.grid.shape, strict=True)),
-        "block": dict(zip(made.grid.dims, made.grid.block, strict=True)),
-        "blocks": made.grid.blocks,
-        "tasks": made.tasks(),
-        "bytes_read": made.nbytes(),
-        "block_memory_bytes": made.block_memory(),
-        "maps": list(made.request.layers),
-        "output": resolve(words.output, folder),
-    }
-    if as_json:
-        click.echo(json.dumps(facts, indent=1))
-        return
-    read = ", ".join(f"{name} {_size(size)}" for name, size in facts["bytes_read"].items())
-    for what, value in (
-        ("grid", _sizes(facts["grid"])),
-        ("blocks", f"{facts['blocks']} of {_sizes(facts['block'])}"),
-        ("tasks", facts["tasks"]),
-        ("reads", f"{_size(sum(facts['bytes_read'].values()))} decoded: {read}"),
-        ("memory", f"at most {_size(facts['block_memory_bytes'])} a thread, beside Python's own"),
-        ("maps", ", ".join(facts["maps"]) or "none"),
-        ("writes", facts["output"]),
-    ):
-        click.echo(f"{what:>8}  {value}")
+    facts: dict[str, Any]
+    if isinstance(words, CohortJob):
+        facts = cohort_jobs.forecast(cohort_jobs.asked(words, folder))
+    else:
+        made = plan_job(words, folder)
+        facts = {
+            "grid": dict(zip(made.grid.dims, made.grid.shape, strict=True)),
+            "block": dict(zip(made.grid.dims, made.grid.block, strict=True)),
+            "blocks": made.grid.blocks,
+            "tasks": made.tasks(),
+            "bytes_read": made.nbytes(),
+            "block_memory_bytes": made.block_memory(),
+            "maps": list(made.request.layers),
+        }
+    facts["output"] = resolve(words.output, folder)
+    click.echo(json.dumps(facts, indent=1) if as_json else forecast(facts))
 
 
 @cli.command()
@@ -106,7 +103,7 @@ def merge(out: Path, folders: tuple[Path, ...], fresh: bool) -> None:
     """Add the finished evaluations in FOLDERS into OUT without reading a pixel."""
     from dask_uncert import runs
 
-    _headline(runs.merge(out, folders, fresh=fresh), out)
+    headline(runs.merge(out, folders, fresh=fresh), out)
 
 
 @cli.command()
@@ -115,7 +112,63 @@ def report(folder: Path) -> None:
     """Write the tables, figures and page of a finished FOLDER again, from its Summaries."""
     from dask_uncert import runs
 
-    _headline(runs.rewrite_report(folder), folder)
+    headline(runs.rewrite_report(folder), folder)
+
+
+@cli.command()
+@click.argument("folder", type=FOLDER)
+@click.option("--class", "class_name", help="The class; may be left out where there is one only.")
+@click.option("--threshold", "thresholds", default="0.5", help="In (0, 1); several with commas.")
+@click.option("--sigma", "sigmas", default="0", help="Spread of the threshold; several with commas.")
+@click.option("--damping", "dampings", default="0", help="0 or above; several with commas.")
+@click.option("--uncertainty", help="The measure that damps; may be left out where there is one only.")
+@click.option("--distribution", default="gaussian", help="Of the threshold, such as logistic or laplace.")
+@click.option("--df", type=float, help="Degrees of freedom of student-t.")
+@click.option("--damping-form", default="exponential", help="exponential, reciprocal or gaussian.")
+@click.option("--reference-threshold", type=float, help="By default the threshold.")
+@click.option("--reference-certainty", default="paper", help="paper or none.")
+@click.option("--csv", "csv_file", type=FOLDER, help="Write every digit to this CSV file.")
+@click.option("--json", "as_json", is_flag=True, help="Print every digit as JSON.")
+def sweep(
+    folder: Path,
+    class_name: str | None,
+    thresholds: str,
+    sigmas: str,
+    dampings: str,
+    csv_file: Path | None,
+    as_json: bool,
+    **words: Any,
+) -> None:
+    """Any soft confusion of a class in a finished FOLDER, with bounds, without reading a pixel."""
+    from dask_uncert.evaluate import load
+    from dask_uncert.reports import sweeps
+    from dask_uncert.summaries.evaluation import Evaluation
+
+    if csv_file is not None and csv_file.exists():
+        raise click.UsageError(f"{csv_file} exists; name another file.")
+    evaluation = load(folder)
+    if not isinstance(evaluation, Evaluation):
+        raise click.UsageError(f"{folder} holds no evaluation of classes, so there is nothing to sweep.")
+    grid = {
+        word: _numbers(f"--{word[:-1]}", text)
+        for word, text in (("thresholds", thresholds), ("sigmas", sigmas), ("dampings", dampings))
+    }
+    found = evaluation.sweep(class_name, **grid, **words)
+    if csv_file is not None:
+        csv_file.write_text(sweeps.as_csv(found), encoding="utf-8")
+    if as_json:
+        click.echo(sweeps.as_json(found), nl=False)
+    elif csv_file is None:
+        click.echo(sweeps.as_table(found))
+    if said := sweeps.warning(found):
+        click.echo(f"note: {said}", err=True)
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.UsageError(f"{option} takes numbers with commas, found {text!r}.") from None
 
 
 @cli.command()
@@ -139,70 +192,6 @@ def _sets(sets: tuple[str, ...]) -> dict[str, Any]:
         except yaml.YAMLError:
             raise click.UsageError(f"--set {key}: {value!r} is no valid YAML.") from None
     return found
-
-
-@contextmanager
-def _progress(silent: bool) -> Iterator[Report | None]:
-    """A progress bar on a terminal, a plain line each quarter elsewhere."""
-    if silent:
-        yield None
-        return
-    if not sys.stderr.isatty():
-        said: dict[str, int] = {}
-
-        def line(what: str, done: int, total: int) -> None:
-            quarter = 4 * done // max(total, 1)
-            if quarter > said.get(what, -1):
-                said[what] = quarter
-                click.echo(f"{what}: {done} of {total} blocks", err=True)
-
-        yield line
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        bars: dict[str, Any] = {}
-
-        def draw(what: str, done: int, total: int) -> None:
-            if what not in bars:
-                bars[what] = bar.add_task(what, total=total)
-            bar.update(bars[what], completed=done)
-
-        yield draw
-
-
-def _headline(evaluation: Any, place: Path) -> None:
-    from dask_uncert.summaries import calibration_readings, readings, regression
-
-    left_out = int(evaluation.ledger.excluded.sum())
-    if isinstance(evaluation, regression.RegressionEvaluation):
-        side = regression.regression_side(evaluation)
-        numbers = (
-            f"Area under the calibration curve {regression.regression_area(evaluation):.4f}"
-            f"{f' ({side})' if side else ''}, "
-            f"squared distance to the diagonal {regression.regression_distance(evaluation):.3g}."
-        )
-    else:
-        numbers = (
-            f"Accuracy {readings.accuracy(evaluation):.4f}, kappa {readings.kappa(evaluation):.4f}, "
-            f"ECE {calibration_readings.expected_calibration_error(evaluation):.4f}."
-        )
-    click.echo(f"{int(evaluation.ledger.counted):,} pixels counted, {left_out:,} left out. {numbers}")
-    click.echo(f"Results: {place}, page: {place / 'report.html'}")
-
-
-def _size(number: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if number < 1024:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1024
-    return f"{number:.1f} TiB"
-
-
-def _sizes(sizes: dict[str, int]) -> str:
-    return " x ".join(f"{d} {n}" for d, n in sizes.items())
 
 
 def main() -> None:

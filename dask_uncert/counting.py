@@ -74,11 +74,13 @@ class Counter:
             stored, pixels, truth, self.stated,
             bins.classwise, bins.squared_error, bins.log_loss, bins.infinite.reshape(1),
         )  # fmt: skip
-        if not (total.soft_confusion or request.soft_maps):
+        if not (total.soft_confusion or total.joint or request.soft_maps):
             return {}
         rest = Rest(request, self.dtype, found, truth, stored, pixels, u, shares, self.share_dtype)
         for soft in total.soft_confusion:
             rest.add_to(soft, kernels)
+        for joint in total.joint:
+            rest.add_jointly(joint, kernels)
         return {name: values for one in request.soft_maps for name, values in rest.paint(one).items()}
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.members import APART, STACKED
+from dask_uncert.orientation import Geometry, brought_together
 
 CLASS, SAMPLE, BAND = "class", "sample", "band"
 OUTPUT, OUTPUT2 = "output", "output2"
@@ -24,13 +25,18 @@ RESERVED = (CLASS, SAMPLE, BAND, OUTPUT, OUTPUT2)
 
 @dataclass(frozen=True)
 class Cube:
-    """One input: `data` has shape, dtype and slicing; `where` tells people where it came from."""
+    """One input: `data` has shape, dtype and slicing; `where` tells people where it came from.
+
+    geometry: where its voxels lie, if that is known. scale: the factor of stored integers its file declares.
+    """
 
     name: str
     data: Any
     dims: tuple[str, ...]
     chunks: tuple[int, ...] | None = None
     where: str = "the array given"
+    geometry: Geometry | None = None
+    scale: float | None = None
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -46,6 +52,11 @@ class Cube:
     def nbytes(self) -> int:
         """Bytes of the whole array once decoded."""
         return int(np.dtype(self.data.dtype).itemsize * np.prod(self.data.shape, dtype=np.float64))
+
+    @property
+    def held(self) -> int:
+        """Bytes that stay in each process's memory while it is read: of what can only be read whole."""
+        return int(getattr(self.data, "held", 0))
 
 
 def make_cube(
@@ -160,7 +171,11 @@ def prediction(cubes: Mapping[str, Cube]) -> Cube:
 def align(
     cubes: Mapping[str, Cube], classes: int, scale: float | None = None, sample_scale: float | None = None
 ) -> Scene:
-    """Check that the inputs can be evaluated together; raises InputError saying what does not fit where."""
+    """Check that the inputs can be evaluated together; raises InputError saying what does not fit where.
+
+    Inputs that know where they lie are brought to the reference's axes.
+    """
+    cubes = brought_together(cubes)
     for name, cube in cubes.items():
         reserved = tuple(d for d in RESERVED if d in cube.dims)
         expected = EXPECTED[APART if name.startswith(APART) else name]

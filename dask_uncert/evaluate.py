@@ -11,11 +11,14 @@ import numpy as np
 
 from dask_uncert import graphs
 from dask_uncert.arrays import cubes_of
-from dask_uncert.cubes import CLASS, Cube, align, prediction
+from dask_uncert.cubes import CLASS, Cube, Scene, align, prediction
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.homophily import check_distances
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.formulas.separation import METRICS, Metric
+from dask_uncert.joint_sizes import with_joints
+from dask_uncert.orientation import shared_geometry
+from dask_uncert.packing import with_packing
 from dask_uncert.plan import Plan, with_table
 from dask_uncert.regression_plan import RegressionPlan
 from dask_uncert.request import Request
@@ -57,6 +60,7 @@ def evaluate(
     scale: float | None = None,
     tolerance: float | None = None,
     fuzzy: bool = False,
+    raters: int | None = None,
     block: Sequence[int] | None = None,
     split_every: int | None = None,
     engine: str = "compiled",
@@ -75,7 +79,8 @@ def evaluate(
     reference: (grid) class codes. Or fuzzy: shares in [0, 1], (grid and a dimension `class`) one for each class, or
         with ``fuzzy=True`` (grid) that of the second of two classes, or (grid and classes on `axis`). The class is
         then the one with the largest share, ties to the lowest (of two: the second where its share exceeds .5);
-        none where a share is NaN or all are 0; soft confusion takes the shares themselves.
+        none where a share is NaN or all are 0; soft confusion takes the shares themselves. raters: shares are
+        multiples of one over it, and sweeps exact in them.
     mask: (grid) true counts. uncertainty: (grid) a predicted uncertainty, 0 or above, NaN where there is none.
         features: (grid and bands on `band_axis`), for `class_distances`.
     classes: {code: name} in the order of the class axis, or names whose codes are 0, 1, ...; by default the
@@ -116,6 +121,7 @@ def evaluate(
         has_uncertainty=uncertainty is not None,
         has_samples=samples is not None,
         fuzzy=fuzzy,
+        raters=raters,
         scale=scale,
         tolerance=tolerance,
         sample_scale=scale,
@@ -150,8 +156,10 @@ def prepare(
     if CLASS in cubes["reference"].dims:
         request = replace(request, reference="shares")
     _check_fuzzy(request)
+    request = with_packing(request, cubes)
     scene = align(cubes, len(request.classes), request.scale, request.sample_scale)
-    request, metric = _distances(request, class_distances, "features" in cubes)
+    request, metric = class_distances_of(request, class_distances, "features" in cubes)
+    request = _joints(request, scene)
     sources = {name: cube for name, cube in scene.cubes.items() if name != "features"}
     try:
         grid = graphs.plan_grid(sources, scene.dims, tuple(block) if block is not None else None)
@@ -163,6 +171,8 @@ def prepare(
 def _check_fuzzy(request: Request) -> None:
     if request.reference != "codes" and request.ignore:
         raise InputError("ignore: a fuzzy reference holds shares and no codes to ignore; use `mask`, or NaN.")
+    if request.reference == "codes" and request.raters is not None:
+        raise InputError("reference: raters belongs to a fuzzy reference of shares, and this one holds codes.")
     if request.reference == "share" and len(request.classes) != 2:
         raise InputError(
             f"reference: a fuzzy one without a class dimension holds the share of the second of two classes, but "
@@ -170,12 +180,24 @@ def _check_fuzzy(request: Request) -> None:
         )
 
 
-def _distances(
+def _joints(request: Request, scene: Scene) -> Request:
+    """The Request whose joint histograms fit what is stored."""
+    cubes = scene.cubes
+    dtype = np.dtype(cubes["probabilities"].data.dtype) if "probabilities" in cubes else np.dtype(np.float64)
+    shares = (
+        None if request.reference == "codes" else np.dtype(cubes["reference"].data.dtype).newbyteorder("=")
+    )
+    return with_joints(request, dtype, CLASS in prediction(cubes).dims, shares)
+
+
+def class_distances_of(
     request: Request, words: Mapping[str, Any] | None, has_features: bool
 ) -> tuple[Request, Metric | None]:
     """The Request with its class-distance table if it is given; else the metric to work it out by."""
     wanted = any(one.kind == "homophily" for one in request.measures)
     given = dict(words or {})
+    if request.class_metric is not None and not given:
+        return request, None  # a cohort's cases share one table
     if not wanted:
         if given:
             raise InputError("class_distances: no measure uses them; add `homophily` to measures.")
@@ -207,16 +229,29 @@ def _distances(
 
 
 def with_maps(plan: AnyPlan, store: str, attributes: Mapping[str, Any] | None = None) -> AnyPlan:
-    """The plan with its maps' Zarr group made, ready to be written block by block."""
+    """The plan with its maps' Zarr group made, ready to be written block by block; they say where they lie."""
     about: dict[str, tuple[str, Any, Mapping[str, Any]]] = {}
     layers = plan.request.layers
+    geometry = shared_geometry(plan.scene.cubes)
+    lies = {} if geometry is None else geometry.attributes()
     for name, (dtype, fill, extra) in layers.items():
         missing = {} if dtype == "float32" or extra else {"_FillValue": fill}
-        about[name] = (dtype, fill, {"long_name": name.replace("_", " "), "units": "1", **missing})
+        about[name] = (dtype, fill, {"long_name": name.replace("_", " "), "units": "1", **missing, **lies})
     writer = MapWriter(store)
     extras = {name: layer.extra for name, layer in layers.items()}
     writer.create(about, plan.scene.dims, plan.scene.shape, plan.grid.block, attributes or {}, extras)
     return replace(plan, writer=writer)
+
+
+def write_coordinates(plan: AnyPlan) -> None:
+    """Write the coordinates that stand beside the inputs beside the maps, if there are maps."""
+    if plan.writer is None:
+        return
+    found: dict[str, Any] = {}
+    cubes = plan.scene.cubes
+    for name in (n for n in ("reference", "mean", "samples_0", "samples", "probabilities") if n in cubes):
+        found.update(cubes[name].data.coordinates(plan.scene.dims))
+    plan.writer.add_coordinates(found)
 
 
 def save(evaluation: Summary, path: str | Path) -> None:

@@ -67,10 +67,11 @@ def plan_grid(
     dims: tuple[str, ...],
     block: tuple[int, ...] | None = None,
     target: int = TARGET_BYTES,
+    many: int = MANY_BLOCKS,
 ) -> Grid:
     """Blocks made of whole chunks of every input where that fits `target` bytes, else of the largest input's.
 
-    `block` overrides it.
+    At least `many` of them where chunks allow. `block` overrides it.
     """
     sizes: dict[str, int] = {}
     for source in sources.values():
@@ -91,7 +92,7 @@ def plan_grid(
     if math.prod(unit) * cost > target:
         unit = [min(n, _chunk(largest, d)) for d, n in zip(dims, shape, strict=True)]
     size = list(unit)
-    pixels = max(1, min(target // max(cost, 1), math.prod(shape) // MANY_BLOCKS))
+    pixels = max(1, min(target // max(cost, 1), math.prod(shape) // many))
     while True:
         # Double the shortest side that is not whole yet, as long as the block stays within the target.
         sides = [i for i in range(len(size)) if size[i] < shape[i]]
@@ -132,6 +133,21 @@ def sum_over_blocks(
         summaries = [merge(group, dask_key_name=f"merge-summaries-{uuid.uuid4().hex}") for group in groups]
         if len(summaries) == 1:
             return summaries[0]
+
+
+def sum_here(function: BlockFunction, sources: Mapping[str, Source], grid: Grid) -> Any:
+    """The same sum, block by block in this thread, and nothing of dask: for work that is one task itself."""
+    total: Any = None
+    for number in np.ndindex(*grid.numbers):
+        offset = tuple(i * b for i, b in zip(number, grid.block, strict=True))
+        region = {d: slice(o, o + b) for d, o, b in zip(grid.dims, offset, grid.block, strict=True)}
+        arrays = {
+            name: np.asarray(source.data[tuple(region.get(d, slice(None)) for d in source.dims)])
+            for name, source in sources.items()
+        }
+        left = function(arrays, offset)
+        total = left if total is None else total + left
+    return total
 
 
 def _blocks(function: BlockFunction, sources: Mapping[str, Source], grid: Grid, label: str) -> list[Any]:

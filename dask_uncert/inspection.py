@@ -167,11 +167,17 @@ def off_shares(request: Request, arrays: Mapping[str, NDArray[Any]]) -> Off:
     return Off(len(off), float(off.min()), float(off.max()), (0.0, 0.0), ())
 
 
-def say_shares(found: Off, dtype: np.dtype[Any], where: str) -> str:
-    """One paragraph about shares of a fuzzy reference out of range."""
+def say_shares(found: Off, dtype: np.dtype[Any], raters: int | None, where: str) -> str:
+    """One paragraph about shares of a fuzzy reference that are out of range, or no shares of so many raters."""
+    allowed = tolerance_of(dtype)
+    if raters is not None and found.low >= -allowed and found.high <= 1 + allowed:
+        return (
+            f"reference: {where} holds {found.number} counted pixels with shares that are no multiples of 1/{raters} "
+            f"in {dtype}. Correct `raters`, or leave it out: shares are then counted in intervals."
+        )
     return (
         f"reference: {where} holds {found.number} counted pixels with shares outside [0, 1] beyond "
-        f"{tolerance_of(dtype):g} (for {dtype}): from {found.low:.7g} to {found.high:.7g}. Scale them, or mask those "
+        f"{allowed:g} (for {dtype}): from {found.low:.7g} to {found.high:.7g}. Scale them, or mask those "
         f"pixels out."
     )
 

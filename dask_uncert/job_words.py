@@ -44,6 +44,9 @@ class Reference(Input):
         description="Holds the share of the second of two classes; one with a dimension class, of each class, is "
         "fuzzy anyway",
     )
+    raters: int | None = Field(
+        None, ge=1, description="All shares of a fuzzy reference are multiples of one over this number"
+    )
 
 
 Samples = Annotated[
@@ -75,6 +78,13 @@ class ClassDistances(Words):
     table: str | list[list[float]] | None = Field(None, description="A CSV file of numbers, or the rows")
 
 
+class Sweep(Words):
+    """How fine the joint histogram is off which `dask-uncert sweep` reads any other setting."""
+
+    error: float = Field(5e-5, gt=0, description="Wanted of TP, TN, FP and FN, as a share of their pixels")
+    memory: float = Field(8e6, gt=0, description="Bytes of counts a class at most")
+
+
 class SoftConfusion(Words):
     """Soft confusion of one class, several or (left out) all, one against the rest, at every combination."""
 
@@ -93,6 +103,7 @@ class SoftConfusion(Words):
         description="Write the four weights and the picture they make, soft_TP_<class> to soft_<class>, at the "
         "first threshold, sigma and damping",
     )
+    sweep: bool | Sweep = Field(True, description="Keep what `dask-uncert sweep` needs for any other setting")
 
 
 class UncertaintyConfusion(Words):
@@ -108,12 +119,9 @@ class Calibration(Words):
     bins: int = Field(15, ge=1)
 
 
-class Job(Words):
-    """A job: what is read, what is asked, where the answers go."""
+class Questions(Words):
+    """What is asked of a classification."""
 
-    version: Literal[1]
-    kind: Literal["scene"]
-    inputs: Inputs
     classes: dict[int, str] = Field(description="Reference code: name, in the order of the class axis")
     ignore: list[int] = Field([], description="Reference codes of pixels that do not count")
     measures: list[str | dict[str, dict[str, Any] | None]] = ["gini", "entropy", "fisher_rao"]
@@ -125,6 +133,14 @@ class Job(Words):
         [],
         description="Measures, or correct, predicted, confused_classes; soft_confusion has maps of its own",
     )
+
+
+class Job(Questions):
+    """A job on one scene: what is read, what is asked, where the answers go."""
+
+    version: Literal[1]
+    kind: Literal["scene"]
+    inputs: Inputs
     cluster: str = Field("local", description="local, a file of cluster/, or a tcp:// or tls:// address")
     output: str = Field(description="Folder for the results, relative to the job file")
 
@@ -152,4 +168,4 @@ class RegressionJob(Words):
 
 AnyJob = Job | RegressionJob
 JOBS: dict[str, type[Job] | type[RegressionJob]] = {"scene": Job, "regression": RegressionJob}
-"""By the word `kind`."""
+"""By the word `kind`, those on one evaluation."""

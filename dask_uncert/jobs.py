@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,15 +12,20 @@ import numpy as np
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
-from dask_uncert.cubes import Cube, make_cube
+from dask_uncert.cohort_words import CohortJob
+from dask_uncert.cubes import CLASS, Cube, make_cube
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import prepare
-from dask_uncert.job_words import JOBS, AnyJob, Input, Job, Probabilities, RegressionJob
+from dask_uncert.job_words import JOBS as SINGLE
+from dask_uncert.job_words import AnyJob, Input, Job, Probabilities, Questions, Reference, RegressionJob
 from dask_uncert.plan import Plan
 from dask_uncert.regression_plan import RegressionPlan, prepare_regression
 from dask_uncert.request import Request
-from dask_uncert.stores.zarr import StoredArray
+from dask_uncert.stores.opening import Role, open_stored
 from dask_uncert.words import request_of
+
+JOBS: dict[str, type[AnyJob] | type[CohortJob]] = {**SINGLE, "cohort": CohortJob}
+"""By the word `kind`."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -35,7 +41,7 @@ class _Loader(yaml.SafeLoader):
 
 def read_job(
     job: str | Path | Mapping[str, Any], sets: Mapping[str, Any] | None = None
-) -> tuple[AnyJob, Path]:
+) -> tuple[AnyJob | CohortJob, Path]:
     """A job from its file or mapping, and the folder its paths are relative to.
 
     sets: dotted words and their values, put in place of the file's. Raises InputError.
@@ -102,10 +108,19 @@ def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     for name, words in given.items():
         if not isinstance(words, Input):
             continue
-        stored = StoredArray(resolve(words.store, folder), words.array, name)
+        stored = open_stored(resolve(words.store, folder), words.array, name, words.dims, role_of(name, words))
         where = f"{words.store}:{words.array}" if words.array else words.store
-        cubes[name] = make_cube(name, stored, words.dims, stored.dims, stored.chunks, where)
+        cube = make_cube(name, stored, words.dims, stored.dims, stored.chunks, where)
+        cubes[name] = replace(cube, geometry=stored.geometry(cube.dims), scale=stored.scale)
     return cubes
+
+
+def role_of(name: str, words: Input) -> Role:
+    """What an input holds, by its name and words."""
+    if isinstance(words, Probabilities):
+        return "probabilities"
+    codes = isinstance(words, Reference) and not words.fuzzy and CLASS not in (words.dims or ())
+    return "labels" if codes or name == "mask" else "values"
 
 
 def request_from(job: Job) -> Request:
@@ -126,6 +141,7 @@ def request_from(job: Job) -> Request:
         has_uncertainty=job.inputs.uncertainty is not None,
         has_samples=bool(members),
         fuzzy=job.inputs.reference.fuzzy,
+        raters=job.inputs.reference.raters,
         scale=probabilities.scale if probabilities else None,
         tolerance=probabilities.tolerance if probabilities else None,
         sample_scale=members[0].scale if members else None,
@@ -137,12 +153,18 @@ def plan_job(job: AnyJob, folder: Path) -> Plan | RegressionPlan:
     """The job's pass, checked and cut into blocks; nothing is read but the stores' metadata."""
     if isinstance(job, RegressionJob):
         return prepare_regression(open_inputs(job, folder), job.maps)
-    distances = None
-    if job.class_distances is not None:
-        distances = job.class_distances.model_dump(exclude_none=True)
-        if isinstance(distances.get("table"), str):
-            distances["table"] = _read_table(resolve(distances["table"], folder))
+    distances = class_distances_from(job, folder)
     return prepare(request_from(job), open_inputs(job, folder), class_distances=distances)
+
+
+def class_distances_from(job: Questions, folder: Path) -> dict[str, Any] | None:
+    """The job's words on class distances, with the table read where they name its file."""
+    if job.class_distances is None:
+        return None
+    distances = job.class_distances.model_dump(exclude_none=True)
+    if isinstance(distances.get("table"), str):
+        distances["table"] = _read_table(resolve(distances["table"], folder))
+    return distances
 
 
 def _read_table(path: str) -> Any:
@@ -156,5 +178,7 @@ def _read_table(path: str) -> Any:
 
 def schema() -> str:
     """The JSON Schema of job files of every kind, as text."""
-    every: TypeAdapter[AnyJob] = TypeAdapter(Annotated[AnyJob, Field(discriminator="kind")])
+    every: TypeAdapter[AnyJob | CohortJob] = TypeAdapter(
+        Annotated[AnyJob | CohortJob, Field(discriminator="kind")]
+    )
     return json.dumps(every.json_schema(), indent=2) + "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.formulas.soft import certainty, damping_factor
-from dask_uncert.kernels.pixels import Pixels
+from dask_uncert.kernels.pixels import Finder, Pixels, finder
 from dask_uncert.request import Request, SoftMaps
 from dask_uncert.stored import as_stored
+from dask_uncert.summaries.joint import JointHistogram, JointSettings, row_ends
 from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion, SoftSettings
 
 COLOURS = {"TP": (0, 255, 0), "TN": (0, 0, 255), "FP": (255, 0, 0), "FN": (160, 32, 240)}
@@ -59,6 +61,26 @@ class Rest:
                 for m, factor in enumerate(factors):
                     kernels.sum_soft_weights(weight * factor, cells, soft.weights[i, k, m])
 
+    def add_jointly(self, joint: JointHistogram, kernels: ModuleType) -> None:
+        """Add the pixels to the joint histogram of p, c and u."""
+        s = joint.settings
+        p, c = self._p(s), self._c(s)
+        rows, offsets = np.empty(p.size, np.int64), np.zeros(p.size)
+        if s.rows == "interval":
+            # p on an edge belongs to the side where it agrees with a reference whose threshold is there.
+            level = p if s.reference_threshold is None else s.reference_threshold
+            kernels.find_rows(p, c > level, interval_finder(s), rows, offsets)
+        elif s.rows == "float16":
+            rows[:] = p.astype(np.float16).view(np.uint16)
+        else:
+            assert s.scale is not None
+            rows[:] = np.rint(p / s.scale)
+        u = self._uncertainty(s.uncertainty)
+        kernels.count_joint(
+            rows, offsets, levels_of(s, c), np.zeros(p.size) if u is None else u[self.counted],
+            np.array(s.pieces, np.float64), joint.moments,
+        )  # fmt: skip
+
     def paint(self, maps: SoftMaps) -> dict[str, NDArray[Any]]:
         """The maps at the first threshold, sigma and damping, (n,) or (n, 3), by their names."""
         s = maps.settings
@@ -75,11 +97,11 @@ class Rest:
         picture[self.counted] = np.rint(PAINT[cells] * weight[:, np.newaxis])
         return {**found, f"soft_{maps.label}": picture}
 
-    def _p(self, s: SoftSettings) -> Values:
+    def _p(self, s: SoftSettings | JointSettings) -> Values:
         p = self.stored[self.outer[self.counted], s.class_index, self.inner[self.counted]]
         return np.asarray(np.clip(p.astype(np.float64), 0.0, 1.0))
 
-    def _c(self, s: SoftSettings) -> NDArray[Any]:
+    def _c(self, s: SoftSettings | JointSettings) -> NDArray[Any]:
         """The reference: its shares, or whether it is the class."""
         if self.shares is None:
             return np.asarray(self.truth[self.counted] == s.class_index)
@@ -118,10 +140,26 @@ class Rest:
         return np.asarray(weight)
 
     def _damping(self, s: SoftSettings, damping: float) -> Any:
-        if s.uncertainty is None:
-            return 1.0
-        if s.uncertainty == "uncertainty":
-            u = self.u
-        else:
-            u = self.found.values[[one.name for one in self.request.measures].index(s.uncertainty)]
+        u = self._uncertainty(s.uncertainty)
         return 1.0 if u is None else damping_factor(u[self.counted], damping, s.damping_form)
+
+    def _uncertainty(self, name: str | None) -> Values | None:
+        if name is None or name == "uncertainty":
+            return None if name is None else self.u
+        return np.asarray(self.found.values[[one.name for one in self.request.measures].index(name)])
+
+
+@lru_cache(maxsize=64)  # every block asks for the same
+def interval_finder(settings: JointSettings) -> Finder:
+    """Of the rows of a joint histogram that are intervals."""
+    ends = row_ends(settings)
+    return finder((*ends[:, 0].tolist(), 1.0), 1.0)
+
+
+def levels_of(settings: JointSettings, c: NDArray[Any]) -> Indices:
+    """The level of each reference value: intervals are right-closed, single values stand for themselves."""
+    lows = np.array([low for low, _ in settings.levels])
+    highs = np.array([high for _, high in settings.levels])
+    place = np.searchsorted(highs, c.astype(np.float64), side="left")
+    at = np.minimum(place, lows.size - 1)
+    return np.asarray(at, np.int64)

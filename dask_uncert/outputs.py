@@ -6,10 +6,13 @@ import glob
 import json
 import math
 import os
+import platform
+import resource
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,9 @@ from dask_uncert.errors import InputError
 RECORD = "run.json"
 NOTE = "UNFINISHED.txt"
 REPLACED = "-replaced"
+VERSIONS = ("dask-uncert", "numpy", "scipy", "numba", "dask", "distributed", "zarr", "zarrs")
+Report = Callable[[str, int, int], None]
+"""What is told of progress: what is done, how many of it, of how many."""
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -133,3 +139,13 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(v) for v in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that the numbers pass through."""
+    return {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}}
+
+
+def peak_memory() -> int:
+    """The largest resident size this process ever had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -105,12 +105,13 @@ class Plan:
         kept += pixels * 3 * FLOATS
         for layer in self.request.layers.values():
             kept += pixels * int(np.dtype(layer.dtype).itemsize * np.prod([*layer.extra.values()], initial=1))
+        kept += 2 * sum(one.nbytes for one in self.request.joint)
         memory = int(2 * read + widened + kept)
         if self.metric is not None:
             features = self.scene.cubes["features"]
             block = np.prod(self.distance_grid.block, dtype=np.float64)
             memory = max(memory, int(2 * features.nbytes * block / np.prod(self.scene.shape)))
-        return memory
+        return memory + sum(cube.held for cube in self.scene.cubes.values())
 
     def lazy(self) -> Any:
         """The Evaluation as a dask Delayed; class distances must be known."""
@@ -125,6 +126,21 @@ class Plan:
             (evaluation,) = graphs.compute_all([known.lazy()])
         except UnusableBlockError as error:
             raise InputError(self._diagnosis(error)) from None
+        assert isinstance(evaluation, Evaluation)
+        return evaluation
+
+    def within_a_task(self) -> Plan:
+        """The same plan in as few blocks as memory allows, for `compute_here`."""
+        return replace(self, grid=graphs.plan_grid(self.sources, self.scene.dims, many=1))
+
+    def compute_here(self) -> Evaluation:
+        """Run the pass in this thread, block by block, without dask; class distances must be known."""
+        assert self.metric is None
+        function = _Pass(self.request, self.scene, self.writer, self.engine)
+        try:
+            evaluation = graphs.sum_here(function, self.sources, self.grid)
+        except UnusableBlockError as error:
+            raise InputError(self._diagnosis(error, here=True)) from None
         assert isinstance(evaluation, Evaluation)
         return evaluation
 
@@ -164,22 +180,25 @@ class Plan:
     def _with_distances(self, table: NDArray[np.float64]) -> Plan:
         return replace(self, metric=None, request=with_table(self.request, table, self.metric))
 
-    def _diagnosis(self, error: UnusableBlockError) -> str:
+    def _diagnosis(self, error: UnusableBlockError, here: bool = False) -> str:
         """Read the refused input once more, whole, to say how much is wrong; independent of the blocks."""
         first = f"{APART}0" if error.what == STACKED and STACKED not in self.scene.cubes else error.what
         source = self.scene.cubes["reference" if error.what == "codes" else first]
         function = _Inspection(error.what, self.request, self.scene)
         names = ("reference",) if error.what == "codes" else tuple(self.sources)
         cubes = {name: self.scene.cubes[name] for name in names}
-        lazy = graphs.sum_over_blocks(function, cubes, self.grid, label="inspect-block")
-        (found,) = graphs.compute_all([lazy])
+        if here:
+            found = graphs.sum_here(function, cubes, self.grid)
+        else:
+            lazy = graphs.sum_over_blocks(function, cubes, self.grid, label="inspect-block")
+            (found,) = graphs.compute_all([lazy])
         if error.what == "codes":
             return say_codes(found, self.request, source.where)
         if error.what == "uncertainty":
             return say_uncertainties(found, self.request, source.where)
         dtype = np.dtype(source.data.dtype)
         if error.what == "reference":
-            return say_shares(found, dtype, source.where)
+            return say_shares(found, dtype, self.request.raters, source.where)
         request = self.request
         scale, tolerance, dims, where = request.scale, request.tolerance, self.scene.dims, source.where
         if error.what == STACKED:

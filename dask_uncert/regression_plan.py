@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dask_uncert import graphs
 from dask_uncert.cubes import OUTPUT, OUTPUT2, Cube, Orders, check_grids
 from dask_uncert.errors import InputError, UnusableBlockError
+from dask_uncert.orientation import brought_together
 from dask_uncert.regression_block import (
     REGRESSION_MAPS,
     STEP,
@@ -62,6 +63,7 @@ def prepare_regression(
     if ("variance" in cubes) == ("covariance" in cubes):
         found = "both" if "variance" in cubes else "neither"
         raise InputError(f"a regression needs either `variance` or `covariance`, found {found}.")
+    cubes = brought_together(cubes)
     outputs = _check_outputs(cubes)
     check_grids(cubes, cubes["mean"])
     _check_dtypes(cubes)
@@ -132,7 +134,8 @@ class RegressionPlan:
         pixels = int(np.prod(self.grid.block, dtype=np.int64))
         share = pixels / np.prod(self.scene.shape, dtype=np.float64)
         batch = min(STEP, pixels) * 8 * (3 * self.request.outputs**2 + 8 * self.request.outputs + 8)
-        return int(2 * sum(self.nbytes().values()) * share) + batch + 4 * pixels * len(self.request.maps)
+        held = sum(cube.held for cube in self.scene.cubes.values())
+        return int(2 * sum(self.nbytes().values()) * share) + batch + 4 * pixels * len(self.request.maps) + held
 
     def lazy(self) -> Any:
         """The evaluation as a dask Delayed."""

@@ -10,6 +10,7 @@ from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Class, Evaluation
+from dask_uncert.summaries.joint import JointHistogram, JointSettings
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion, SoftSettings
 
@@ -28,6 +29,20 @@ class SoftMaps(NamedTuple):
     label: str
 
 
+class SweepWish(NamedTuple):
+    """A joint histogram of a class, p and a damping measure, for sweeps: what it must hold and may cost.
+
+    error: wanted of each of TP, TN, FP, FN, of its pixels' weight; memory: bytes of counts at most.
+    """
+
+    class_index: int
+    uncertainty: str | None
+    thresholds: tuple[float, ...]
+    reference_threshold: float | None
+    error: float
+    memory: float
+
+
 class Layer(NamedTuple):
     """A map as it is stored: its dtype, the value that means undefined, dimensions beside the grid's."""
 
@@ -41,7 +56,8 @@ class Request:
     """What every block is asked: complete, and compared field by field.
 
     `maxima` and `thresholds` have an entry a measure: the maximum of H∘H over the simplex for homophily (else
-    unused), and the values that must be edges. `scale` is the declared factor of integer probabilities;
+    unused), and the values that must be edges. `joint` are the bins of `sweeps`. `raters`: the shares of a fuzzy
+    reference are multiples of one over it. `scale` is the declared factor of integer probabilities;
     `tolerance` overrides the storage dtype's; samples have their own.
     """
 
@@ -60,6 +76,9 @@ class Request:
     sample_tolerance: float | None = None
     reference: ReferenceKind = "codes"
     soft_maps: tuple[SoftMaps, ...] = ()
+    raters: int | None = None
+    sweeps: tuple[SweepWish, ...] = ()
+    joint: tuple[JointSettings, ...] = ()
 
     @property
     def layers(self) -> dict[str, Layer]:
@@ -93,4 +112,5 @@ class Request:
             distributions=tuple(distributions),
             calibration=Calibration.zero(self.calibration_bins, classes),
             soft_confusion=tuple(SoftConfusion.zero(settings) for settings in self.soft),
+            joint=tuple(JointHistogram.zero(settings) for settings in self.joint),
         )

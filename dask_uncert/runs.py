@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
-import resource
 import time
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -15,23 +14,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert import clusters
+from dask_uncert.cohort_runs import failure, run_cohort
+from dask_uncert.cohort_words import CohortJob
 from dask_uncert.errors import InputError
-from dask_uncert.evaluate import load, save, with_maps
+from dask_uncert.evaluate import load, save, with_maps, write_coordinates
 from dask_uncert.job_words import AnyJob
 from dask_uncert.jobs import plan_job, read_job, resolve
-from dask_uncert.outputs import being_written, is_finished, read_record, write_record
+from dask_uncert.outputs import (
+    Report,
+    being_written,
+    is_finished,
+    peak_memory,
+    read_record,
+    versions,
+    write_record,
+)
 from dask_uncert.plan import Plan
 from dask_uncert.regression_plan import RegressionPlan
 from dask_uncert.reports.write import write_all
-from dask_uncert.stores.zarr import StoredArray, coordinates, preview
+from dask_uncert.stores.opening import Stored
+from dask_uncert.stores.zarr import preview
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
 
 if TYPE_CHECKING:
     from distributed import Client
 
-VERSIONS = ("dask-uncert", "numpy", "scipy", "numba", "dask", "distributed", "zarr", "zarrs")
-Report = Callable[[str, int, int], None]
+
+class FailedCasesWarning(UserWarning):
+    """Some cases of a cohort failed; the results are of the others."""
+
+
 AnyEvaluation = Evaluation | RegressionEvaluation
 AnyPlan = Plan | RegressionPlan
 
@@ -60,15 +73,20 @@ def run(
     dask_uncert.errors.InputError: there is no job file at job.yaml.
     """
     words, folder = read_job(job, sets)
-    plan = plan_job(words, folder)
     output = Path(out) if out is not None else Path(resolve(words.output, folder))
+    target = cluster if cluster is not None else words.cluster
+    if isinstance(target, str) and target != "local" and "://" not in target and cluster is None:
+        target = resolve(target, folder)
+    if isinstance(words, CohortJob):
+        pooled, failed = run_cohort(words, folder, output, target, fresh, report)
+        if failed:
+            warnings.warn(failure(failed, output), FailedCasesWarning, stacklevel=2)
+        return pooled
+    plan = plan_job(words, folder)
     stored = {name: cube.data.fingerprint() for name, cube in plan.scene.cubes.items()}
     mark = fingerprint(words, plan, stored)
     if is_finished(output, mark, fresh):
         return load(output)
-    target = cluster if cluster is not None else words.cluster
-    if isinstance(target, str) and target != "local" and "://" not in target and cluster is None:
-        target = resolve(target, folder)
     started = datetime.now(UTC)
     with clusters.connect(target) as client, being_written(output) as working:
         _check_memory(plan, client)
@@ -82,7 +100,7 @@ def run(
             evaluation = plan.compute()
         summed = time.perf_counter()
         save(evaluation, working / "summary.zarr")
-        _write_coordinates(plan, working)
+        write_coordinates(plan)
         write_all(evaluation, working, maps=_thumbnails(plan, working), about=_about(words, plan))
         seconds = {
             "class_distances": measured - clock,
@@ -101,6 +119,7 @@ def run(
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
             "blocks": plan.grid.blocks,
             "tasks": tasks,
+            "maps": list(plan.request.layers),
             "bytes_read": sum(plan.nbytes().values()),
             "workers": clusters.describe(client),
             "peak_memory_bytes": max(client.run(peak_memory).values(), default=0),
@@ -138,17 +157,7 @@ def fingerprint(job: AnyJob, plan: AnyPlan, stored: Mapping[str, str | None]) ->
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def versions() -> dict[str, str]:
-    """Of Python and of the packages that the numbers pass through."""
-    return {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}}
-
-
-def peak_memory() -> int:
-    """The largest resident size this process ever had, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def _input(stored: StoredArray) -> dict[str, Any]:
+def _input(stored: Stored) -> dict[str, Any]:
     return {
         "store": stored.store,
         "array": stored.array,
@@ -172,19 +181,9 @@ def _about_maps(plan: AnyPlan) -> dict[str, Any]:
     return {"Conventions": "CF-1.11", "source": "dask-uncert " + version("dask-uncert")}
 
 
-def _write_coordinates(plan: AnyPlan, working: Path) -> None:
-    if plan.writer is None:
-        return
-    found: dict[str, Any] = {}
-    cubes = plan.scene.cubes
-    for name in (n for n in ("reference", "mean", "samples_0", "samples", "probabilities") if n in cubes):
-        found.update(coordinates(cubes[name].data, plan.scene.dims))
-    plan.writer.add_coordinates(found)
-
-
 def _thumbnails(plan: AnyPlan, working: Path) -> dict[str, Any]:
     store = str(working / "maps.zarr")
-    return {name: preview(store, name) for name in plan.request.maps}
+    return {name: preview(store, name) for name in plan.request.layers}
 
 
 def _about(job: AnyJob, plan: AnyPlan) -> dict[str, str]:
@@ -244,7 +243,7 @@ def rewrite_report(folder: str | Path) -> AnyEvaluation:
     record = read_record(place)
     evaluation = load(place)
     maps = place / "maps.zarr"
-    names = record.get("job", {}).get("maps", []) if maps.exists() else []
+    names = record.get("maps", []) if maps.exists() else []
     inputs = record.get("inputs", {})
     about = {f"input {name}": f"{one['store']}:{one['array']}" for name, one in inputs.items()}
     write_all(evaluation, place, maps={name: preview(str(maps), name) for name in names}, about=about)

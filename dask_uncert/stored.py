@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dask_uncert.formulas.pointwise import tolerance as tolerance_of
 from dask_uncert.kernels.pixels import Rounding
@@ -56,7 +56,7 @@ def rounding_of(
     return Rounding(wide, exact, level)
 
 
-def as_stored(thresholds: Sequence[float], dtype: np.dtype[Any]) -> NDArray[np.float64]:
+def as_stored(thresholds: ArrayLike, dtype: np.dtype[Any]) -> NDArray[np.float64]:
     """Thresholds rounded to the data's own dtype: a float32 .7 lies on the threshold .7."""
     exact = np.asarray(thresholds, np.float64)
     return exact.astype(dtype).astype(np.float64) if dtype.kind == "f" else exact
@@ -136,4 +136,11 @@ def reference_indices(
         return class_indices(reference, request.codes, request.ignore)
     found = shares_of(request, reference) if shares is None else shares
     assert found is not None
-    return share_indices(found)
+    index = share_indices(found)
+    if request.raters is not None:
+        # Of two classes the first one's share is worked out, and rounds otherwise.
+        stored = found[:, 1:] if request.reference == "share" else found
+        votes = np.rint(stored * request.raters)
+        whole = as_stored(votes / request.raters, reference.dtype.newbyteorder("="))
+        index[((whole != stored) & ~np.isnan(stored)).any(axis=1)] = UNKNOWN
+    return index

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.measures import SAMPLE_KINDS, Measure, parse_measure, upper_bound
-from dask_uncert.formulas.soft import DAMPING_FORMS, DISTRIBUTIONS
-from dask_uncert.request import MAPS, Request, SoftMaps
+from dask_uncert.request import MAPS, Request
+from dask_uncert.soft_words import soft_from
 from dask_uncert.summaries.evaluation import Class
-from dask_uncert.summaries.soft_confusion import SoftSettings
 
 UNCERTAINTY_THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-SOFT_WORDS = (
-    "class",
-    "thresholds",
-    "sigmas",
-    "dampings",
-    "uncertainty",
-    "distribution",
-    "df",
-    "damping_form",
-    "reference_threshold",
-    "reference_certainty",
-    "maps",
-)
 
 
 def request_of(
@@ -41,6 +26,7 @@ def request_of(
     has_uncertainty: bool = False,
     has_samples: bool = False,
     fuzzy: bool = False,
+    raters: int | None = None,
     scale: float | None = None,
     tolerance: float | None = None,
     sample_scale: float | None = None,
@@ -54,12 +40,7 @@ def request_of(
         raise InputError(f"ignore: codes {both} are in the class table too; a code is a class or ignored.")
     chosen = _measures(measures, has_uncertainty, has_samples)
     names = [one.name for one in chosen]
-    soft: list[SoftSettings] = []
-    drawn: list[SoftSettings] = []
-    for words in soft_confusion:
-        settings = _soft(words, table, names, has_uncertainty)
-        soft += settings
-        drawn += settings if words.get("maps") else []
+    soft = soft_from(soft_confusion, table, names, has_uncertainty)
     thresholds = _thresholds(uncertainty_confusion, chosen, len(table))
     bins = dict(calibration or {}).get("bins", 15)
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
@@ -73,6 +54,8 @@ def request_of(
     ):
         if value is not None and not value > 0:
             raise InputError(f"{name}: {word} must be a number above 0, found {value!r}.")
+    if raters is not None and (isinstance(raters, bool) or not isinstance(raters, int) or raters < 1):
+        raise InputError(f"reference: raters must be a positive whole number, found {raters!r}.")
     request = Request(
         classes=table,
         ignore=ignored,
@@ -80,16 +63,18 @@ def request_of(
         maxima=(1.0,) * len(chosen),
         thresholds=thresholds,
         calibration_bins=bins,
-        soft=tuple(soft),
+        soft=soft.settings,
         maps=tuple(maps),
         scale=scale,
         tolerance=tolerance,
         sample_scale=sample_scale,
         sample_tolerance=sample_tolerance,
         reference="share" if fuzzy else "codes",
-        soft_maps=_soft_maps(drawn, table),
+        soft_maps=soft.maps,
+        raters=raters,
+        sweeps=soft.sweeps,
     )
-    if len(request.layers) < len(maps) + 5 * len(drawn):
+    if len(request.layers) < len(maps) + 5 * len(soft.maps):
         raise InputError("soft_confusion: maps of two classes have the same name; rename one of the classes.")
     return request
 
@@ -165,102 +150,6 @@ def _thresholds(
         tuple(t for t in unique if t <= uppers[name]) if asked is None or name in asked else ()
         for name in names
     )
-
-
-def _soft(
-    words: Mapping[str, Any], table: tuple[Class, ...], names: list[str], has_uncertainty: bool
-) -> list[SoftSettings]:
-    """One record a class; `class` is a name, a list of names, or left out for all."""
-    unknown = [word for word in words if word not in SOFT_WORDS]
-    if unknown:
-        raise InputError(
-            f"soft_confusion: unknown word {', '.join(map(repr, unknown))}; known: {', '.join(SOFT_WORDS)}."
-        )
-    known = [one.name for one in table]
-    asked = words.get("class", known)
-    indices = []
-    for name in [asked] if isinstance(asked, str) else asked:
-        if name not in known:
-            raise InputError(f"soft_confusion: there is no class {name!r}; there are {', '.join(known)}.")
-        indices.append(known.index(name))
-    uncertainty = words.get("uncertainty")
-    if (
-        uncertainty is not None
-        and uncertainty not in names
-        and not (uncertainty == "uncertainty" and has_uncertainty)
-    ):
-        raise InputError(
-            f"soft_confusion: the uncertainty {uncertainty!r} is not among the measures asked for: "
-            f"{', '.join(names)}."
-        )
-    thresholds = _numbers("thresholds", words.get("thresholds", (0.5,)), 0.0, 1.0, inside=True)
-    sigmas = _numbers("sigmas", words.get("sigmas", (0.0,)), 0.0, float("inf"))
-    dampings = _numbers("dampings", words.get("dampings", (0.0,)), 0.0, float("inf"))
-    if uncertainty is None and any(d > 0 for d in dampings):
-        raise InputError("soft_confusion: a damping above 0 needs `uncertainty: <measure>`.")
-    level = words.get("reference_threshold")
-    if level is not None:
-        (level,) = _numbers("reference_threshold", (level,), 0.0, 1.0, inside=True)
-    for word, given, allowed in (
-        ("distribution", words.get("distribution", "gaussian"), DISTRIBUTIONS),
-        ("damping_form", words.get("damping_form", "exponential"), DAMPING_FORMS),
-        ("reference_certainty", words.get("reference_certainty", "paper"), ("paper", "none")),
-    ):
-        if given not in allowed:
-            raise InputError(f"soft_confusion: {word} {given!r} is not one of {', '.join(allowed)}.")
-    if not isinstance(words.get("maps", False), bool):
-        raise InputError(f"soft_confusion: maps is true or false, found {words['maps']!r}.")
-    df = words.get("df")
-    if (words.get("distribution") == "student-t") != (df is not None):
-        raise InputError(
-            "soft_confusion: df (degrees of freedom) goes with `distribution: student-t`, and it with df."
-        )
-    if df is not None:
-        (df,) = _numbers("df", (df,), 0.0, float("inf"), inside=True)
-    return [
-        SoftSettings(
-            class_index=index,
-            thresholds=thresholds,
-            sigmas=sigmas,
-            dampings=dampings,
-            uncertainty=uncertainty,
-            distribution=words.get("distribution", "gaussian"),
-            df=df,
-            damping_form=words.get("damping_form", "exponential"),
-            reference_threshold=level,
-            reference_certainty=words.get("reference_certainty", "paper"),
-        )
-        for index in indices
-    ]
-
-
-def _soft_maps(drawn: Sequence[SoftSettings], table: tuple[Class, ...]) -> tuple[SoftMaps, ...]:
-    """With labels that are array names: what is no letter, digit, `_` or `-` becomes `_`, doubles get their code."""
-    indices = [one.class_index for one in drawn]
-    twice = {table[i].name for i in indices if indices.count(i) > 1}
-    if twice:
-        raise InputError(
-            f"soft_confusion: maps of {', '.join(sorted(twice))} are asked twice; one entry a class may say maps."
-        )
-    safe = [re.sub(r"[^\w-]+", "_", one.name) for one in table]
-    labels = [
-        name if safe.count(name) == 1 else f"{name}_{one.code}" for name, one in zip(safe, table, strict=True)
-    ]
-    return tuple(SoftMaps(one, labels[one.class_index]) for one in drawn)
-
-
-def _numbers(word: str, values: Any, low: float, high: float, inside: bool = False) -> tuple[float, ...]:
-    listed = values if isinstance(values, list | tuple) else [values]
-    for v in listed:
-        number = isinstance(v, int | float) and not isinstance(v, bool)
-        if not (number and (low < v < high if inside else low <= v <= high)):
-            raise InputError(
-                f"soft_confusion: {word} must lie in {'(' if inside else '['}{low:g}, {high:g}"
-                f"{')' if inside else ']'}, found {v!r}."
-            )
-    if not listed:
-        raise InputError(f"soft_confusion: {word} is empty.")
-    return tuple(float(v) for v in listed)
 
 
 def _check_maps(maps: Sequence[str], names: list[str]) -> None:

@@ -198,6 +198,31 @@ def test_merge_adds_without_reading(job, tmp_path):
     assert (tmp_path / "a" / "results.json").read_bytes() == before
 
 
+def test_sweep_answers_from_the_folder_alone(job, tmp_path):
+    soft = [{"class": "tree", "thresholds": [0.4], "sigmas": [0.1], "dampings": [0.5], "uncertainty": "entropy"}]
+    command("run", ask(job, tmp_path, soft_confusion=soft), check=0)
+    (tmp_path / "scene.zarr").rename(tmp_path / "away.zarr")
+    grid = ("--threshold", ".4", "--sigma", "0,.1", "--damping", "0,.5")
+    (direct,) = json.loads((tmp_path / "out" / "results.json").read_text())["soft_confusion"]
+    rows = json.loads(command("sweep", tmp_path / "out", *grid, "--json", check=0).stdout)
+    assert [(row["sigma"], row["damping"]) for row in rows] == [(0, 0), (0, 0.5), (0.1, 0), (0.1, 0.5)]
+    for name in ("TP", "TN", "FP", "FN", "f1", "kappa"):
+        assert abs(rows[3][name] - direct[name]) <= rows[3][f"{name}_bound"] < 1e-2
+    table = command("sweep", tmp_path / "out", "--class", "tree", *grid, check=0).stdout.splitlines()
+    assert len(table) == 5
+    assert table[0].split()[:5] == ["threshold", "sigma", "damping", "share", "TP"]
+    command("sweep", tmp_path / "out", *grid, "--csv", tmp_path / "sweep.csv", check=0)
+    lines = (tmp_path / "sweep.csv").read_text().splitlines()
+    assert lines[0].startswith("class,uncertainty,threshold,sigma,damping,share,TP,TP_bound")
+    assert float(lines[4].split(",")[6]) == rows[3]["TP"]
+    again = command("sweep", tmp_path / "out", "--csv", tmp_path / "sweep.csv")
+    assert again.returncode == 2
+    assert "exists" in again.stderr
+    assert "there are: tree (entropy)" in refusal("sweep", tmp_path / "out", "--class", "rock")
+    assert "takes numbers with commas" in command("sweep", tmp_path / "out", "--sigma", "a").stderr
+    assert "there is no summary" in refusal("sweep", tmp_path / "nothing")
+
+
 def test_schema_describes_the_shipped_jobs():
     schema = json.loads(command("schema", check=0).stdout)
     assert set(schema["discriminator"]["mapping"]) >= {"scene", "regression"}

@@ -132,67 +132,6 @@ def equal_mass_calibration_error(n: ArrayLike, hits: ArrayLike, sums: Counts, gr
     return expected_calibration_error(*equal_mass_bins(n, hits, sums, groups))
 
 
-def brier_score(n: ArrayLike, squared_error_sums: Counts) -> Floats:
-    """Brier score: mean over items of ``sum_c (p_c - y_c)**2``, (...) and (..., 2) to (...).
-
-    Range [0, 2] summed over all classes, [0, 1] for one; best 0; NaN without items. Brier 1950.
-
-    >>> from dask_uncert.formulas.fixed_point import encode
-    >>> float(brier_score(2, encode(0.25)))
-    0.125
-    """
-    return ratio(decode(squared_error_sums), n)
-
-
-def brier_decomposition(
-    n: ArrayLike, positives: ArrayLike, sums: Counts, squared_error_sums: Counts
-) -> dict[str, Floats]:
-    """The Brier score and its parts, from classwise bins: (..., C, M) and (..., 2) to a dict of (...).
-
-    With p_m and o_m the mean probability and the share of positives of a bin, o the overall share, summed
-    over classes: ``reliability = sum n_m (p_m - o_m)**2 / N`` (best 0), ``resolution = sum n_m (o_m - o)**2
-    / N`` (best: uncertainty), ``uncertainty = o (1 - o)``. ``score = reliability - resolution + uncertainty
-    + within_bins``, where ``within_bins`` is what differences inside a bin add (0 if there are none).
-    NaN without items. Murphy 1973; Stephenson et al. 2008 for the remainder.
-
-    >>> from dask_uncert.formulas.fixed_point import encode
-    >>> parts = brier_decomposition([[2, 2]], [[0, 2]], encode([[0.5, 1.5]]), encode(0.25))
-    >>> {name: float(value) for name, value in parts.items()}
-    {'score': 0.0625, 'reliability': 0.0625, 'resolution': 0.25, 'uncertainty': 0.25, 'within_bins': 0.0}
-    """
-    n, positives = np.asarray(n, np.int64), np.asarray(positives, np.int64)
-    items = n.sum(axis=-1)
-    base = ratio(positives.sum(axis=-1), items)
-    stated, observed = reliability(n, positives, sums)
-    off, apart = (np.where(n > 0, gap, 0.0) for gap in (stated - observed, observed - base[..., None]))
-    score = brier_score(items[..., 0], squared_error_sums)
-    parts = {
-        "reliability": ratio((n * off**2).sum(axis=-1), items).sum(axis=-1),
-        "resolution": ratio((n * apart**2).sum(axis=-1), items).sum(axis=-1),
-        "uncertainty": (base * (1 - base)).sum(axis=-1),
-    }
-    explained = parts["reliability"] - parts["resolution"] + parts["uncertainty"]
-    return {"score": score, **parts, "within_bins": score - explained}
-
-
-def negative_log_likelihood(
-    n: ArrayLike, sums: Counts, infinite: ArrayLike
-) -> dict[str, NDArray[np.generic]]:
-    """Mean of ``-ln p`` of the true class, natural logarithm: (...), (..., 2), (...) to a dict of (...).
-
-    ``n`` counts all items, ``infinite`` those whose true class got 0, ``sums`` adds the finite others.
-    ``value`` has range [0, inf], best 0, is inf where any item is, NaN without items; no epsilon hides a 0.
-    ``infinite`` is the count, ``finite`` the mean of the others. Good 1952.
-
-    >>> from dask_uncert.formulas.fixed_point import encode
-    >>> {k: v.tolist() for k, v in negative_log_likelihood([2, 3], encode([1.0, 1.0]), [0, 1]).items()}
-    {'value': [0.5, inf], 'infinite': [0, 1], 'finite': [0.5, 0.5]}
-    """
-    n, infinite = np.asarray(n, np.int64), np.asarray(infinite, np.int64)
-    finite = ratio(decode(sums), n - infinite)
-    return {"value": np.where(infinite > 0, np.inf, finite), "infinite": infinite, "finite": finite}
-
-
 def windows_curve(
     n: ArrayLike, positives: ArrayLike, edges: ArrayLike, points: ArrayLike, delta: float
 ) -> tuple[Counts, Floats]:

@@ -18,9 +18,9 @@ SCALE = float(1 << FRACTION_BITS)
 
 
 def encode(values: ArrayLike, limbs: int = 2) -> NDArray[np.int64]:
-    """Finite values >= 0 of shape (...) as limbs of shape (..., limbs), int64, the highest first.
+    """Finite values of shape (...) as limbs of shape (..., limbs), int64, the highest first; it has the sign.
 
-    Two limbs hold values below 2**19; each limb more adds a factor of 2**22. Above 2**9 float64 itself is
+    Two limbs hold sizes below 2**19; each limb more adds a factor of 2**22. Above 2**9 float64 itself is
     coarser than ``2**-44``, and no digit is lost.
 
     >>> encode([0.0, 1.0]).tolist()

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from dask_uncert.formulas.pointwise import (
     as_array,
@@ -20,6 +19,7 @@ from dask_uncert.formulas.pointwise import (
     same_grid,
     tolerance,
 )
+from dask_uncert.formulas.shapes import shape_named
 
 ReferenceCertainty = Literal["paper", "none"]
 
@@ -139,50 +139,10 @@ def damping_factor(uncertainty: Any, damping: float, form: str = "exponential") 
     return elementwise(partial(_damped, damping=float(damping), form=form, refuse=refuse), uncertainty)
 
 
-def _gaussian(z: NDArray[np.float64]) -> Any:
-    return special.erf(z / math.sqrt(2.0))
-
-
-def _logistic(z: NDArray[np.float64]) -> Any:
-    return np.tanh(z / 2)
-
-
-def _laplace(z: NDArray[np.float64]) -> Any:
-    return -np.expm1(-z)
-
-
-def _uniform(z: NDArray[np.float64]) -> Any:
-    return np.minimum(z, 1.0)
-
-
-def _triangular(z: NDArray[np.float64]) -> Any:
-    near = np.minimum(z, 1.0)
-    return near * (2 - near)
-
-
-def _cauchy(z: NDArray[np.float64]) -> Any:
-    return np.arctan(z) * (2 / math.pi)
-
-
-def _student(z: NDArray[np.float64], df: float) -> Any:
-    # the regularised beta function of z**2 / (df + z**2), in a form that z = inf survives
-    with np.errstate(divide="ignore", over="ignore"):
-        return special.betainc(0.5, df / 2, 1 / (1 + df / np.square(z)))
-
-
 def _frozen(z: NDArray[np.float64], frozen: Any, centre: float) -> Any:
     return np.abs(2 * frozen.cdf(centre + z) - 1)
 
 
-_SHAPES: dict[str, Callable[[NDArray[np.float64]], Any]] = {
-    "gaussian": _gaussian,
-    "logistic": _logistic,
-    "laplace": _laplace,
-    "uniform": _uniform,
-    "triangular": _triangular,
-    "cauchy": _cauchy,
-}
-DISTRIBUTIONS = (*_SHAPES, "student-t")
 _DAMPINGS: dict[str, Callable[[NDArray[np.float64]], Any]] = {
     "exponential": lambda ud: np.exp(-ud),
     "reciprocal": lambda ud: 1 / (1 + ud),
@@ -193,18 +153,10 @@ DAMPING_FORMS = tuple(_DAMPINGS)
 
 def _shape(distribution: str | Any, df: float | None) -> Callable[[NDArray[np.float64]], Any]:
     """A as a function of z = |x - t| / sigma."""
-    if distribution == "student-t":
-        if df is None or not df > 0:
-            raise ValueError(
-                f"the distribution 'student-t' wants degrees of freedom df above 0, found {df!r}"
-            )
-        return partial(_student, df=float(df))
+    if isinstance(distribution, str):
+        return shape_named(distribution, df).value
     if df is not None:
         raise ValueError("df belongs to the distribution 'student-t'; leave it out for any other")
-    if isinstance(distribution, str):
-        if distribution not in _SHAPES:
-            raise ValueError(f"unknown distribution {distribution!r}; known: {', '.join(DISTRIBUTIONS)}")
-        return _SHAPES[distribution]
     if not all(hasattr(distribution, name) for name in ("cdf", "ppf", "pdf")):
         raise ValueError(
             f"a name or a frozen continuous scipy.stats distribution expected, found {distribution!r}"

@@ -22,6 +22,7 @@ from dask_uncert.kernels.counters import (
     sum_soft_weights,
 )
 from dask_uncert.kernels.elementary import logarithm
+from dask_uncert.kernels.joint import count_joint, find_rows
 from dask_uncert.kernels.members import add_member, close_members
 from dask_uncert.kernels.pixels import AnyFloats, Pixels, Rounding
 from dask_uncert.kernels.tiles import (
@@ -46,9 +47,11 @@ __all__ = [
     "close_members",
     "count_confidence",
     "count_decisions",
+    "count_joint",
     "count_probabilities",
     "count_values",
     "count_wide_values",
+    "find_rows",
     "measure",
     "sum_soft_weights",
 ]

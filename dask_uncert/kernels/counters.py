@@ -185,17 +185,17 @@ def _bins(values, shares, finder, places):  # type: ignore[no-untyped-def]
             places[j] = b + up - down
     else:
         for j in range(TILE):
-            places[j] = _search(values[j], shares[j], finder)
+            places[j] = search(values[j], shares[j], finder)
 
 
 @compiled
 def _bin(value, upper, finder):  # type: ignore[no-untyped-def]
     """The bin of one value in [0, upper]."""
-    return _search(value, value / upper, finder)
+    return search(value, value / upper, finder)
 
 
 @compiled
-def _search(value, share, finder):  # type: ignore[no-untyped-def]
+def search(value, share, finder):  # type: ignore[no-untyped-def]
     if finder.start.size == 0:
         b = min(np.int64(share * (finder.edges.size - 1)), finder.edges.size - 2)
     else:

@@ -1,27 +1,35 @@
-"""The page of an evaluation: one file that needs no network and no script.
+"""The page of an evaluation: one file that needs no network, and reads well without its script.
 
-Numbers come from `results.json`'s mapping, curves and maps are pictures inside the page, words stand in
-`report.html.jinja`. Every name is escaped. The same arguments give the same bytes.
+Numbers come from `results.json`'s mapping, maps are pictures inside the page, words stand in `report.html.jinja`
+and `page/`; the counts that the script works with come from `explorer`, its charts from `charts`. Every name is
+escaped. The same arguments give the same bytes.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
-from dask_uncert.reports import curves, figures
+from dask_uncert.reports import charts, curves, explorer, figures
 from dask_uncert.reports.figures import Maps
-from dask_uncert.reports.names import pretty, unit
+from dask_uncert.reports.map_figures import soft_maps
+from dask_uncert.reports.names import file_names, pretty, unit
 from dask_uncert.reports.results import results
-from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.soft_words import soft_labels
+from dask_uncert.summaries.evaluation import Class, Evaluation
 
 UNDEFINED = "–"
 TITLE = "Predictions and their uncertainty, evaluated"
+MOST_BYTES = 8_000_000
+"""Of the page. Joint histograms, then maps, are left out beyond it, and named."""
+MOST_MAP_BYTES = 3_000_000
 MOST_CLASSES = 60
 """Of a table of classes by classes; beyond it the page shows the picture and names the CSV file."""
 REASONS = {
@@ -33,6 +41,9 @@ REASONS = {
     "clipped": "probabilities outside [0, 1] by rounding, moved to its end",
     "renormalised": "probabilities whose sum missed 1 by rounding, divided by it",
 }
+PICTURES = ("reliability", "risk_coverage", "uncertainty_confusion")
+"""Figures that stand in the page, beside maps and distributions."""
+SCRIPTS = ("mathematics.js", "explorer.js", "furniture.js")
 
 
 def write_report(
@@ -50,7 +61,9 @@ def write_report(
     found, drawn: `results(evaluation)` and `figures.drawings(evaluation, maps)`, if the caller has them.
     """
     found = results(evaluation) if found is None else found
-    drawn = figures.drawings(evaluation, maps or {}) if drawn is None else drawn
+    if drawn is None:
+        only = {*PICTURES, "confusion", *_map_files(maps or {}).values()}
+        drawn = figures.drawings(evaluation, maps or {}, only)
     text = page(evaluation, maps or {}, about or {}, found, drawn)
     Path(path).write_text(text, encoding="utf-8", newline="\n")
 
@@ -63,8 +76,43 @@ def page(
     drawn: dict[str, bytes],
 ) -> str:
     """The page as text."""
+    template = _environment().get_template("report.html.jinja")
+    shown, left_out = _maps(evaluation.classes, maps, drawn)
+    words: dict[str, Any] = {
+        "title": about.get("title", TITLE),
+        "about": {label: text for label, text in about.items() if label != "title"},
+        "found": found,
+        "overall": found["overall"],
+        "measures": found["measures"],
+        "total": found["counted"] + sum(found["excluded"].values()),
+        "reasons": REASONS,
+        "interval_note": interval_note(found),
+        "units": {name: unit(one.measure) for name, one in evaluation.measures.items()},
+        "fits": len(evaluation.classes) <= MOST_CLASSES,
+        "pictures": _pictures(evaluation, drawn),
+        "maps": shown,
+        "maps_left_out": left_out,
+        "at_maximum": _at_maximum(found),
+        "has_joint": bool(evaluation.joint),
+        "scripts": [Markup(charts.library()), *(Markup(_part(f"page/{name}")) for name in SCRIPTS)],
+        "charts": Markup(charts.charts()),
+        **charts.WORDS,
+    }
+    # With every joint histogram left out the page is as long as it gets around them: what is left is theirs.
+    nothing = explorer.chosen(evaluation, 0)
+    around = template.render(words, payload="", left_out=nothing.left_out)
+    chosen = explorer.chosen(evaluation, MOST_BYTES - len(around.encode()))
+    return template.render(words, payload=Markup(chosen.text), left_out=chosen.left_out)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(_part),
     )
     environment.filters |= {
         "count": count,
@@ -74,20 +122,11 @@ def page(
         "shade": shade,
         "bar": bar,
     }
-    template = resources.files(__package__).joinpath("report.html.jinja").read_text(encoding="utf-8")
-    total = found["counted"] + sum(found["excluded"].values())
-    return environment.from_string(template).render(
-        title=about.get("title", TITLE),
-        about={label: text for label, text in about.items() if label != "title"},
-        found=found,
-        total=total,
-        reasons=REASONS,
-        units={name: unit(one.measure) for name, one in evaluation.measures.items()},
-        fits=len(evaluation.classes) <= MOST_CLASSES,
-        pictures=_pictures(evaluation, drawn),
-        maps=_maps(maps, drawn),
-        at_maximum=_at_maximum(found),
-    )
+    return environment
+
+
+def _part(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _source(kind: str, content: bytes) -> str:
@@ -96,9 +135,8 @@ def _source(kind: str, content: bytes) -> str:
 
 def _pictures(evaluation: Evaluation, drawn: dict[str, bytes]) -> dict[str, Any]:
     """Sources of images; the ECDFs come one panel a measure, so that a narrow screen shows them legibly."""
-    names = ("reliability", "risk_coverage", "uncertainty_confusion")
     pictures: dict[str, Any] = {
-        name: _source("svg+xml", drawn[f"{name}.svg"]) for name in names if f"{name}.svg" in drawn
+        name: _source("svg+xml", drawn[f"{name}.svg"]) for name in PICTURES if f"{name}.svg" in drawn
     }
     pictures["ecdf"] = {
         name: _source("svg+xml", figures.svg(figures.panels(evaluation, curves.ecdf, [name])))
@@ -109,17 +147,31 @@ def _pictures(evaluation: Evaluation, drawn: dict[str, bytes]) -> dict[str, Any]
     return pictures
 
 
-def _maps(maps: Maps, drawn: dict[str, bytes]) -> list[dict[str, Any]]:
-    names = figures.map_names(maps)
-    return [
-        {
-            "name": name,
-            "source": _source("png", drawn[f"{names[name]}.png"]),
-            "shape": f"{values.shape[0]:,} × {values.shape[1]:,}",
-            "dims": " × ".join(dims),
-        }
-        for name, (values, dims) in maps.items()
-    ]
+def _maps(
+    classes: tuple[Class, ...], maps: Maps, drawn: dict[str, bytes]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The maps in their order while they fit, and the files of those that do not."""
+    shown: list[dict[str, Any]] = []
+    left_out = []
+    used = 0
+    soft = {f"soft_{label}": one.name for label, one in zip(soft_labels(classes), classes, strict=True)}
+    for name, file in _map_files(maps).items():
+        values, dims = maps[name]
+        source = _source("png", drawn[f"{file}.png"])
+        if used + len(source) > MOST_MAP_BYTES:
+            left_out.append(f"{file}.png")
+            continue
+        used += len(source)
+        title = f"Soft confusion of {soft[name]}" if name in soft else pretty(name)
+        size = f"{values.shape[0]:,} × {values.shape[1]:,}"
+        shown.append({"title": title, "source": source, "shape": size, "dims": " × ".join(dims[:2])})
+    return shown, left_out
+
+
+def _map_files(maps: Maps) -> dict[str, str]:
+    """The figure that shows each map: of a soft confusion that with all four weights and their merger."""
+    merged = file_names(one.label for one in soft_maps(maps))
+    return figures.map_names(maps) | {f"soft_{label}": f"soft_maps_{safe}" for label, safe in merged.items()}
 
 
 def _at_maximum(found: dict[str, Any]) -> list[tuple[str, float]]:
@@ -129,6 +181,16 @@ def _at_maximum(found: dict[str, Any]) -> list[tuple[str, float]]:
         return []
     shares = zip(found["classes"], distances["at"], strict=True)
     return [(one["name"], share) for one, share in shares if share]
+
+
+def interval_note(found: dict[str, Any]) -> str:
+    """What the small numbers under others are; nothing where there are no intervals.
+
+    >>> interval_note({"confidence": {"level": 0.95}}), interval_note({})
+    (' Small: 95 % confidence interval.', '')
+    """
+    level = (found.get("confidence") or {}).get("level")
+    return "" if level is None else f" Small: {100 * level:g} % confidence interval."
 
 
 def count(value: float | None) -> str:

@@ -23,9 +23,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
-from dask_uncert.reports.figures import Maps, _settled, map_names, png, svg
+from dask_uncert.reports.map_figures import Maps, map_names
 from dask_uncert.reports.html import REASONS, count, number, percent
 from dask_uncert.reports.results import to_json
+from dask_uncert.reports.sheets import png, settled, svg
 from dask_uncert.reports.style import BLUE, DPI, GREY, SETTINGS, SKY, VERMILION
 from dask_uncert.summaries.regression import (
     RegressionEvaluation,
@@ -173,7 +174,7 @@ def calibration_curve(evaluation: RegressionEvaluation) -> Figure:
         lower.set(xlabel="predicted probability", ylabel="pixels")
         lower.yaxis.set_major_locator(MaxNLocator(3, integer=True))
         lower.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        return _settled(figure)
+        return settled(figure)
 
 
 def _said(value: float) -> str:
@@ -197,7 +198,7 @@ def _map(name: str, values: NDArray[Any], dims: tuple[str, ...]) -> Figure:
         figure.colorbar(image, ax=axes, shrink=0.85, extend="neither" if bounded else "max")
         axes.set(title=PRETTY[name], xlabel=f"{dims[-1]} (pixels)", ylabel=f"{dims[-2]} (pixels)")
         axes.spines[:].set_visible(False)
-        return _settled(figure)
+        return settled(figure)
 
 
 def _page(found: dict[str, Any], maps: Maps, about: Mapping[str, str], drawn: Mapping[str, bytes]) -> str:

@@ -10,6 +10,8 @@ COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, GREY)
 DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)))
 OUTCOMES: tuple[tuple[readings.Outcome, str, str], ...] = (("correct", BLUE, "-"), ("wrong", VERMILION, "--"))
 METRICS = (("USen", BLUE, "o"), ("USpe", VERMILION, "s"), ("UPre", GREEN, "^"), ("UAcc", PURPLE, "D"))
+CELLS = {"TP": GREEN, "FN": PURPLE, "FP": VERMILION, "TN": BLUE}
+"""Of soft confusion [S22]: green, purple, red and blue among these colours."""
 DPI = 150
 SETTINGS = {
     "svg.hashsalt": "dask_uncert",
@@ -18,6 +20,7 @@ SETTINGS = {
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
+    "axes.titley": 1.0,  # not moved out of the way of what is above: nothing is
     "axes.labelcolor": "#222222",
     "axes.edgecolor": "#767676",
     "axes.spines.top": False,

@@ -21,6 +21,8 @@ import zarr
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
+from dask_uncert.request import RGB
+from dask_uncert.orientation import Geometry, geometry_in
 
 FAST = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": 1}
 _OPENING = threading.RLock()
@@ -28,7 +30,7 @@ FORMAT = 1
 
 
 @contextmanager
-def _opening(store: str) -> Iterator[None]:
+def opening(store: str) -> Iterator[None]:
     """Arrays opened inside are coded by zarrs where the store is local.
 
     The choice is part of zarr's global configuration, and an array keeps the one it was opened under. Two
@@ -54,6 +56,8 @@ class StoredArray:
         self.chunks: tuple[int, ...] = tuple(opened.shards or opened.chunks)
         self.attributes: dict[str, Any] = dict(opened.attrs)
         self.dims = _dimension_names(opened)
+        self.scale: float | None = None
+        self.held = 0
         self._opened: Any = opened
 
     def __getitem__(self, region: Any) -> NDArray[Any]:
@@ -79,6 +83,26 @@ class StoredArray:
         )
         return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
 
+    def geometry(self, dims: Sequence[str]) -> Geometry | None:
+        """Where voxels lie: the attributes `affine` and `affine_dims`, as our own maps have them; None without."""
+        try:
+            return geometry_in(self.attributes, dims)
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{self}: its attribute `affine` cannot be used: {error}.") from None
+
+    def coordinates(self, dims: Sequence[str]) -> dict[str, tuple[NDArray[Any], Mapping[str, Any]]]:
+        """The coordinates that stand beside the array under its dimensions' names, with their attributes."""
+        found: dict[str, tuple[NDArray[Any], Mapping[str, Any]]] = {}
+        group = Path(self.array).parent
+        for dim in dims:
+            try:
+                one = StoredArray(self.store, str(group / dim) if self.array else "", dim)
+            except InputError:
+                continue
+            if one.ndim == 1 and (one.dims or (dim,)) == (dim,):
+                found[dim] = (one[...], one.attributes)
+        return found
+
 
 def _dimension_names(array: Any) -> tuple[str, ...] | None:
     names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
@@ -93,7 +117,7 @@ def _open(store: str, array: str, what: str) -> Any:
         raise InputError(f"{what}: there is no store at {store}. Check `store` under `inputs: {what}`.")
     if ".." in Path(array).parts:
         raise InputError(f"{what}: array name {array!r} must not contain '..'.")
-    with _opening(store):
+    with opening(store):
         try:
             group = zarr.open(store, mode="r")
         except Exception as error:
@@ -144,7 +168,7 @@ class MapWriter:
         extras: of maps that have more dimensions than the grid, their names and sizes; they come last.
         """
         chunks = _dividing(block)
-        with _opening(self.store):
+        with opening(self.store):
             group = zarr.open_group(self.store, mode="w", attributes=dict(attributes))
             for name, (dtype, fill, about) in maps.items():
                 extra = extras.get(name, {})
@@ -160,7 +184,7 @@ class MapWriter:
 
     def write(self, maps: Mapping[str, NDArray[Any]], offset: Sequence[int]) -> None:
         """Write one block of every map at its offset along the grid."""
-        with _opening(self.store):
+        with opening(self.store):
             group = zarr.open_group(self.store, mode="r+")
             arrays = {name: _array_of(group, name) for name in maps}
         for name, values in maps.items():
@@ -170,7 +194,7 @@ class MapWriter:
     def add_coordinates(self, found: Mapping[str, tuple[NDArray[Any], Mapping[str, Any]]]) -> None:
         """Write one-dimensional coordinates beside the maps: name to (values, attributes)."""
         for name, (values, about) in found.items():
-            with _opening(self.store):
+            with opening(self.store):
                 array = zarr.open_group(self.store, mode="r+").create_array(
                     name,
                     shape=values.shape,
@@ -187,35 +211,24 @@ def _array_of(group: zarr.Group, name: str) -> Any:
     return array
 
 
-def coordinates(
-    stored: StoredArray, dims: Sequence[str]
-) -> dict[str, tuple[NDArray[Any], Mapping[str, Any]]]:
-    """The coordinates that stand beside an array under its dimensions' names, with their attributes."""
-    found: dict[str, tuple[NDArray[Any], Mapping[str, Any]]] = {}
-    group = Path(stored.array).parent
-    for dim in dims:
-        try:
-            one = StoredArray(stored.store, str(group / dim) if stored.array else "", dim)
-        except InputError:
-            continue
-        if one.ndim == 1 and (one.dims or (dim,)) == (dim,):
-            found[dim] = (one[...], one.attributes)
-    return found
+def preview(store: str, name: str, most: int = 600) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """A map thinned to at most `most` pixels a side, the middle slice of leading dimensions; NaN is undefined.
 
-
-def preview(store: str, name: str, most: int = 600) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """A map thinned to at most `most` pixels a side, the middle slice of leading dimensions; NaN is undefined."""
-    with _opening(store):
+    float64, two dimensions and their names; a picture keeps its bytes and has a third dimension, of size 3.
+    """
+    with opening(store):
         array = _array_of(zarr.open_group(store, mode="r"), name)
-    steps = [max(1, -(-n // most)) for n in array.shape[-2:]]
-    middle = tuple(n // 2 for n in array.shape[:-2])
-    region: tuple[int | slice, ...] = (*middle, *(slice(None, None, step) for step in steps))
-    values = np.asarray(array[region], np.float64)
-    fill = array.attrs.get("_FillValue")
-    if fill is not None:
-        values[values == float(str(fill))] = np.nan
     names = _dimension_names(array) or ("",) * array.ndim
-    return values, names[-2:]
+    colours = tuple(slice(None) for dim in names if dim in RGB)
+    grid = array.shape[: array.ndim - len(colours)]
+    thinned = tuple(slice(None, None, max(1, -(-n // most))) for n in grid[-2:])
+    values = np.asarray(array[(*(n // 2 for n in grid[:-2]), *thinned, *colours)])
+    if not colours:
+        values = values.astype(np.float64)
+        fill = array.attrs.get("_FillValue")
+        if fill is not None:
+            values[values == float(str(fill))] = np.nan
+    return values, names[: len(grid)][-2:]
 
 
 def _dividing(block: Sequence[int], most: int = 1 << 20) -> tuple[int, ...]:
@@ -234,7 +247,7 @@ def write_counts(
     store: str, frame: Mapping[str, Any], arrays: Iterable[tuple[str, tuple[str, ...], NDArray[np.int64]]]
 ) -> None:
     """A Summary's frame and arrays under `total/`; the same Summary gives the same bytes."""
-    with _opening(store):
+    with opening(store):
         root = zarr.open_group(store, mode="w", attributes={"dask_uncert": "summary", "format": FORMAT})
         total = root.create_group("total", attributes={"frame": json.dumps(frame)})
         for path, dims, value in arrays:
@@ -247,8 +260,24 @@ def write_counts(
 
 def read_counts(store: str) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]]]:
     """The frame and the arrays by path that `write_counts` wrote; InputError where they are not there."""
+    total, frame = _total(store)
+    with opening(store):
+        arrays = {
+            path: np.asarray(member[...])
+            for path, member in total.members(max_depth=None)
+            if isinstance(member, zarr.Array)
+        }
+    return frame, arrays
+
+
+def read_frame(store: str) -> dict[str, Any]:
+    """The frame that `write_counts` wrote; InputError where there is none."""
+    return _total(store)[1]
+
+
+def _total(store: str) -> tuple[zarr.Group, dict[str, Any]]:
     try:
-        with _opening(store):
+        with opening(store):
             root = zarr.open_group(store, mode="r")
         kind, version = root.attrs.get("dask_uncert"), root.attrs.get("format")
     except Exception as error:
@@ -257,12 +286,7 @@ def read_counts(store: str) -> tuple[dict[str, Any], dict[str, NDArray[np.int64]
         raise InputError(f"{store} is a Zarr group, but no summary of dask_uncert.")
     if version != FORMAT:
         raise InputError(f"{store} holds a summary of format {version}; this version reads format {FORMAT}.")
-    with _opening(store):
+    with opening(store):
         total = root["total"]
-        assert isinstance(total, zarr.Group)
-        arrays = {
-            path: np.asarray(member[...])
-            for path, member in total.members(max_depth=None)
-            if isinstance(member, zarr.Array)
-        }
-    return json.loads(str(total.attrs["frame"])), arrays
+    assert isinstance(total, zarr.Group)
+    return total, json.loads(str(total.attrs["frame"]))

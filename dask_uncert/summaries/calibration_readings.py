@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dask_uncert.formulas import calibration
+from dask_uncert.formulas import calibration, scores
 from dask_uncert.summaries.evaluation import Evaluation
 
 Floats = NDArray[np.float64]
@@ -71,7 +71,7 @@ def brier(evaluation: Evaluation) -> dict[str, float]:
     0.2733
     """
     one = evaluation.calibration
-    parts = calibration.brier_decomposition(*one.fine_by_class, one.squared_error)
+    parts = scores.brier_decomposition(*one.fine_by_class, one.squared_error)
     return {name: float(value) for name, value in parts.items()}
 
 
@@ -84,7 +84,7 @@ def negative_log_likelihood(evaluation: Evaluation) -> dict[str, float]:
     0.4149
     """
     one = evaluation.calibration
-    parts = calibration.negative_log_likelihood(one.fine.number.sum(), one.log_loss, one.infinite)
+    parts = scores.negative_log_likelihood(one.fine.number.sum(), one.log_loss, one.infinite)
     return {name: value.item() for name, value in parts.items()}
 
 

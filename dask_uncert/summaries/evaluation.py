@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
+from dask_uncert.summaries.joint import JointHistogram, JointSettings
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 from dask_uncert.summaries.summary import Summary
+
+if TYPE_CHECKING:
+    from dask_uncert.summaries.sweeps import Sweep
 
 
 class Class(NamedTuple):
@@ -42,11 +46,22 @@ class Evaluation(Summary):
     distributions: tuple[Distribution, ...]
     calibration: Calibration
     soft_confusion: tuple[SoftConfusion, ...]
+    joint: tuple[JointHistogram, ...]
 
     @property
     def measures(self) -> dict[str, Distribution]:
         """The distribution of every measure, by its name."""
         return {one.measure.name: one for one in self.distributions}
+
+    def sweep(self, class_name: str | None = None, **words: Any) -> Sweep:
+        """The soft confusion of a class at any settings, with bounds; see `dask_uncert.sweep`."""
+        from dask_uncert.summaries.sweeps import sweep
+
+        return sweep(self, class_name, **words)
+
+
+SETTINGS: dict[type[Summary], type[Any]] = {SoftConfusion: SoftSettings, JointHistogram: JointSettings}
+"""By kind of part: what its field `settings` is."""
 
 
 def _tuples(value: Any) -> Any:
@@ -63,8 +78,9 @@ def from_plain(frame: dict[str, Any], arrays: dict[str, Any]) -> Evaluation:
         framed = {k: _tuples(v) for k, v in words.items() if k != "kind"}
         if kind is Distribution:
             framed["measure"] = Measure(**{k: _tuples(v) for k, v in words["measure"].items()})
-        if kind is SoftConfusion:
-            framed["settings"] = SoftSettings(**{k: _tuples(v) for k, v in words["settings"].items()})
+        if kind in SETTINGS:
+            settings = {k: _tuples(v) for k, v in words["settings"].items()}
+            framed["settings"] = SETTINGS[kind](**settings)
         return kind(**framed, **{name: arrays[f"{prefix}/{name}"] for name in names})
 
     distributions = ("histogram", "by_pair", "by_confused")
@@ -86,5 +102,8 @@ def from_plain(frame: dict[str, Any], arrays: dict[str, Any]) -> Evaluation:
         soft_confusion=tuple(
             part(SoftConfusion, words, f"soft_confusion/{i}", ("weights",))
             for i, words in enumerate(frame["soft_confusion"])
+        ),
+        joint=tuple(
+            part(JointHistogram, words, f"joint/{i}", ("moments",)) for i, words in enumerate(frame["joint"])
         ),
     )

@@ -14,6 +14,7 @@ from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Class, Evaluation, from_plain
+from dask_uncert.summaries.joint import JointHistogram, JointSettings, pieces_of
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 from dask_uncert.summaries.summary import Summary, UnequalFramesError
@@ -26,6 +27,19 @@ ZEROS = {
     "predicted uncertainty": Distribution.zero(MEASURES["uncertainty"], (2.5,), 3),
     "calibration": Calibration.zero(5, 3),
     "soft_confusion": SoftConfusion.zero(SoftSettings(1, (0.5,), (0.0, 0.1), (0.0, math.inf), "gini")),
+    "joint": JointHistogram.zero(
+        JointSettings(
+            1,
+            "uncertainty",
+            (0.3,),
+            "float32",
+            "interval",
+            16,
+            None,
+            ((0.0, 0.0), (1.0, 1.0)),
+            pieces_of(math.inf, 2, 1),
+        )
+    ),
 }
 ZEROS["evaluation"] = Evaluation(
     classes=(Class(1, "a"), Class(2, "b"), Class(5, "ü")),
@@ -38,6 +52,7 @@ ZEROS["evaluation"] = Evaluation(
     ),
     calibration=ZEROS["calibration"],
     soft_confusion=(ZEROS["soft_confusion"],),
+    joint=(ZEROS["joint"],),
 )
 KINDS = pytest.mark.parametrize("kind", ZEROS)
 

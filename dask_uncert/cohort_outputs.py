@@ -1,0 +1,189 @@
+"""The output folder of a cohort: its cases' counts gathered from where they lie, their sum, what people read.
+
+Nothing here reads a voxel, and no more than a few cases' counts are in memory at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dask_uncert.case_files import CaseFolder, Frame
+from dask_uncert.cohorts import MAIN, Outcome
+from dask_uncert.errors import InputError
+from dask_uncert.evaluate import save
+from dask_uncert.outputs import RECORD, is_finished, read_record
+from dask_uncert.stores.cases import has_cases, make_groups, read_cases, write_cases
+from dask_uncert.summaries.evaluation import Evaluation, from_plain
+from dask_uncert.summaries.rows import Row, RunningTotal
+from dask_uncert.summaries.stack import Case, Stack
+
+SUMMARY, RATERS, MAPS = "summary.zarr", "raters", "maps.zarr"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished cohort folder: its record, and the Stack of each label (of the cases, and for each rater)."""
+
+    place: Path
+    record: dict[str, Any]
+    stacks: dict[str, Stack]
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """By case."""
+        return {case.name: case.mark for case in self.stacks[MAIN].cases}
+
+
+def finished_cohort(folder: Path) -> Finished:
+    """A finished folder of a cohort; InputError where it is unfinished, or no cohort's."""
+    record = read_record(folder)
+    stacks = {MAIN: read_cases(str(folder / SUMMARY))}
+    for place in sorted((folder / RATERS).iterdir()) if (folder / RATERS).is_dir() else ():
+        stacks[place.name] = read_cases(str(place / SUMMARY))
+    return Finished(folder, record, stacks)
+
+
+def is_cohort(folder: Path) -> bool:
+    """Whether the folder keeps cases apart."""
+    return has_cases(str(folder / SUMMARY))
+
+
+def earlier_output(folder: Path, asked: str, fresh: bool) -> Finished | None:
+    """What the output folder holds of the same job already, whatever its cases; None where there is nothing.
+
+    asked: the digest of what cases are asked. Raises InputError where something else would be lost.
+    """
+    if not fresh and (folder / RECORD).exists() and read_record(folder).get("asked") == asked:
+        return finished_cohort(folder)
+    is_finished(folder, None, fresh)
+    return None
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Cases that have an outcome, sorted by name, and where their counts and maps lie."""
+
+    cases: tuple[tuple[Case, Outcome], ...]
+    files: CaseFolder
+    earlier: Finished | None
+
+    def labels(self) -> list[str]:
+        """Of the summaries: MAIN, and the raters'."""
+        found = {MAIN: None}
+        for _, outcome in self.cases:
+            found |= dict.fromkeys(label for label, _ in outcome.frames)
+        if self.earlier is not None and any(outcome.status == "output" for _, outcome in self.cases):
+            found |= dict.fromkeys(self.earlier.stacks)
+        return sorted(found)
+
+    def having(self, label: str) -> list[tuple[Case, Outcome]]:
+        """The cases that have a summary of this label."""
+        earlier = set(self.earlier.stacks[label].names) if self.earlier and self._is_earlier(label) else set()
+        return [
+            (case, outcome)
+            for case, outcome in self.cases
+            if (case.name in earlier if outcome.status == "output" else label in dict(outcome.frames))
+        ]
+
+    def digests(self, label: str) -> dict[str, str]:
+        """By case, the digest of the frame of its summary of this label."""
+        earlier = ""
+        if self.earlier is not None and self._is_earlier(label):
+            stack = self.earlier.stacks[label]
+            earlier = Frame(stack.frame, stack.layout).digest
+        return {
+            case.name: earlier if outcome.status == "output" else dict(outcome.frames)[label]
+            for case, outcome in self.having(label)
+        }
+
+    def frame(self, label: str) -> Frame:
+        """The frame of the summaries of this label, which must be one."""
+        _, outcome = self.having(label)[0]
+        if outcome.status != "output":
+            return self.files.frame(dict(outcome.frames)[label])
+        assert self.earlier is not None
+        stack = self.earlier.stacks[label]
+        return Frame(stack.frame, stack.layout)
+
+    def rows(self, label: str) -> Iterator[Mapping[str, Row]]:
+        """Of each case that has this label, in order."""
+        having = self.having(label)
+        kept = [case.name for case, outcome in having if outcome.status == "output"]
+        earlier: Iterator[tuple[Case, dict[str, Row]]] = iter(())
+        if kept and self.earlier is not None:
+            earlier = self.earlier.stacks[label].select(kept).each()
+        for case, outcome in having:
+            if outcome.status == "output":
+                yield next(earlier)[1]
+                continue
+            found = self.files.read(case.name, outcome.key)
+            if found is None:
+                raise InputError(
+                    f"the file of case {case.name} in {self.files.place} is gone: another run of the same job has "
+                    f"ended meanwhile. Run again."
+                )
+            yield found.rows[label]
+
+    def map_folders(self) -> Iterator[tuple[str, Path]]:
+        """Name and folder of each case's maps."""
+        for case, outcome in self.cases:
+            if outcome.status == "output":
+                assert self.earlier is not None
+                yield case.name, self.earlier.place / MAPS / case.name
+            else:
+                yield case.name, self.files.maps(case.name, outcome.key)
+
+    def _is_earlier(self, label: str) -> bool:
+        return self.earlier is not None and label in self.earlier.stacks
+
+
+def write_summaries(gathered: Gathered, folder: Path) -> Evaluation:
+    """Write every label's summary into an output folder; returns the sum of the cases."""
+    totals = {}
+    for label in gathered.labels():
+        place = folder / RATERS / label if label else folder
+        cases = [case for case, _ in gathered.having(label)]
+        totals[label] = write_summary(place, gathered.frame(label), cases, gathered.rows(label))
+    return totals[MAIN]
+
+
+def write_summary(
+    folder: Path, frame: Frame, cases: Sequence[Case], rows: Iterable[Mapping[str, Row]]
+) -> Evaluation:
+    """Write `summary.zarr` of these cases, their rows in the same order, and their sum, which is returned."""
+    total = RunningTotal({path: shape for path, (_, shape) in frame.layout.items()})
+
+    def added() -> Iterator[Mapping[str, Row]]:
+        for row in rows:
+            total.add(row)
+            yield row
+
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = folder / "parts.zarr"  # the sum is known when all cases are written, and stands first
+    write_cases(str(parts), cases, frame.layout, added())
+    evaluation = from_plain(frame.frame, total.arrays)
+    save(evaluation, folder / SUMMARY)
+    os.replace(parts / "cases", folder / SUMMARY / "cases")
+    shutil.rmtree(parts)
+    return evaluation
+
+
+def write_maps(folders: Iterable[tuple[str, Path]], folder: Path) -> None:
+    """Put the cases' maps into `maps.zarr`, a group a case, without copying where the file system can link."""
+    listed = list(folders)
+    make_groups(str(folder / MAPS), [name.rpartition("/")[0] for name, _ in listed])
+    for name, place in listed:
+        shutil.copytree(place, folder / MAPS / name, copy_function=_link)
+
+
+def _link(source: str, target: str) -> None:
+    with suppress(OSError):
+        os.link(source, target)
+        return
+    shutil.copy2(source, target)

@@ -1,0 +1,216 @@
+"""A cohort's job, run: a stream of cases over a cluster, each leaving its file; then the output folder, from those."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dask_uncert import clusters
+from dask_uncert.cohort_jobs import Asked, asked, files_of
+from dask_uncert.cohort_outputs import (
+    Finished,
+    Gathered,
+    earlier_output,
+    write_maps,
+    write_summaries,
+)
+from dask_uncert.cohort_words import CohortJob
+from dask_uncert.cohorts import MAIN, CasePass, Outcome
+from dask_uncert.errors import InputError
+from dask_uncert.evaluate import load
+from dask_uncert.manifest import Line
+from dask_uncert.outputs import Report, being_written, peak_memory, versions, write_record
+from dask_uncert.reports.write import write_all
+from dask_uncert.streams import LOST, KilledError, stream
+from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.stack import Case
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+SHOWN = 5  # failed cases that a message names
+FILES = ".cases"  # ends the name of the folder beside the output that holds what finished cases left
+
+
+def run_cohort(
+    words: CohortJob,
+    folder: Path,
+    output: Path,
+    cluster: str | Path | Client,
+    fresh: bool = False,
+    report: Report | None = None,
+) -> tuple[Evaluation, dict[str, str]]:
+    """Run a cohort's job and write its output folder; returns the pooled Evaluation, and who failed and why.
+
+    Cases that the finished output or case files of an earlier run hold are not computed again.
+    """
+    todo = asked(words, folder)
+    earlier = earlier_output(output, todo.cases.asked, fresh)
+    files = files_of(output)
+    if fresh:
+        shutil.rmtree(files.place, ignore_errors=True)
+    started, clock = datetime.now(UTC), time.perf_counter()
+    # A case may end its process: on this machine processes of their own bear that, threads would end with it.
+    alone = {"processes": True} if cluster == "local" else {}
+    with clusters.connect(cluster, **alone) as client:
+        outcomes = _outcomes(
+            todo.at(output, clusters.memory_per_thread(client)), todo.lines, earlier, client, report
+        )
+        workers = clusters.describe(client)
+        memory = max(client.run(peak_memory).values(), default=0)
+    failed = {name: one.reason for name, one in outcomes.items() if one.status == "failed"}
+    cases = [
+        (replace(one.case, mark=outcomes[one.case.name].mark), outcomes[one.case.name]) for one in todo.lines
+    ]
+    gathered = Gathered(tuple(one for one in cases if one[1].status != "failed"), files, earlier)
+    gathered, failed = _of_one_frame(gathered, failed)
+    if not gathered.cases:
+        name, reason = next(iter(failed.items()))
+        raise InputError(f"none of the {len(failed)} cases could be evaluated; the first, {name}: {reason}")
+    if earlier is not None and _is_the_same(gathered, failed, earlier, words):
+        shutil.rmtree(files.place, ignore_errors=True)
+        return load_evaluation(output), failed
+    computed = time.perf_counter()
+    with being_written(output) as working:
+        evaluation = write_summaries(gathered, working)
+        if todo.cases.request.layers:
+            write_maps(gathered.map_folders(), working)
+        write_all(evaluation, working, about=_about(words, todo))
+        seconds = {"cases": computed - clock, "report": time.perf_counter() - computed}
+        record = {
+            "job": words.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "asked": todo.cases.asked,
+            "fingerprint": _fingerprint(todo.cases.asked, gathered, failed),
+            "versions": versions(),
+            "started": started.isoformat(timespec="seconds"),
+            "seconds": {name: round(value, 3) for name, value in seconds.items()},
+            "cases": _said(gathered, failed, earlier),
+            "failed": failed,
+            "maps": list(todo.cases.request.layers),
+            "workers": workers,
+            "peak_memory_bytes": memory,
+            "counted": int(evaluation.ledger.counted),
+            "excluded": evaluation.ledger.reasons(),
+        }
+        write_record(working, record)
+    shutil.rmtree(files.place, ignore_errors=True)  # what is finished keeps its cases itself
+    return evaluation, failed
+
+
+def failure(failed: Mapping[str, str], output: Path) -> str:
+    """One paragraph about the cases that failed."""
+    shown = "; ".join(f"{name}: {reason}" for name, reason in list(failed.items())[:SHOWN])
+    more = f"; and {len(failed) - SHOWN} more, named in {output / 'run.json'}" if len(failed) > SHOWN else ""
+    return f"{len(failed)} case{'s' if len(failed) > 1 else ''} failed and {'are' if len(failed) > 1 else 'is'} left out: {shown}{more}"
+
+
+def _outcomes(
+    cases: CasePass, lines: Sequence[Line], earlier: Finished | None, client: Client, report: Report | None
+) -> dict[str, Outcome]:
+    """What became of every case, by name; large ones last, each over the whole cluster."""
+    known = {} if earlier is None else earlier.marks
+    tell = report or (lambda what, done, total: None)
+    tell("cases", 0, len(lines))
+    found: dict[str, Outcome] = {}
+    large: list[Line] = []
+    items = ((line, known.get(line.case.name, "")) for line in lines)
+    for (line, _), outcome in stream(client, cases.one, items, "evaluate-case"):
+        if isinstance(outcome, Exception):
+            outcome = Outcome("failed", reason=_reason(outcome))
+        if outcome.status == "large":
+            large.append(line)
+            continue
+        found[line.case.name] = outcome
+        tell("cases", len(found), len(lines))
+    for line in sorted(large, key=lambda one: one.case.name):
+        try:
+            found[line.case.name] = cases.large(line)
+        except Exception as error:
+            if client.status != "running":
+                raise clusters.ClusterError(LOST) from error
+            found[line.case.name] = Outcome("failed", reason=_reason(error))
+        tell("cases", len(found), len(lines))
+    return found
+
+
+def _reason(error: Exception) -> str:
+    """Why a case failed, in one paragraph."""
+    text = " ".join(str(error).split()) or "no message"
+    if isinstance(error, KilledError) or type(error).__name__ == "KilledWorker":
+        return f"its worker process ended every time it was evaluated: by a crash, or for want of memory ({text})."
+    return text if isinstance(error, InputError) else f"{type(error).__name__}: {text}"
+
+
+def _of_one_frame(gathered: Gathered, failed: dict[str, str]) -> tuple[Gathered, dict[str, str]]:
+    """Without cases whose Evaluations do not add to those of most; they failed."""
+    failed = dict(failed)
+    for label in gathered.labels() if gathered.cases else ():
+        digests = gathered.digests(label)
+        most = max(Counter(digests.values()).values(), default=0)
+        wanted = next((d for d in digests.values() if Counter(digests.values())[d] == most), "")
+        for name, digest in digests.items():
+            if digest != wanted:
+                failed[name] = (
+                    "its bins are not those of most cases, so it does not add to them: its inputs are stored in "
+                    "another way, such as another dtype. Store all alike, or leave out what needs it (`sweep: false`)."
+                )
+    kept = tuple(one for one in gathered.cases if one[0].name not in failed)
+    return replace(gathered, cases=kept), dict(sorted(failed.items()))
+
+
+def _is_the_same(gathered: Gathered, failed: Mapping[str, str], earlier: Finished, words: CohortJob) -> bool:
+    """Whether the finished output is what would be written now."""
+    now = [case for case, outcome in gathered.cases if outcome.status == "output"]
+    asked_then = earlier.record.get("job", {})
+    return (
+        not failed
+        and not earlier.record.get("failed")
+        and tuple(now) == earlier.stacks[MAIN].cases
+        and asked_then.get("confidence") == words.confidence.model_dump(mode="json")
+    )
+
+
+def _fingerprint(digest: str, gathered: Gathered, failed: Mapping[str, str]) -> str | None:
+    """Of what was asked and of the cases; None where inputs cannot tell whether they changed."""
+    cases: list[Case] = [case for case, _ in gathered.cases]
+    if any(not case.mark for case in cases):
+        return None
+    text = json.dumps([digest, [[case.name, case.mark, case.groups] for case in cases], sorted(failed)])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _said(gathered: Gathered, failed: Mapping[str, str], earlier: Finished | None) -> dict[str, Any]:
+    """What `run.json` says of each case."""
+    before: dict[str, Any] = {} if earlier is None else earlier.record.get("cases", {})
+    found: dict[str, Any] = {name: {"status": "failed", "reason": reason} for name, reason in failed.items()}
+    for case, outcome in gathered.cases:
+        facts = before.get(case.name, {}) if outcome.status == "output" else outcome.facts
+        status = "computed" if outcome.status == "computed" else "kept"
+        found[case.name] = {**facts, "status": status}
+    return dict(sorted(found.items()))
+
+
+def _about(words: CohortJob, todo: Asked) -> dict[str, str]:
+    """What the report says of where its numbers come from."""
+    inputs = ", ".join(one.column for one in todo.cases.columns)
+    return {
+        "manifest": words.manifest,
+        "inputs": inputs,
+        "dask-uncert": version("dask-uncert"),
+    }
+
+
+def load_evaluation(folder: Path) -> Evaluation:
+    """The pooled Evaluation of a finished folder."""
+    found = load(folder)
+    assert isinstance(found, Evaluation)
+    return found

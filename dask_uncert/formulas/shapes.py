@@ -1,0 +1,141 @@
+"""The named distributions of an uncertain threshold: how sure a value is to be off it, and how that bends.
+
+Each is symmetric and given by ``a(z) = |2 F(z) - 1|`` of the distance z >= 0 from the threshold in units of its
+scale: 0 on it, rising to 1. Slope and bend are its first and the size of its second derivative.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+Floats = NDArray[np.float64]
+Function = Callable[[Floats], Any]
+SQRT_2_PI = math.sqrt(2.0 / math.pi)
+
+
+class Shape(NamedTuple):
+    """a(z), a'(z) and |a''(z)| for z >= 0, (n,) to (n,).
+
+    The bend rises to its largest value at `peak` and falls from there. At `kink` the slope drops to 0 at once.
+    """
+
+    value: Function
+    slope: Function
+    bend: Function
+    peak: float
+    kink: float | None = None
+
+
+def shape_named(name: str, df: float | None = None) -> Shape:
+    """The Shape of a distribution; `df`: degrees of freedom of student-t, and of no other.
+
+    Raises ValueError for unknown names, and for df missing or not wanted.
+
+    >>> float(shape_named("uniform").value(np.array([0.25]))[0])
+    0.25
+    """
+    if name == "student-t":
+        if df is None or not df > 0:
+            raise ValueError(
+                f"the distribution 'student-t' wants degrees of freedom df above 0, found {df!r}"
+            )
+        return _student(float(df))
+    if df is not None:
+        raise ValueError("df belongs to the distribution 'student-t'; leave it out for any other")
+    if name not in SHAPES:
+        raise ValueError(f"unknown distribution {name!r}; known: {', '.join(DISTRIBUTIONS)}")
+    return SHAPES[name]
+
+
+def remainder(shape: Shape, nearest: Floats, furthest: Floats, reach: Floats) -> Floats:
+    """How far a tangent to a(z) misses it within `reach` of where it touches.
+
+    nearest, furthest: ends of the z in question, (n,); reach: (n,), in the same unit. Half the largest bend
+    there times reach squared (Taylor); where a kink lies between, the drop of the slope times the reach.
+    """
+    worst = np.asarray(shape.bend(np.clip(shape.peak, nearest, furthest)))
+    found = 0.5 * worst * reach * reach
+    if shape.kink is not None:
+        drop = float(shape.slope(np.array(shape.kink * (1 - 1e-15))))
+        found = np.where((nearest < shape.kink) & (furthest > shape.kink), found + drop * reach, found)
+    return found
+
+
+def _gaussian(z: Floats) -> Any:
+    return special.erf(z / math.sqrt(2.0))
+
+
+def _gaussian_slope(z: Floats) -> Any:
+    return SQRT_2_PI * np.exp(-0.5 * z * z)
+
+
+def _logistic_slope(z: Floats) -> Any:
+    return 0.5 / np.cosh(np.minimum(z, 700.0) / 2) ** 2
+
+
+def _laplace_slope(z: Floats) -> Any:
+    return np.exp(-z)
+
+
+def _triangular(z: Floats) -> Any:
+    near = np.minimum(z, 1.0)
+    return near * (2 - near)
+
+
+def _cauchy_slope(z: Floats) -> Any:
+    return (2 / math.pi) / (1 + np.square(z))
+
+
+def _student(df: float) -> Shape:
+    return Shape(
+        partial(_student_value, df=df),
+        partial(_student_slope, df=df),
+        partial(_student_bend, df=df),
+        math.sqrt(df / (df + 2)),
+    )
+
+
+def _student_value(z: Floats, df: float) -> Any:
+    # the regularised beta function of z**2 / (df + z**2), in a form that z = inf survives
+    with np.errstate(divide="ignore", over="ignore"):
+        return special.betainc(0.5, df / 2, 1 / (1 + df / np.square(z)))
+
+
+def _student_slope(z: Floats, df: float) -> Any:
+    return 2 * stats.t.pdf(z, df)
+
+
+def _student_bend(z: Floats, df: float) -> Any:
+    return 2 * stats.t.pdf(z, df) * (df + 1) * z / (df + np.square(z))
+
+
+SHAPES: dict[str, Shape] = {
+    "gaussian": Shape(_gaussian, _gaussian_slope, lambda z: z * _gaussian_slope(z), 1.0),
+    "logistic": Shape(
+        lambda z: np.tanh(z / 2),
+        _logistic_slope,
+        lambda z: np.tanh(z / 2) * _logistic_slope(z),
+        2 * math.atanh(1 / math.sqrt(3)),
+    ),
+    "laplace": Shape(lambda z: -np.expm1(-z), _laplace_slope, _laplace_slope, 0.0),
+    "uniform": Shape(
+        lambda z: np.minimum(z, 1.0), lambda z: np.where(z < 1, 1.0, 0.0), np.zeros_like, 0.0, kink=1.0
+    ),
+    "triangular": Shape(
+        _triangular, lambda z: 2 * (1 - np.minimum(z, 1.0)), lambda z: np.where(z < 1, 2.0, 0.0), 0.0
+    ),
+    "cauchy": Shape(
+        lambda z: np.arctan(z) * (2 / math.pi),
+        _cauchy_slope,
+        lambda z: _cauchy_slope(z) * 2 * z / (1 + np.square(z)),
+        1 / math.sqrt(3),
+    ),
+}
+DISTRIBUTIONS = (*SHAPES, "student-t")

@@ -1,0 +1,81 @@
+"""Pixels to the joint histogram of p, c and u, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
+from dask_uncert.kernels.counters import search
+from dask_uncert.kernels.tiles import TILE, compiled
+
+
+@compiled
+def find_rows(values, above, finder, rows, offsets):  # type: ignore[no-untyped-def]
+    """The row of each value of p, and where it lies in it, in [-1, 1] from end to end.
+
+    finder: of rows over [0, 1], right-closed, the first also holds 0; a value on an edge belongs to the next
+    row where `above` says so. values: (n,) in [0, 1]; above: (n,) bool; rows: (n,) int64, offsets: (n,), written.
+    """
+    edges = finder.edges
+    last = edges.size - 2
+    for i in range(values.size):
+        x = values[i]
+        b = search(x, x, finder)
+        if above[i] and x == edges[b + 1] and b < last:
+            b += 1
+        rows[i] = b
+        low, high = edges[b], edges[b + 1]
+        offsets[i] = (2.0 * x - low - high) / (high - low)
+
+
+@compiled
+def count_joint(rows, offsets, levels, u, pieces, moments):  # type: ignore[no-untyped-def]
+    """Add T_k(x), and y T_k(x), of every pixel to the fixed-point sums of its level and row.
+
+    rows, levels: (n,) int64; offsets: y (n,) in [-1, 1]; u: (n,), 0 or above. pieces: (pieces, 4) of the ends of
+    a part of the u axis (left-open but for the first; the last may be open to the right) and its numbers of
+    zeroth and first moments. moments: (levels, rows, columns, 2 limbs): first moments after all zeroth.
+    """
+    flat = moments.reshape(-1)
+    stride = 2 * moments.shape[2]
+    most, zeroths = np.int64(pieces[:, 2].max()), np.int64(pieces[:, 2].sum())
+    starts = np.zeros((pieces.shape[0], 2), np.int64)
+    for q in range(1, pieces.shape[0]):
+        starts[q, 0] = starts[q - 1, 0] + 2 * np.int64(pieces[q - 1, 2])
+        starts[q, 1] = starts[q - 1, 1] + 2 * np.int64(pieces[q - 1, 3])
+    one = np.float64(1 << FRACTION_BITS)
+    t = np.empty((most, TILE))
+    x, piece = np.empty(TILE), np.zeros(TILE, np.int64)
+    for start in range(0, rows.size, TILE):
+        width = min(TILE, rows.size - start)
+        for j in range(TILE):
+            value = u[start + j] if j < width else 0.0
+            q = 0
+            while q < pieces.shape[0] - 1 and value > pieces[q, 1]:
+                q += 1
+            piece[j] = q
+            low, high = pieces[q, 0], pieces[q, 1]
+            place = (2.0 * value - low - high) / (high - low) if high < np.inf else 0.0
+            x[j] = min(1.0, max(-1.0, place))
+        for j in range(TILE):
+            t[0, j] = 1.0
+        if most > 1:
+            for j in range(TILE):
+                t[1, j] = x[j]
+        for k in range(2, most):
+            for j in range(TILE):
+                t[k, j] = 2.0 * x[j] * t[k - 1, j] - t[k - 2, j]
+        for j in range(width):
+            i = start + j
+            q = piece[j]
+            base = (levels[i] * moments.shape[1] + rows[i]) * stride
+            place = base + starts[q, 0]
+            for k in range(np.int64(pieces[q, 2])):
+                fixed = np.int64(np.rint(t[k, j] * one))
+                flat[place + 2 * k] += fixed >> LIMB_BITS
+                flat[place + 2 * k + 1] += fixed & LIMB_MASK
+            place = base + 2 * zeroths + starts[q, 1]
+            for k in range(np.int64(pieces[q, 3])):
+                fixed = np.int64(np.rint(offsets[i] * t[k, j] * one))
+                flat[place + 2 * k] += fixed >> LIMB_BITS
+                flat[place + 2 * k + 1] += fixed & LIMB_MASK

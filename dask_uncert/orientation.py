@@ -1,0 +1,235 @@
+"""Where voxels lie, and inputs brought to one another's axes by it: by flips and permutations, nothing else.
+
+Two files may hold the same voxels in another order of axes, or along an axis from its other end; their affines
+say so. Such inputs are brought together by renaming dimensions and by reading axes from their ends, so nothing
+is copied or interpolated. Grids that differ by anything else are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, replace
+from itertools import product
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dask_uncert.errors import InputError
+
+TOLERANCE = 1e-2
+"""How far, in sides of the smallest voxel, the same voxel may lie apart in two inputs.
+
+Headers hold float32: the matrix made of a NIfTI quaternion is off by up to about 6e-6 (where its first
+component, which is not stored, is as small as .02), a third of this over 512 voxels.
+"""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Where voxel centres lie: origin + the sum over `dims` of index times step, in mm (x right, y front, z up)."""
+
+    dims: tuple[str, ...]
+    steps: tuple[tuple[float, float, float], ...]
+    origin: tuple[float, float, float]
+
+    @property
+    def spacing(self) -> tuple[float, ...]:
+        """Distance of neighbouring voxel centres along each of `dims`, in mm."""
+        return tuple(float(np.linalg.norm(step)) for step in self.steps)
+
+    @property
+    def affine(self) -> NDArray[np.float64]:
+        """Index along `dims`, and 1, to mm, and 1: (4, number of dims + 1)."""
+        columns = [*((*step, 0.0) for step in self.steps), (*self.origin, 1.0)]
+        return np.array(columns, np.float64).T
+
+    def attributes(self) -> dict[str, Any]:
+        """As attributes of a stored array, which `geometry_in` reads."""
+        return {"affine": self.affine.tolist(), "affine_dims": list(self.dims)}
+
+    def __str__(self) -> str:
+        steps = (f"{dim} ({_numbers(step)})" for dim, step in zip(self.dims, self.steps, strict=True))
+        return f"steps {', '.join(steps)} mm from ({_numbers(self.origin)})"
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return ", ".join(f"{value + 0.0:.6g}" for value in values)  # never -0
+
+
+def geometry_of(affine: Any, dims: Sequence[str]) -> Geometry:
+    """The Geometry of an affine, rows x, y, z (and 0 0 0 1), one column for each of `dims` and one for the origin.
+
+    Raises ValueError where it has another shape or holds what is no finite number.
+    """
+    matrix = np.asarray(affine, np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] not in (3, 4) or matrix.shape[1] != len(dims) + 1:
+        raise ValueError(
+            f"an affine for {', '.join(dims)} has shape (4, {len(dims) + 1}), found {matrix.shape}"
+        )
+    if not np.isfinite(matrix).all():
+        raise ValueError("an affine holds finite numbers only")
+    *steps, origin = (tuple(column[:3]) for column in matrix.T.tolist())
+    return Geometry(tuple(dims), tuple(steps), origin)
+
+
+def geometry_in(attributes: Mapping[str, Any], dims: Sequence[str]) -> Geometry | None:
+    """The Geometry that an array's attributes `affine` and `affine_dims` state; None where they do not."""
+    named = attributes.get("affine_dims")
+    if "affine" not in attributes or not isinstance(named, list) or not set(named) <= set(dims):
+        return None
+    return geometry_of(attributes["affine"], named)
+
+
+class Placed(Protocol):
+    """An input with named dimensions that may know where its voxels lie."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def data(self) -> Any: ...
+    @property
+    def dims(self) -> tuple[str, ...]: ...
+    @property
+    def where(self) -> str: ...
+    @property
+    def geometry(self) -> Geometry | None: ...
+
+
+AnyPlaced = TypeVar("AnyPlaced", bound=Placed)
+
+
+def shared_geometry(inputs: Mapping[str, Placed]) -> Geometry | None:
+    """That of the reference or, where it has none, of the first input that has one; None where none has."""
+    placed = {name: one.geometry for name, one in inputs.items() if one.geometry is not None}
+    return placed.get("reference", next(iter(placed.values()), None))
+
+
+def brought_together(inputs: Mapping[str, AnyPlaced]) -> dict[str, AnyPlaced]:
+    """The inputs with the axes of the reference (of the first that knows its own, where the reference does not).
+
+    Inputs that do not say where they lie stay as they are, but then none of the others may need turning.
+    Raises InputError for inputs that lie elsewhere.
+    """
+    placed = {name: one for name, one in inputs.items() if one.geometry is not None}
+    if not placed:
+        return dict(inputs)
+    target = placed.get("reference", next(iter(placed.values())))
+    found = dict(inputs)
+    for name, one in placed.items():
+        found[name] = _brought(one, target)
+    turned = [name for name in placed if found[name] is not inputs[name]]
+    silent = [one for name, one in inputs.items() if name not in placed]
+    if turned and silent:
+        raise InputError(
+            f"{turned[0]}: {inputs[turned[0]].where} has to be turned to lie as {target.where} does, but "
+            f"{silent[0].where} ({silent[0].name}) does not say how it lies. Store it with an affine, or all with "
+            f"the same axes."
+        )
+    return found
+
+
+def _brought(one: AnyPlaced, target: Placed) -> AnyPlaced:
+    own, wanted = one.geometry, target.geometry
+    assert own is not None
+    assert wanted is not None
+    if set(own.dims) != set(wanted.dims):
+        return one  # the check of the grids says which dimensions differ
+    sizes = dict(zip(one.dims, one.data.shape, strict=True))
+    turn = _turn(own, wanted, sizes)
+    if turn is None:
+        raise InputError(
+            f"{one.name}: {one.where} and {target.where} ({target.name}) lie on different grids, not the same one "
+            f"with axes flipped or permuted. {_difference(own, wanted, sizes)} Resample one to the other's grid."
+        )
+    names, flipped = turn
+    if not flipped and all(old == new for old, new in names.items()):
+        return one
+    dims = tuple(names.get(d, d) for d in one.dims)
+    axes = tuple(one.dims.index(d) for d in flipped)
+    moved = [f"{d} reversed" for d in flipped] + [
+        f"{old} as {new}" for old, new in names.items() if old != new
+    ]
+    return replace(
+        one,
+        data=Reversed(one.data, axes) if axes else one.data,
+        dims=dims,
+        where=f"{one.where} ({', '.join(moved)})",
+        geometry=wanted,
+    )
+
+
+def _turn(
+    own: Geometry, wanted: Geometry, sizes: Mapping[str, int]
+) -> tuple[dict[str, str], tuple[str, ...]] | None:
+    """What each own dimension is called there, and which are read from their ends; None where that is not all."""
+    steps, others = own.affine[:3, :-1], wanted.affine[:3, :-1]
+    signs = np.rint(np.linalg.pinv(steps) @ others)  # of one index there, how many of each own
+    ones = np.abs(signs)
+    if not ((ones.sum(axis=0) == 1).all() and (ones.sum(axis=1) == 1).all()):
+        return None
+    at = ones.argmax(axis=0)
+    names = {own.dims[i]: wanted.dims[j] for j, i in enumerate(at)}
+    flipped = {own.dims[i]: signs[i, j] < 0 for j, i in enumerate(at)}
+    most = [sizes[own.dims[i]] - 1 for i in at]
+    smallest = min(*own.spacing, *wanted.spacing)
+    for corner in product(*((0, n) for n in most)):
+        place = wanted.affine[:3] @ [*corner, 1]
+        index = np.zeros(len(at))
+        for j, i in enumerate(at):
+            index[i] = most[j] - corner[j] if flipped[own.dims[i]] else corner[j]
+        if not np.linalg.norm(own.affine[:3] @ [*index, 1] - place) <= TOLERANCE * smallest:
+            return None
+    return names, tuple(d for d, backwards in flipped.items() if backwards)
+
+
+def _difference(own: Geometry, wanted: Geometry, sizes: Mapping[str, int]) -> str:
+    """Both affines and how far apart they put the box of the input's voxels at most, whichever way it is turned."""
+
+    def box(one: Geometry) -> NDArray[np.float64]:
+        corners = product(*((0, sizes[d] - 1) for d in one.dims))
+        places = np.array([one.affine[:3] @ [*corner, 1] for corner in corners])
+        return np.stack([places.min(axis=0), places.max(axis=0)])
+
+    apart = float(np.abs(box(own) - box(wanted)).max())
+    return f"The first has {own}, the second {wanted}; their outer voxels lie up to {apart:.6g} mm apart."
+
+
+class Reversed:
+    """A stored array read with some axes from their ends: reversed only in what is read, when it is read."""
+
+    def __init__(self, data: Any, axes: Sequence[int]) -> None:
+        self.data, self.axes = data, tuple(axes)
+        self.shape: tuple[int, ...] = tuple(data.shape)
+        self.dtype: np.dtype[Any] = np.dtype(data.dtype)
+        self.ndim = len(self.shape)
+
+    def __getitem__(self, region: Any) -> NDArray[Any]:
+        """region: slices with positive steps, an Ellipsis for those left out."""
+        parts = list(region) if isinstance(region, tuple) else [region]
+        if Ellipsis not in parts:
+            parts.append(Ellipsis)
+        gap = parts.index(Ellipsis)
+        parts[gap : gap + 1] = [slice(None)] * (self.ndim - len(parts) + 1)
+        order = [slice(None)] * self.ndim
+        for axis in self.axes:
+            n = self.shape[axis]
+            chosen = range(*parts[axis].indices(n))
+            parts[axis] = slice(n - 1 - chosen[-1], n - chosen[0], chosen.step) if chosen else slice(0, 0)
+            order[axis] = slice(None, None, -1)
+        return np.ascontiguousarray(self.data[tuple(parts)][tuple(order)])
+
+    def __getattr__(self, name: str) -> Any:
+        """What else the stored array says of itself, such as its address and fingerprint."""
+        if name.startswith("_") or name == "data":
+            raise AttributeError(name)
+        return getattr(self.data, name)
+
+    def __repr__(self) -> str:
+        return repr(self.data)
+
+    def coordinates(self, dims: Sequence[str]) -> dict[str, Any]:
+        """None: those that stand beside the array run the other way."""
+        return {}
