@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dask_uncert.clusters import ClusterError, connect
+    from dask_uncert.compare import compare
     from dask_uncert.errors import InputError
     from dask_uncert.evaluate import evaluate, load, save
     from dask_uncert.formulas.entropies import (
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "clusters": ("ClusterError", "connect"),
+    "compare": ("compare",),
     "errors": ("InputError",),
     "evaluate": ("evaluate", "load", "save"),
     "formulas.entropies": (
@@ -161,6 +163,7 @@ __all__ = [
     "brier",
     "class_distances",
     "classwise_calibration_error",
+    "compare",
     "confused_classes",
     "confusion_matrix",
     "connect",

@@ -6,7 +6,8 @@ values feed the maps and the counts. Nothing here knows where the block lies or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -30,13 +31,18 @@ from dask_uncert.stored import (
 )
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.ledger import REASONS
+from dask_uncert.tiling import TileCounter
 
 STEP = 1 << 14  # pixels at a time: their measures are not held for a whole block
 LEFT_OUT = -4  # and below: left out for the reason with that number
 
 
 def evaluate_block(
-    request: Request, arrays: Mapping[str, NDArray[Any]], class_axis: int | None, kernels: ModuleType
+    request: Request,
+    arrays: Mapping[str, NDArray[Any]],
+    class_axis: int | None,
+    kernels: ModuleType,
+    offset: Sequence[int] | None = None,
 ) -> tuple[dict[str, NDArray[Any]], Evaluation]:
     """One block's maps and Evaluation.
 
@@ -45,12 +51,14 @@ def evaluate_block(
     `samples_1`, ... apart), or both: without probabilities the samples' mean is the prediction. `reference`:
     codes or, where the request says so, shares (classes last). Where given, `mask` (true counts) and
     `uncertainty`. All over the same grid dimensions in the same order; none is written to.
-    kernels: `kernels.compiled` or `kernels.reference`.
+    kernels: `kernels.compiled` or `kernels.reference`. offset: where the block lies in the grid, for tiles; by
+    default at its origin.
 
     Raises UnusableBlockError for unknown reference codes, and for counted probabilities, samples, shares or
     uncertainties out of range.
     """
-    total = request.zero()
+    shape = arrays["reference"].shape[: -1 if request.reference == "shares" else None]
+    total = request.zero(len(shape))
     excluded = total.ledger.excluded
     shares = shares_of(request, arrays["reference"])
     reference = counted_pixels(request, arrays, excluded, shares)
@@ -75,9 +83,11 @@ def evaluate_block(
         assert spread is not None
         stored, dtype, rounding = spread.mean, spread.mean.dtype, spread.rounding
     share_dtype = None if shares is None else arrays["reference"].dtype.newbyteorder("=")
-    counter = Counter(request, total, dtype, kernels, share_dtype)
-    for start in range(0, wanted.size, STEP):
-        pixels = wanted[start : start + STEP]
+    tiles = None
+    if total.tiles is not None:
+        tiles = TileCounter(total, kernels, shape, offset or (0,) * len(shape))
+    counter = Counter(request, total, dtype, kernels, share_dtype, tiles)
+    for pixels in _batches(wanted) if tiles is None else tiles.batches(wanted, STEP):
         found = kernels.measure(stored, pixels, request.measures, request.maxima, rounding)
         truth = reference[pixels]
         if spread is not None:
@@ -96,8 +106,14 @@ def evaluate_block(
         for name, values in maps.items():
             values[pixels] = soft[name] if name in soft else _map_values(name, found, truth, request)
     total.ledger.counted[...] = reference.size - excluded.sum()
-    shape = arrays["reference"].shape[: -1 if request.reference == "shares" else None]
+    if tiles is not None:
+        total = replace(total, tiles=tiles.result())
     return {name: values.reshape(*shape, *values.shape[1:]) for name, values in maps.items()}, total
+
+
+def _batches(wanted: Indices) -> Iterator[Indices]:
+    for start in range(0, wanted.size, STEP):
+        yield wanted[start : start + STEP]
 
 
 def counted_pixels(

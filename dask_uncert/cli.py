@@ -98,21 +98,61 @@ def plan(job: Path, sets: tuple[str, ...], as_json: bool) -> None:
 @cli.command()
 @click.argument("out", type=FOLDER)
 @click.argument("folders", type=FOLDER, nargs=-1, required=True)
+@click.option("--leave-out", multiple=True, metavar="CASE", help="A case of a cohort; repeatable.")
 @click.option("--fresh", is_flag=True, help="Replace a finished evaluation in OUT.")
-def merge(out: Path, folders: tuple[Path, ...], fresh: bool) -> None:
+def merge(out: Path, folders: tuple[Path, ...], leave_out: tuple[str, ...], fresh: bool) -> None:
     """Add the finished evaluations in FOLDERS into OUT without reading a pixel."""
     from dask_uncert import runs
 
-    headline(runs.merge(out, folders, fresh=fresh), out)
+    headline(runs.merge(out, folders, fresh=fresh, leave_out=leave_out), out)
 
 
 @cli.command()
 @click.argument("folder", type=FOLDER)
-def report(folder: Path) -> None:
+@click.option("--against", type=FOLDER, help="Of a cohort: another model on the same cases, to compare with.")
+def report(folder: Path, against: Path | None) -> None:
     """Write the tables, figures and page of a finished FOLDER again, from its Summaries."""
     from dask_uncert import runs
 
-    headline(runs.rewrite_report(folder), folder)
+    headline(runs.rewrite_report(folder, against), folder)
+
+
+@cli.command()
+@click.argument("first", type=FOLDER)
+@click.argument("second", type=FOLDER)
+@click.option(
+    "--metric", "metrics", multiple=True, metavar="NAME", help="A number by name or pattern, such as "
+    "'classes/*/f1', or '*'; repeatable. By default those that the report shows first."
+)  # fmt: skip
+@click.option("--replicates", default=1000, show_default=True, help="How often patients are drawn.")
+@click.option("--level", default=0.95, show_default=True, help="Of the intervals.")
+@click.option("--seed", default=0, show_default=True, help="The same seed draws the same patients.")
+@click.option("--permutations", default=2000, show_default=True, help="Swaps of the models, if not all.")
+@click.option("--common", is_flag=True, help="Compare the cases that both have, where they differ.")
+@click.option("--csv", "csv_file", type=FOLDER, help="Write every digit to this CSV file.")
+@click.option("--json", "as_json", is_flag=True, help="Print every digit as JSON.")
+def compare(
+    first: Path,
+    second: Path,
+    metrics: tuple[str, ...],
+    csv_file: Path | None,
+    as_json: bool,
+    **words: Any,
+) -> None:
+    """Compare two models on the same cases, FIRST less SECOND: finished folders of cohorts. Reads no pixel."""
+    from dask_uncert import compare as models
+    from dask_uncert.reports import comparisons
+
+    if csv_file is not None and csv_file.exists():
+        raise click.UsageError(f"{csv_file} exists; name another file.")
+    found = models(first, second, metrics=metrics or None, **words)
+    if csv_file is not None:
+        csv_file.write_text(comparisons.as_csv(found), encoding="utf-8", newline="")
+    if as_json:
+        click.echo(comparisons.as_json(found, str(first), str(second)), nl=False)
+    elif csv_file is None:
+        click.echo(comparisons.about(found, str(first), str(second)) + "\n")
+        click.echo(comparisons.as_table(found, words["level"]))
 
 
 @cli.command()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +19,12 @@ from dask_uncert.errors import InputError
 from dask_uncert.evaluate import save
 from dask_uncert.outputs import RECORD, is_finished, read_record
 from dask_uncert.stores.cases import has_cases, make_groups, read_cases, write_cases
+from dask_uncert.stores.zarr import preview
 from dask_uncert.summaries.evaluation import Evaluation, from_plain
 from dask_uncert.summaries.rows import Row, RunningTotal
 from dask_uncert.summaries.stack import Case, Stack
 
+THUMB = 160  # pixels of a side
 SUMMARY, RATERS, MAPS = "summary.zarr", "raters", "maps.zarr"
 
 
@@ -52,6 +54,29 @@ def finished_cohort(folder: Path) -> Finished:
 def is_cohort(folder: Path) -> bool:
     """Whether the folder keeps cases apart."""
     return has_cases(str(folder / SUMMARY))
+
+
+def who(case: Case) -> dict[str, Any]:
+    """What `run.json` says of who a case is that failed; `lost_cases` reads it."""
+    return {"patient": case.patient, "visit": case.visit, "groups": dict(case.groups)}
+
+
+def lost_cases(record: Mapping[str, Any]) -> dict[str, Case]:
+    """Who the cases are that failed, by name, from a cohort's `run.json`."""
+    found = {}
+    for name in record.get("failed", {}):
+        said = record.get("cases", {}).get(name, {})
+        if "patient" in said:
+            found[name] = Case(said["patient"], said["visit"], tuple(said["groups"].items()))
+    return found
+
+
+def map_pictures(folder: Path, names: Sequence[str]) -> Callable[[str], dict[str, Any]] | None:
+    """Gives the maps of a case, of a size for thumbnails; None where a cohort has none."""
+    store = folder / MAPS
+    if not names or not store.is_dir():
+        return None
+    return lambda case: {name: preview(str(store), f"{case}/{name}", THUMB) for name in names}
 
 
 def earlier_output(folder: Path, asked: str, fresh: bool) -> Finished | None:

@@ -17,9 +17,12 @@ from typing import TYPE_CHECKING, Any
 from dask_uncert import clusters
 from dask_uncert.cohort_jobs import Asked, asked, files_of
 from dask_uncert.cohort_outputs import (
+    SUMMARY,
     Finished,
     Gathered,
     earlier_output,
+    map_pictures,
+    who,
     write_maps,
     write_summaries,
 )
@@ -29,7 +32,9 @@ from dask_uncert.errors import InputError
 from dask_uncert.evaluate import load
 from dask_uncert.manifest import Line
 from dask_uncert.outputs import Report, being_written, peak_memory, versions, write_record
+from dask_uncert.reports.cohort import Cohort
 from dask_uncert.reports.write import write_all
+from dask_uncert.stores.cases import read_cases
 from dask_uncert.streams import LOST, KilledError, stream
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.stack import Case
@@ -84,16 +89,21 @@ def run_cohort(
         evaluation = write_summaries(gathered, working)
         if todo.cases.request.layers:
             write_maps(gathered.map_folders(), working)
-        write_all(evaluation, working, about=_about(words, todo))
+        confidence, about = words.confidence.model_dump(mode="json"), _about(words, todo)
+        lost = {line.case.name: line.case for line in todo.lines if line.case.name in failed}
+        stack, pictures = read_cases(str(working / SUMMARY)), map_pictures(working, list(todo.cases.request.layers))
+        cohort = Cohort(stack, failed, confidence, lost, pictures)
+        write_all(evaluation, working, about=about, cohort=cohort)
         seconds = {"cases": computed - clock, "report": time.perf_counter() - computed}
         record = {
             "job": words.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "about": about,
             "asked": todo.cases.asked,
             "fingerprint": _fingerprint(todo.cases.asked, gathered, failed),
             "versions": versions(),
             "started": started.isoformat(timespec="seconds"),
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
-            "cases": _said(gathered, failed, earlier),
+            "cases": _said(gathered, failed, lost, earlier),
             "failed": failed,
             "maps": list(todo.cases.request.layers),
             "workers": workers,
@@ -169,12 +179,12 @@ def _of_one_frame(gathered: Gathered, failed: dict[str, str]) -> tuple[Gathered,
 
 def _is_the_same(gathered: Gathered, failed: Mapping[str, str], earlier: Finished, words: CohortJob) -> bool:
     """Whether the finished output is what would be written now."""
-    now = [case for case, outcome in gathered.cases if outcome.status == "output"]
     asked_then = earlier.record.get("job", {})
     return (
         not failed
         and not earlier.record.get("failed")
-        and tuple(now) == earlier.stacks[MAIN].cases
+        and all(outcome.status == "output" for _, outcome in gathered.cases)
+        and tuple(case for case, _ in gathered.cases) == earlier.stacks[MAIN].cases
         and asked_then.get("confidence") == words.confidence.model_dump(mode="json")
     )
 
@@ -188,10 +198,14 @@ def _fingerprint(digest: str, gathered: Gathered, failed: Mapping[str, str]) -> 
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _said(gathered: Gathered, failed: Mapping[str, str], earlier: Finished | None) -> dict[str, Any]:
+def _said(
+    gathered: Gathered, failed: Mapping[str, str], lost: Mapping[str, Case], earlier: Finished | None
+) -> dict[str, Any]:
     """What `run.json` says of each case."""
     before: dict[str, Any] = {} if earlier is None else earlier.record.get("cases", {})
-    found: dict[str, Any] = {name: {"status": "failed", "reason": reason} for name, reason in failed.items()}
+    found: dict[str, Any] = {
+        name: {"status": "failed", "reason": reason, **who(lost[name])} for name, reason in failed.items()
+    }
     for case, outcome in gathered.cases:
         facts = before.get(case.name, {}) if outcome.status == "output" else outcome.facts
         status = "computed" if outcome.status == "computed" else "kept"

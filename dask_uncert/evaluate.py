@@ -26,6 +26,7 @@ from dask_uncert.stores.zarr import MapWriter, read_counts, write_counts
 from dask_uncert.summaries.evaluation import Evaluation, from_plain
 from dask_uncert.summaries.regression import RegressionEvaluation, regression_from_plain
 from dask_uncert.summaries.summary import Summary
+from dask_uncert.tile_words import with_tiles
 from dask_uncert.words import request_of
 
 ENGINES = ("compiled", "reference")
@@ -52,6 +53,7 @@ def evaluate(
     soft_confusion: Sequence[Mapping[str, Any]] = (),
     uncertainty_confusion: Mapping[str, Any] | None = None,
     calibration: Mapping[str, Any] | None = None,
+    confidence: Mapping[str, Any] | None = None,
     maps: Sequence[str] = (),
     maps_store: str | Path | None = None,
     axis: int | str | None = -1,
@@ -87,6 +89,7 @@ def evaluate(
         codes 0, 1, ... themselves. ignore: codes of pixels that do not count.
     measures, soft_confusion, uncertainty_confusion, calibration, class_distances: as in a job file.
     scale, tolerance: of probabilities and samples alike; by default the tolerance of each storage dtype.
+    confidence: ``{"unit": "tile", "size": 32, ...}`` as in a job file, for intervals of every number.
     maps: measures, or `correct`, `predicted`, `confused_classes`; written to the Zarr group `maps_store`, as are
         the maps of a soft confusion that says ``"maps": True``.
     block: grid sizes of a task; by default whole chunks of about 64 MiB. split_every: Summaries a merge adds.
@@ -118,6 +121,7 @@ def evaluate(
         uncertainty_confusion=uncertainty_confusion,
         calibration=calibration,
         maps=maps,
+        confidence=confidence,
         has_uncertainty=uncertainty is not None,
         has_samples=samples is not None,
         fuzzy=fuzzy,
@@ -159,7 +163,7 @@ def prepare(
     request = with_packing(request, cubes)
     scene = align(cubes, len(request.classes), request.scale, request.sample_scale)
     request, metric = class_distances_of(request, class_distances, "features" in cubes)
-    request = _joints(request, scene)
+    request = with_tiles(_joints(request, scene), scene.shape)
     sources = {name: cube for name, cube in scene.cubes.items() if name != "features"}
     try:
         grid = graphs.plan_grid(sources, scene.dims, tuple(block) if block is not None else None)

@@ -117,8 +117,9 @@ def sum_over_blocks(
     grid: Grid,
     label: str = "evaluate-block",
     split_every: int | None = None,
+    finish: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """The sum of `function` over all blocks, as a dask Delayed.
+    """The sum of `function` over all blocks, as a dask Delayed; `finish` is called on it, where given.
 
     function(arrays, offset): arrays of one block by input name, each with its own dimensions in its own
     order; offset: where the block starts, along `grid.dims`. It returns an object that adds.
@@ -132,7 +133,10 @@ def sum_over_blocks(
         groups = [summaries[i : i + width] for i in range(0, len(summaries), width)]
         summaries = [merge(group, dask_key_name=f"merge-summaries-{uuid.uuid4().hex}") for group in groups]
         if len(summaries) == 1:
-            return summaries[0]
+            break
+    if finish is None:
+        return summaries[0]
+    return dask.delayed(finish, pure=False)(summaries[0], dask_key_name=f"finish-summary-{uuid.uuid4().hex}")
 
 
 def sum_here(function: BlockFunction, sources: Mapping[str, Source], grid: Grid) -> Any:

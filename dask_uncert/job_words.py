@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from dask_uncert.summaries.tiles import MOST, TILE
 from dask_uncert.words import UNCERTAINTY_THRESHOLDS
 
 Above0 = Annotated[float, Field(gt=0)]
@@ -20,7 +21,9 @@ class Words(BaseModel):
 class Input(Words):
     """One array of one store, with the names of its dimensions where the store does not say them."""
 
-    store: str = Field(description="Path relative to the job file, or a URL")
+    store: str = Field(
+        description="A Zarr store or a NIfTI file (.nii, .nii.gz): a path relative to the job file, or a URL"
+    )
     array: str = Field("", description="Name of the array in the store; empty where the store is the array")
     dims: list[str] | None = Field(
         None, description="Names of the dimensions in the array's order; class, sample and band are reserved"
@@ -119,6 +122,23 @@ class Calibration(Words):
     bins: int = Field(15, ge=1)
 
 
+class TileConfidence(Words):
+    """Confidence intervals by drawing square tiles of the scene with replacement."""
+
+    unit: Literal["tile"] = "tile"
+    size: int | None = Field(
+        None,
+        ge=1,
+        description=f"Pixels a side; by default {TILE}, doubled until the scene has at most {MOST} tiles",
+    )
+    replicates: int = Field(1000, ge=1, description="How often the tiles are drawn")
+    level: float = Field(0.95, gt=0, lt=1, description="Of the intervals")
+    seed: int = Field(0, ge=0, description="The same seed draws the same tiles")
+    method: Literal["bca", "percentile"] = Field(
+        "bca", description="Bias-corrected and accelerated, or plain percentiles of the replicates"
+    )
+
+
 class Questions(Words):
     """What is asked of a classification."""
 
@@ -141,6 +161,7 @@ class Job(Questions):
     version: Literal[1]
     kind: Literal["scene"]
     inputs: Inputs
+    confidence: TileConfidence | None = Field(None, description="By default no intervals")
     cluster: str = Field("local", description="local, a file of cluster/, or a tcp:// or tls:// address")
     output: str = Field(description="Folder for the results, relative to the job file")
 

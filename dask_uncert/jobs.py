@@ -108,7 +108,9 @@ def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     for name, words in given.items():
         if not isinstance(words, Input):
             continue
-        stored = open_stored(resolve(words.store, folder), words.array, name, words.dims, role_of(name, words))
+        stored = open_stored(
+            resolve(words.store, folder), words.array, name, words.dims, role_of(name, words)
+        )
         where = f"{words.store}:{words.array}" if words.array else words.store
         cube = make_cube(name, stored, words.dims, stored.dims, stored.chunks, where)
         cubes[name] = replace(cube, geometry=stored.geometry(cube.dims), scale=stored.scale)
@@ -142,6 +144,7 @@ def request_from(job: Job) -> Request:
         has_samples=bool(members),
         fuzzy=job.inputs.reference.fuzzy,
         raters=job.inputs.reference.raters,
+        confidence=None if job.confidence is None else job.confidence.model_dump(exclude_none=True),
         scale=probabilities.scale if probabilities else None,
         tolerance=probabilities.tolerance if probabilities else None,
         sample_scale=members[0].scale if members else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,8 @@ COLOURS = {"TP": (0, 255, 0), "TN": (0, 0, 255), "FP": (255, 0, 0), "FN": (160, 
 PAINT = np.array([COLOURS[cell] for cell in CELLS])
 Indices = NDArray[np.int64]
 Values = NDArray[np.float64]
+Apart = Callable[[Indices, int], tuple[Indices, Indices]]
+"""Of cells (counted,) and a setting's number: where weights go that are kept apart, and their sums."""
 
 
 class Rest:
@@ -49,8 +52,8 @@ class Rest:
         self.outer, self.inner = np.divmod(pixels, stored.shape[2])
         self.shares, self.share_dtype = shares, share_dtype
 
-    def add_to(self, soft: SoftConfusion, kernels: ModuleType) -> None:
-        """Add the weights at every setting to the sums of their cells."""
+    def add_to(self, soft: SoftConfusion, kernels: ModuleType, apart: Apart | None = None) -> None:
+        """Add the weights at every setting to the sums of their cells, and to those of tiles kept apart."""
         s = soft.settings
         p, c = self._p(s), self._c(s)
         factors = [self._damping(s, d) for d in s.dampings]
@@ -60,6 +63,9 @@ class Rest:
                 weight = self._weight(s, p, c, threshold, sigma)
                 for m, factor in enumerate(factors):
                     kernels.sum_soft_weights(weight * factor, cells, soft.weights[i, k, m])
+                    if apart is not None:
+                        setting = (i * len(s.sigmas) + k) * len(s.dampings) + m
+                        kernels.sum_soft_weights(weight * factor, *apart(cells, setting))
 
     def add_jointly(self, joint: JointHistogram, kernels: ModuleType) -> None:
         """Add the pixels to the joint histogram of p, c and u."""

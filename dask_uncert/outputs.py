@@ -21,7 +21,7 @@ from dask_uncert.errors import InputError
 RECORD = "run.json"
 NOTE = "UNFINISHED.txt"
 REPLACED = "-replaced"
-VERSIONS = ("dask-uncert", "numpy", "scipy", "numba", "dask", "distributed", "zarr", "zarrs")
+VERSIONS = ("dask-uncert", "numpy", "scipy", "numba", "dask", "distributed", "zarr", "zarrs", "nibabel")
 Report = Callable[[str, int, int], None]
 """What is told of progress: what is done, how many of it, of how many."""
 

@@ -117,7 +117,10 @@ class Plan:
         """The Evaluation as a dask Delayed; class distances must be known."""
         assert self.metric is None
         function = _Pass(self.request, self.scene, self.writer, self.engine)
-        return graphs.sum_over_blocks(function, self.sources, self.grid, split_every=self.split_every)
+        finish = Evaluation.sealed if self.request.tiles is not None else None
+        return graphs.sum_over_blocks(
+            function, self.sources, self.grid, "evaluate-block", self.split_every, finish
+        )
 
     def compute(self) -> Evaluation:
         """Run the pass on the current dask scheduler; InputError where the input turns out unusable."""
@@ -233,7 +236,7 @@ class _Pass:
         else:
             from dask_uncert.kernels import reference as kernels  # type: ignore[no-redef]
         ordered = self.ordered(arrays)
-        maps, evaluation = evaluate_block(self.request, ordered, self.class_axis, kernels)
+        maps, evaluation = evaluate_block(self.request, ordered, self.class_axis, kernels, offset)
         if self.writer is not None and maps:
             self.writer.write(maps, offset)
         return evaluation

@@ -135,7 +135,9 @@ class RegressionPlan:
         share = pixels / np.prod(self.scene.shape, dtype=np.float64)
         batch = min(STEP, pixels) * 8 * (3 * self.request.outputs**2 + 8 * self.request.outputs + 8)
         held = sum(cube.held for cube in self.scene.cubes.values())
-        return int(2 * sum(self.nbytes().values()) * share) + batch + 4 * pixels * len(self.request.maps) + held
+        return (
+            int(2 * sum(self.nbytes().values()) * share) + batch + 4 * pixels * len(self.request.maps) + held
+        )
 
     def lazy(self) -> Any:
         """The evaluation as a dask Delayed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from dask_uncert.formulas.measures import Measure
@@ -13,6 +13,8 @@ from dask_uncert.summaries.evaluation import Class, Evaluation
 from dask_uncert.summaries.joint import JointHistogram, JointSettings
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion, SoftSettings
+from dask_uncert.summaries.tile_units import tile_layout
+from dask_uncert.summaries.tiles import Tiles, TileWish
 
 MAPS = {"correct": ("uint8", 255), "predicted": ("uint16", 65535), "confused_classes": ("uint16", 65535)}
 """Maps beside the measures (float32, NaN): dtype and the value that means undefined."""
@@ -58,7 +60,8 @@ class Request:
     `maxima` and `thresholds` have an entry a measure: the maximum of H∘H over the simplex for homophily (else
     unused), and the values that must be edges. `joint` are the bins of `sweeps`. `raters`: the shares of a fuzzy
     reference are multiples of one over it. `scale` is the declared factor of integer probabilities;
-    `tolerance` overrides the storage dtype's; samples have their own.
+    `tolerance` overrides the storage dtype's; samples have their own. `tiles`: what is kept apart for intervals;
+    their size is known once the grid is.
     """
 
     classes: tuple[Class, ...]
@@ -79,6 +82,7 @@ class Request:
     raters: int | None = None
     sweeps: tuple[SweepWish, ...] = ()
     joint: tuple[JointSettings, ...] = ()
+    tiles: TileWish | None = None
 
     @property
     def layers(self) -> dict[str, Layer]:
@@ -98,13 +102,13 @@ class Request:
         """The code of each class, in the order of the class axis."""
         return tuple(one.code for one in self.classes)
 
-    def zero(self) -> Evaluation:
-        """The Evaluation of no pixels, in arrays of its own."""
+    def zero(self, dimensions: int = 1) -> Evaluation:
+        """The Evaluation of no pixels of a grid of so many dimensions, in arrays of its own."""
         classes = len(self.classes)
         distributions = []
         for one, thresholds in zip(self.measures, self.thresholds, strict=True):
             distributions.append(Distribution.zero(one, thresholds, classes))
-        return Evaluation(
+        zero = Evaluation(
             classes=self.classes,
             class_metric=self.class_metric,
             ledger=Ledger.zero(),
@@ -114,3 +118,8 @@ class Request:
             soft_confusion=tuple(SoftConfusion.zero(settings) for settings in self.soft),
             joint=tuple(JointHistogram.zero(settings) for settings in self.joint),
         )
+        if self.tiles is None:
+            return zero
+        size, confidence = self.tiles
+        assert size is not None
+        return replace(zero, tiles=Tiles.zero(size, confidence, tile_layout(zero).width, dimensions))

@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert import clusters
+from dask_uncert.cohort_merges import merge_cohorts
+from dask_uncert.cohort_outputs import is_cohort
+from dask_uncert.cohort_reports import rewrite_cohort
 from dask_uncert.cohort_runs import failure, run_cohort
 from dask_uncert.cohort_words import CohortJob
 from dask_uncert.errors import InputError
@@ -195,10 +198,13 @@ def _about(job: AnyJob, plan: AnyPlan) -> dict[str, str]:
     return {**about, **{name: value for name, value in versions().items() if name == "dask-uncert"}}
 
 
-def merge(out: str | Path, folders: Sequence[str | Path], fresh: bool = False) -> AnyEvaluation:
+def merge(
+    out: str | Path, folders: Sequence[str | Path], fresh: bool = False, leave_out: Sequence[str] = ()
+) -> AnyEvaluation:
     """Add finished evaluations without reading a pixel, and write their sum as an output folder.
 
-    Raises InputError where a folder is unfinished, given twice or counts something else.
+    leave_out: cases of cohorts. Raises InputError where a folder is unfinished, given twice or counts something
+    else.
     """
     places = [Path(folder).resolve() for folder in folders]
     twice = {str(place) for place in places if places.count(place) > 1}
@@ -206,6 +212,8 @@ def merge(out: str | Path, folders: Sequence[str | Path], fresh: bool = False) -
         raise InputError(f"{', '.join(sorted(twice))} is given twice; it would count twice.")
     output = Path(out)
     records = [read_record(place) for place in places]
+    if leave_out or any(is_cohort(place) for place in places):
+        return merge_cohorts(output, places, leave_out, fresh)
     marks = [record.get("fingerprint") for record in records]
     mark = None
     if all(isinstance(one, str) for one in marks):  # inputs that cannot be compared make no identity
@@ -237,10 +245,17 @@ def merge(out: str | Path, folders: Sequence[str | Path], fresh: bool = False) -
     return total
 
 
-def rewrite_report(folder: str | Path) -> AnyEvaluation:
-    """Write the tables, figures, results and page of a finished folder again, from its Summaries and maps."""
+def rewrite_report(folder: str | Path, against: str | Path | None = None) -> AnyEvaluation:
+    """Write the tables, figures, results and page of a finished folder again, from its Summaries and maps.
+
+    against: of a cohort, the folder of another model on the same cases, to compare with.
+    """
     place = Path(folder)
     record = read_record(place)
+    if is_cohort(place):
+        return rewrite_cohort(place, None if against is None else Path(against))
+    if against is not None:
+        raise InputError(f"{place} holds one evaluation and no cases: only cohorts are compared case by case.")
     evaluation = load(place)
     maps = place / "maps.zarr"
     names = record.get("maps", []) if maps.exists() else []

@@ -10,6 +10,7 @@ import queue
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -69,6 +70,7 @@ class _Tasks:
         self.waiting: dict[str, tuple[Future, Any]] = {}
         self.done: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self.wide, self.counted = 0, -RECOUNT
+        self.fetching = ThreadPoolExecutor(1)
 
     def run(self, items: Iterable[Item], width: int | None) -> Iterator[tuple[Item, Any]]:
         """Submit and collect, `width` tasks at a time; None: as many as keep the cluster's threads busy."""
@@ -88,6 +90,7 @@ class _Tasks:
         if self.waiting and self.client.status == "running":
             self.client.cancel([future for future, _ in self.waiting.values()], force=True)
         self.waiting.clear()
+        self.fetching.shutdown(wait=False)
 
     def _width(self) -> int:
         """Workers may join and leave: they are counted again from time to time."""
@@ -110,21 +113,14 @@ class _Tasks:
 
     def _next(self) -> list[Future]:
         """All that are done, at least one."""
-        alone = 0.0
-        while True:
-            try:
-                found = [self.done.get(timeout=self.pulse)]
-                break
-            except queue.Empty:
-                if self.client.status != "running":
-                    raise ClusterError(LOST) from None
-                alone = 0.0 if self._threads() else alone + self.pulse
-                if alone >= self.patience:
-                    raise ClusterError(
-                        f"the cluster has had no worker for {alone:g} s. Start workers, then run again: finished "
-                        "cases are kept."
-                    ) from None
+        found: list[Future] = self._patiently(lambda: self._taken(self.pulse))
+        return found
+
+    def _taken(self, seconds: float) -> list[Future]:
+        """All that are done now, or the next that is within so many seconds; [] where none is."""
+        found = []
         with suppress(queue.Empty):
+            found.append(self.done.get(timeout=seconds))
             while True:
                 found.append(self.done.get_nowait())
         return found
@@ -132,22 +128,43 @@ class _Tasks:
     def _results(self, futures: list[Future]) -> Iterator[tuple[Any, Any]]:
         """Results are fetched together: one by one costs the scheduler and us 3 ms each."""
         finished = [future for future in futures if future.status == "finished"]
-        try:
-            values = dict(zip((f.key for f in finished), self.client.gather(finished), strict=True))
-        except Exception as error:  # the tasks themselves ended well
-            raise ClusterError(LOST) from error
+        values: dict[str, Any] = {}
+        if finished:
+            fetched = self.fetching.submit(self.client.gather, finished)
+            self._patiently(lambda: wait([fetched], timeout=self.pulse).done)
+            if fetched.exception() is not None:  # the tasks themselves ended well
+                raise ClusterError(LOST) from fetched.exception()
+            found = fetched.result()
+            values = dict(zip((future.key for future in finished), found, strict=True))
         for future in futures:
+            if future.key not in values and future.status in ("lost", "pending"):
+                future.add_done_callback(self.done.put)  # its worker ended after it; it is computed again
+                continue
             _, item = self.waiting.pop(future.key)
             if future.key in values:
-                found = values[future.key]
+                result = values[future.key]
             elif future.status == "error":
-                found = future.exception()
-                if type(found).__name__ == "KilledWorker":
-                    found = KilledError(f"it ended its worker process {found.allowed_failures + 1} times")
+                result = future.exception()
+                if type(result).__name__ == "KilledWorker":
+                    result = KilledError(f"it ended its worker process {result.allowed_failures + 1} times")
             else:
                 raise ClusterError(LOST)
             future.release()
-            yield item, found
+            yield item, result
+
+    def _patiently(self, ask: Callable[[], Any]) -> Any:
+        """What `ask` answers within a pulse, if that is true; ClusterError once no worker was there for too long."""
+        alone = 0.0
+        while not (found := ask()):
+            if self.client.status != "running":
+                raise ClusterError(LOST)
+            alone = 0.0 if self._threads() else alone + self.pulse
+            if alone >= self.patience:
+                raise ClusterError(
+                    f"the cluster has had no worker for {alone:g} s. Start workers, then run again: finished cases "
+                    "are kept."
+                )
+        return found
 
 
 LOST = "the connection to the scheduler was lost. Run again when it is back: finished cases are kept."

@@ -10,6 +10,7 @@ from dask_uncert.formulas.measures import SAMPLE_KINDS, Measure, parse_measure, 
 from dask_uncert.request import MAPS, Request
 from dask_uncert.soft_words import soft_from
 from dask_uncert.summaries.evaluation import Class
+from dask_uncert.tile_words import tiles_from
 
 UNCERTAINTY_THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -23,6 +24,7 @@ def request_of(
     uncertainty_confusion: Mapping[str, Any] | None = None,
     calibration: Mapping[str, Any] | None = None,
     maps: Sequence[str] = (),
+    confidence: Mapping[str, Any] | None = None,
     has_uncertainty: bool = False,
     has_samples: bool = False,
     fuzzy: bool = False,
@@ -73,6 +75,7 @@ def request_of(
         soft_maps=soft.maps,
         raters=raters,
         sweeps=soft.sweeps,
+        tiles=None if confidence is None else tiles_from(confidence),
     )
     if len(request.layers) < len(maps) + 5 * len(soft.maps):
         raise InputError("soft_confusion: maps of two classes have the same name; rename one of the classes.")

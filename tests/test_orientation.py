@@ -22,6 +22,8 @@ from dask_uncert.errors import InputError
 from dask_uncert.evaluate import evaluate
 from dask_uncert.jobs import plan_job, read_job
 from dask_uncert.orientation import Reversed, brought_together, geometry_in, geometry_of, shared_geometry
+from dask_uncert.regression import evaluate_regression
+from dask_uncert.regression_plan import prepare_regression
 from dask_uncert.stores import nifti as nifti_reader
 from dask_uncert.stores.opening import open_stored
 from dask_uncert.summaries import readings
@@ -156,6 +158,15 @@ def test_other_sizes_on_one_grid_are_named():
         geometry_of(np.eye(4) * np.nan, "xyz")
 
 
+def test_a_regression_is_turned_as_well():
+    rng = np.random.default_rng(0)
+    reference, mean, variance = rng.normal(size=(3, 4, 3, 2))
+    moved, matrix = turned(mean, np.eye(4), (2, 0, 1), (1, -1, -1))
+    inputs = {"mean": cube("mean", moved, matrix), "reference": cube("reference", reference, np.eye(4))}
+    inputs["variance"] = cube("variance", variance**2, np.eye(4))
+    assert prepare_regression(inputs).compute() == evaluate_regression(mean, reference, variance=variance**2)
+
+
 def nifti(path, values, affine):
     nibabel.save(nibabel.Nifti1Image(values, affine), path)
     return {"store": path.name}
@@ -183,6 +194,7 @@ def evaluated(folder, inputs, **words):
 BINARY = {0: "other", 1: "lesion"}
 
 
+@pytest.mark.slow
 def test_f2_the_same_object_on_a_flipped_axis(tmp_path):
     flipped = np.diag([-1.0, 1, 1, 1])
     flipped[0, 3] = 3

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import evaluate
 from dask_uncert.formulas.soft import soft_weights
-from dask_uncert.runs import run
+from dask_uncert.runs import rewrite_report, run
 
 ENTRY = {
     "class": ["Corn, no till", "tree"],
@@ -169,6 +169,13 @@ def test_a_job_draws_them(tmp_path, whole):
         "output": str(tmp_path / "out"),
     }
     run(job)
+    pictures = {path.name: path.read_bytes() for path in (tmp_path / "out" / "figures").iterdir()}
+    labels = ("Corn_no_till", "tree")
+    assert {
+        f"{stem}_{label}.png" for stem in ("soft_maps", "map_soft", "soft_f1") for label in labels
+    } <= set(pictures)
+    rewrite_report(tmp_path / "out")  # reads the names of the maps from run.json
+    assert pictures == {path.name: path.read_bytes() for path in (tmp_path / "out" / "figures").iterdir()}
     found = drawn(tmp_path / "out" / "maps.zarr")
     xr.testing.assert_equal(found, whole.drop_vars("gini"))
     assert json.loads((tmp_path / "out" / "run.json").read_text())["counted"] == counted(scene()).sum()

@@ -7,7 +7,8 @@ undefined (NaN) are left out and counted, never taken for a number. What does no
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +31,22 @@ class Interval(NamedTuple):
     undefined: Counts
 
 
+@dataclass(frozen=True)
+class Confidence:
+    """How intervals are made: so many bootstrap replicates of the units, a level, a seed, and the method."""
+
+    replicates: int = 1000
+    level: float = 0.95
+    seed: int = 0
+    method: Literal["bca", "percentile"] = "bca"
+
+    def interval(self, estimate: ArrayLike, replicates: ArrayLike, left_out: ArrayLike | None) -> Interval:
+        """By the method: estimate (...), replicates (B, ...), left_out (n, ...), which BCa needs."""
+        if self.method == "percentile" or left_out is None:
+            return percentile_interval(replicates, self.level)
+        return bca_interval(estimate, replicates, left_out, self.level)
+
+
 def percentile_interval(replicates: ArrayLike, level: float = 0.95) -> Interval:
     """The central ``level`` of the replicates: (B, ...) to three of (...).
 
@@ -43,6 +60,17 @@ def percentile_interval(replicates: ArrayLike, level: float = 0.95) -> Interval:
     ordered, defined = _ordered(replicates)
     low, high = (_at(ordered, defined, np.full(defined.shape, share)) for share in _tails(level))
     return Interval(low, high, len(ordered) - defined)
+
+
+def quantiles_of(values: ArrayLike, shares: ArrayLike) -> Floats:
+    """Quantiles of the defined values, linear between them: (n, ...) and (Q,) to (Q, ...); NaN where none is.
+
+    >>> quantiles_of([0.0, np.nan, 1.0, 0.5], [0.25, 1.0]).tolist()
+    [0.25, 1.0]
+    """
+    ordered, defined = _ordered(values)
+    asked = np.asarray(shares, np.float64)
+    return np.stack([_at(ordered, defined, np.full(defined.shape, share)) for share in asked])
 
 
 def bca_interval(

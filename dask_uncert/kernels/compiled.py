@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.formulas.homophily import squared_distances
 from dask_uncert.formulas.measures import Measure
+from dask_uncert.kernels.apart import filled_cells
 from dask_uncert.kernels.counters import (
     count_confidence,
     count_decisions,
@@ -51,6 +52,7 @@ __all__ = [
     "count_probabilities",
     "count_values",
     "count_wide_values",
+    "filled_cells",
     "find_rows",
     "measure",
     "sum_soft_weights",

@@ -10,12 +10,14 @@ from dask_uncert.kernels.tiles import STRIDE, TILE, compiled
 
 @compiled
 def count_decisions(  # type: ignore[no-untyped-def]
-    reference, predicted, second, confused, pairs, by_confused
+    reference, predicted, second, confused, pairs, by_confused, apart
 ):
     """Add pixels to pairs (reference, predicted, reference is second) and by_confused (number, right).
 
-    reference: (n,) class index, negative where the pixel does not count.
+    reference: (n,) class index, negative where the pixel does not count. apart: its place is that of confusion
+    matrices (reference, predicted).
     """
+    rows = apart.counts.reshape(-1)
     for i in range(reference.size):
         c = reference[i]
         if c >= 0:
@@ -23,20 +25,25 @@ def count_decisions(  # type: ignore[no-untyped-def]
             near = 1 if (right == 0 and second[i] == c) else 0
             pairs[c, predicted[i], near] += 1
             by_confused[confused[i], right] += 1
+            if apart.owner.size > 0:
+                row = apart.owner[i] * apart.counts.shape[1] + apart.places[0]
+                rows[row + c * pairs.shape[1] + predicted[i]] += 1
 
 
 @compiled
 def count_values(  # type: ignore[no-untyped-def]
-    values, upper, finder, reference, predicted, second, confused, histogram, by_pair, by_confused
+    values, upper, finder, reference, predicted, second, confused, histogram, by_pair, by_confused, apart
 ):
     """Add one measure's values to its histogram and to its fixed-point power sums.
 
     values: (n,) in [0, upper]; finder: of bins over [0, upper]. histogram: (reference, right, bin); by_pair:
-    (reference, predicted, second, 2 powers, 2 limbs); by_confused: (number, right, 3 powers, 2 limbs).
+    (reference, predicted, second, 2 powers, 2 limbs); by_confused: (number, right, 3 powers, 2 limbs). apart:
+    its places are those of histograms (right, bin) and of sums (right, 3 powers, 2 limbs).
     """
     classes, bins = histogram.shape[0], histogram.shape[2]
     # Flat indices: a view of a row would count its owner up and down for every pixel.
     counts, pairs, numbers = histogram.reshape(-1), by_pair.reshape(-1), by_confused.reshape(-1)
+    keep, rows = apart.owner.size > 0, apart.counts.reshape(-1)
     tile, shares, places = np.zeros(TILE), np.zeros(TILE), np.empty(TILE, np.int64)
     q1, q2, q3 = np.empty(TILE, np.int64), np.empty(TILE, np.int64), np.empty(TILE, np.int64)
     for start in range(0, reference.size, TILE):
@@ -46,10 +53,10 @@ def count_values(  # type: ignore[no-untyped-def]
             tile[j] = values[start + j] if reference[start + j] >= 0 else 0.0
             x = tile[j] / upper
             shares[j] = x
-            q1[j] = _fixed(x)
-            q2[j] = _fixed(x * x)
-            q3[j] = _fixed(x * x * x)
-        _bins(tile, shares, finder, places)
+            q1[j] = fixed(x)
+            q2[j] = fixed(x * x)
+            q3[j] = fixed(x * x * x)
+        bins_of(tile, shares, finder, places)
         for j in range(width):
             i = start + j
             c = reference[i]
@@ -60,16 +67,23 @@ def count_values(  # type: ignore[no-untyped-def]
             counts[(2 * c + right) * bins + places[j]] += 1
             pair = ((c * classes + predicted[i]) * 2 + near) * 4
             number = (confused[i] * 2 + right) * 6
-            _add(q1[j], pairs, pair)
-            _add(q1[j], numbers, number)
-            _add(q2[j], pairs, pair + 2)
-            _add(q2[j], numbers, number + 2)
-            _add(q3[j], numbers, number + 4)
+            add(q1[j], pairs, pair)
+            add(q1[j], numbers, number)
+            add(q2[j], pairs, pair + 2)
+            add(q2[j], numbers, number + 2)
+            add(q3[j], numbers, number + 4)
+            if keep:
+                row = apart.owner[i] * apart.counts.shape[1]
+                rows[row + apart.places[0] + right * bins + places[j]] += 1
+                sums = row + apart.places[1] + right * 6
+                add(q1[j], rows, sums)
+                add(q2[j], rows, sums + 2)
+                add(q3[j], rows, sums + 4)
 
 
 @compiled
 def count_wide_values(  # type: ignore[no-untyped-def]
-    values, upper, finder, reference, predicted, second, confused, histogram, by_pair, by_confused
+    values, upper, finder, reference, predicted, second, confused, histogram, by_pair, by_confused, apart
 ):
     """As `count_values` for values without a range: no division by `upper`, bins found by halving, more limbs."""
     for i in range(reference.size):
@@ -90,40 +104,56 @@ def count_wide_values(  # type: ignore[no-untyped-def]
         power = x
         for k in range(3):
             if k < 2:
-                _add_wide(power, by_pair[c, predicted[i], near, k])
-            _add_wide(power, by_confused[confused[i], right, k])
+                add_wide(power, by_pair[c, predicted[i], near, k])
+            add_wide(power, by_confused[confused[i], right, k])
             power *= x
+        if apart.owner.size > 0:
+            row, limbs = apart.counts[apart.owner[i]], by_confused.shape[3]
+            row[apart.places[0] + right * histogram.shape[2] + low] += 1
+            power = x
+            for k in range(3):
+                start = apart.places[1] + (right * 3 + k) * limbs
+                add_wide(power, row[start : start + limbs])
+                power *= x
 
 
 @compiled
-def count_confidence(confidence, reference, predicted, finder, tally):  # type: ignore[no-untyped-def]
+def count_confidence(confidence, reference, predicted, finder, tally, apart):  # type: ignore[no-untyped-def]
     """Add the winning class's stated probability to its bins (right-closed, the first also holds 0).
 
     finder: of bins over [0, 1] whose edges are as the data's dtype has them. tally: (bins, 4) of items, those that came true and the limbs of the summed probability.
     """
-    flat = tally.reshape(-1)
+    flat, rows = tally.reshape(-1), apart.counts.reshape(-1)
     for i in range(reference.size):
         c = reference[i]
         if c < 0:
             continue
         x = confidence[i]
-        place = 4 * _bin(x, 1.0, finder)
+        b = _bin(x, 1.0, finder)
+        place, q, right = 4 * b, fixed(x), 1 if predicted[i] == c else 0
         flat[place] += 1
-        flat[place + 1] += 1 if predicted[i] == c else 0
-        _add(_fixed(x), flat, place + 2)
+        flat[place + 1] += right
+        add(q, flat, place + 2)
+        if apart.owner.size > 0:
+            place = apart.owner[i] * apart.counts.shape[1] + apart.places[0] + 4 * apart.bins[b]
+            rows[place] += 1
+            rows[place + 1] += right
+            add(q, rows, place + 2)
 
 
 @compiled
 def count_probabilities(  # type: ignore[no-untyped-def]
-    probabilities, pixels, reference, finder, tally, squared_error, log_loss, infinite
+    probabilities, pixels, reference, finder, tally, squared_error, log_loss, infinite, apart
 ):
     """Add every class's stated probability, clipped to [0, 1], to its bins and to the proper scores.
 
     probabilities, pixels: as for `measure`. tally: (classes, bins, 4) as for `count_confidence`;
-    squared_error, log_loss: (2 limbs,); infinite: (1,).
+    squared_error, log_loss: (2 limbs,); infinite: (1,). apart: its places are those of squared errors, of log
+    losses, of infinite ones and of each class's tally.
     """
     classes, inner, bins = probabilities.shape[1], probabilities.shape[2], tally.shape[1]
-    flat = tally.reshape(-1)
+    flat, rows, cells = tally.reshape(-1), apart.counts.reshape(-1), apart.counts.shape[1]
+    keep, owner = apart.owner.size > 0, np.zeros(TILE, np.int64)
     p, q = np.zeros((classes, STRIDE)), np.empty((classes, STRIDE), np.int64)
     places, truth, error = np.empty((classes, STRIDE), np.int64), np.empty(TILE, np.int64), np.empty(TILE)
     i = 0
@@ -137,30 +167,45 @@ def count_probabilities(  # type: ignore[no-untyped-def]
                     p[k, width] = probabilities[outer, k, within]
                 truth[width] = reference[i]
                 error[width] = 0.0
+                if keep:
+                    owner[width] = apart.owner[i] * cells
                 width += 1
             i += 1
         for k in range(classes):
-            row, fixed = p[k], q[k]
+            row, whole = p[k], q[k]
             for j in range(TILE):
                 x = row[j]
                 x = 0.0 if x < 0.0 else (1.0 if x > 1.0 else x)
                 row[j] = x
-                fixed[j] = _fixed(x)
+                whole[j] = fixed(x)
                 gap = x - np.float64(truth[j] == k)
                 error[j] += gap * gap
-            _bins(row, row, finder, places[k])
+            bins_of(row, row, finder, places[k])
         for j in range(width):
             for k in range(classes):
                 place = 4 * (k * bins + places[k, j])
                 flat[place] += 1
-                _add(q[k, j], flat, place + 2)
+                add(q[k, j], flat, place + 2)
             flat[4 * (truth[j] * bins + places[truth[j], j]) + 1] += 1
-            _add(_fixed(error[j]), squared_error, 0)
+            whole_error = fixed(error[j])
+            add(whole_error, squared_error, 0)
             x = p[truth[j], j]
-            if x > 0.0:
-                _add(_fixed(-np.log(x)), log_loss, 0)
-            else:
-                infinite[0] += 1
+            loss = fixed(-np.log(x)) if x > 0.0 else 0
+            add(loss, log_loss, 0)
+            infinite[0] += 0 if x > 0.0 else 1
+            if keep:
+                row = owner[j]
+                rows[row + apart.places[3 + truth[j]] + 4 * apart.bins[places[truth[j], j]] + 1] += 1
+                add(whole_error, rows, row + apart.places[0])
+                add(loss, rows, row + apart.places[1])
+                rows[row + apart.places[2]] += 0 if x > 0.0 else 1
+        if keep:
+            for k in range(classes):
+                start, found, numbers = apart.places[3 + k], places[k], q[k]
+                for j in range(width):
+                    place = owner[j] + start + 4 * apart.bins[found[j]]
+                    rows[place] += 1
+                    add(numbers[j], rows, place + 2)
 
 
 @compiled
@@ -170,11 +215,11 @@ def sum_soft_weights(weights, cells, sums):  # type: ignore[no-untyped-def]
     for i in range(weights.size):
         k = cells[i]
         if k >= 0:
-            _add(_fixed(weights[i]), flat, 2 * k)
+            add(fixed(weights[i]), flat, 2 * k)
 
 
 @compiled
-def _bins(values, shares, finder, places):  # type: ignore[no-untyped-def]
+def bins_of(values, shares, finder, places):  # type: ignore[no-untyped-def]
     """The bins of a tile of values, given with their shares of the edges' range; all of the tile is read."""
     if finder.start.size == 0:
         bins = finder.edges.size - 1
@@ -208,18 +253,20 @@ def search(value, share, finder):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _fixed(x):  # type: ignore[no-untyped-def]
+def fixed(x):  # type: ignore[no-untyped-def]
+    """A value in fixed point; see `formulas.fixed_point`."""
     return np.int64(np.rint(x * np.float64(1 << FRACTION_BITS)))
 
 
 @compiled
-def _add(q, limbs, place):  # type: ignore[no-untyped-def]
+def add(q, limbs, place):  # type: ignore[no-untyped-def]
+    """Add a value in fixed point to the sum of two limbs that starts at a place."""
     limbs[place] += q >> LIMB_BITS
     limbs[place + 1] += q & LIMB_MASK
 
 
 @compiled
-def _add_wide(x, limbs):  # type: ignore[no-untyped-def]
+def add_wide(x, limbs):  # type: ignore[no-untyped-def]
     """Add x >= 0 to a sum of any number of limbs; each step is exact."""
     rest = np.rint(x * np.float64(1 << FRACTION_BITS))
     for i in range(limbs.size):

@@ -44,6 +44,24 @@ class Finder(NamedTuple):
     start: NDArray[np.int64]  # (cells,) or (0,)
 
 
+class Apart(NamedTuple):
+    """Rows of counts that a kernel's pixels add to as well, a row a spatial tile; `owner` is empty for none.
+
+    places: at which cells of a row the kernel's numbers start, as it says. bins: of each fine bin of calibration,
+    the job's.
+    """
+
+    owner: NDArray[np.int64]  # (n,) the row of each pixel
+    counts: NDArray[np.int64]  # (rows, cells)
+    places: NDArray[np.int64]
+    bins: NDArray[np.int64]
+
+
+NOTHING_APART = Apart(
+    np.empty(0, np.int64), np.empty((0, 0), np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
+)
+
+
 def finder(edges: Sequence[float], upper: float) -> Finder:
     """The Finder for edges that rise from 0 to `upper`."""
     bounds = np.asarray(edges, np.float64)

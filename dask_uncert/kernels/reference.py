@@ -9,12 +9,20 @@ from dask_uncert.formulas import fixed_point
 from dask_uncert.formulas.entropies import shannon_nats
 from dask_uncert.formulas.measures import Measure, is_pointwise
 from dask_uncert.formulas.values import measure_values
+from dask_uncert.kernels.apart_reference import (
+    filled_cells,  # noqa: F401, a kernel
+    scores_apart,
+    tally_apart,
+    values_apart,
+)
 from dask_uncert.kernels.pixels import (
     CLIPPED,
     MISSING,
+    NOTHING_APART,
     OFF,
     RENORMALISED,
     AnyFloats,
+    Apart,
     Finder,
     Pixels,
     Rounding,
@@ -58,7 +66,13 @@ def measure(
 
 
 def count_decisions(
-    reference: Counts, predicted: Counts, second: Counts, confused: Counts, pairs: Counts, by_confused: Counts
+    reference: Counts,
+    predicted: Counts,
+    second: Counts,
+    confused: Counts,
+    pairs: Counts,
+    by_confused: Counts,
+    apart: Apart = NOTHING_APART,
 ) -> None:
     """Add pixels to the counts of decisions; see `compiled.count_decisions`."""
     counted = reference >= 0
@@ -67,6 +81,8 @@ def count_decisions(
     near = ~right & (second[counted] == c)
     np.add.at(pairs, (c, k, near.astype(np.int64)), 1)
     np.add.at(by_confused, (confused[counted], right.astype(np.int64)), 1)
+    if apart.owner.size:
+        np.add.at(apart.counts, (apart.owner[counted], apart.places[0] + c * len(pairs) + k), 1)
 
 
 def count_values(
@@ -80,11 +96,13 @@ def count_values(
     histogram: Counts,
     by_pair: Counts,
     by_confused: Counts,
+    apart: Apart = NOTHING_APART,
 ) -> None:
     """Add one measure's values to its histogram and power sums; see `compiled.count_values`."""
     _count_scaled(
-        values, upper, finder.edges, reference, predicted, second, confused, histogram, by_pair, by_confused
-    )
+        values, upper, finder.edges, reference, predicted, second, confused,
+        histogram, by_pair, by_confused, apart,
+    )  # fmt: skip
 
 
 def count_wide_values(
@@ -98,11 +116,13 @@ def count_wide_values(
     histogram: Counts,
     by_pair: Counts,
     by_confused: Counts,
+    apart: Apart = NOTHING_APART,
 ) -> None:
     """As `count_values` for values without a range; see `compiled.count_wide_values`."""
     _count_scaled(
-        values, 1.0, finder.edges, reference, predicted, second, confused, histogram, by_pair, by_confused
-    )
+        values, 1.0, finder.edges, reference, predicted, second, confused,
+        histogram, by_pair, by_confused, apart,
+    )  # fmt: skip
 
 
 def _count_scaled(
@@ -116,6 +136,7 @@ def _count_scaled(
     histogram: Counts,
     by_pair: Counts,
     by_confused: Counts,
+    apart: Apart,
 ) -> None:
     counted = reference >= 0
     c, k, value = reference[counted], predicted[counted], values[counted]
@@ -127,6 +148,8 @@ def _count_scaled(
     limbs = fixed_point.encode(np.stack([x, x * x, x * x * x], axis=1), by_pair.shape[-1])
     np.add.at(by_pair, (c, k, near), limbs[:, :2])
     np.add.at(by_confused, (confused[counted], right), limbs)
+    if apart.owner.size:
+        values_apart(apart, counted, right, bins, len(edges) - 1, limbs)
 
 
 def count_confidence(
@@ -135,6 +158,7 @@ def count_confidence(
     predicted: Counts,
     finder: Finder,
     tally: Counts,
+    apart: Apart = NOTHING_APART,
 ) -> None:
     """Add the winning class's stated probability to its bins; see `compiled.count_confidence`."""
     counted = reference >= 0
@@ -142,6 +166,8 @@ def count_confidence(
     bins = np.maximum(np.searchsorted(finder.edges, x, side="left") - 1, 0)
     right = predicted[counted] == reference[counted]
     np.add.at(tally, bins, _tallies(right, x))
+    if apart.owner.size:
+        tally_apart(apart, apart.owner[counted], int(apart.places[0]), bins, _tallies(right, x))
 
 
 def count_probabilities(
@@ -153,6 +179,7 @@ def count_probabilities(
     squared_error: Counts,
     log_loss: Counts,
     infinite: Counts,
+    apart: Apart = NOTHING_APART,
 ) -> None:
     """Add every class's stated probability to its bins and proper scores; see `compiled.count_probabilities`."""
     classes = probabilities.shape[1]
@@ -161,13 +188,20 @@ def count_probabilities(
     stored = np.moveaxis(probabilities, 1, 2).reshape(-1, classes)[pixels[counted]]
     p = np.clip(stored.astype(np.float64), 0.0, 1.0)
     bins = np.maximum(np.searchsorted(finder.edges, p, side="left") - 1, 0)
-    k = np.broadcast_to(np.arange(classes), p.shape)
-    true = k == c[:, np.newaxis]
-    np.add.at(tally, (k, bins), _tallies(true, p))
-    squared_error += fixed_point.encode(np.square(p - true).sum(axis=1)).sum(axis=0)
+    every = np.broadcast_to(np.arange(classes), p.shape)
+    true = every == c[:, np.newaxis]
+    np.add.at(tally, (every, bins), _tallies(true, p))
+    error = fixed_point.encode(np.square(p - true).sum(axis=1))
+    squared_error += error.sum(axis=0)
     of_true = p[true]
-    log_loss += fixed_point.encode(-np.log(of_true[of_true > 0])).sum(axis=0)
+    loss = fixed_point.encode(-np.log(np.where(of_true > 0, of_true, 1.0)))
+    log_loss += loss.sum(axis=0)
     infinite += np.count_nonzero(of_true == 0)
+    if apart.owner.size:
+        rows = apart.owner[counted]
+        for k, place in enumerate(apart.places[3:].tolist()):
+            tally_apart(apart, rows, place, bins[:, k], _tallies(true[:, k], p[:, k]))
+        scores_apart(apart, rows, error, loss, of_true == 0)
 
 
 def _tallies(came_true: NDArray[np.bool_], stated: NDArray[np.float64]) -> Counts:

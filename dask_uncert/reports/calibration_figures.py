@@ -14,11 +14,12 @@ from dask_uncert.formulas import calibration
 from dask_uncert.reports import sheets
 from dask_uncert.reports.curves import unit_axes
 from dask_uncert.reports.names import axis_name
-from dask_uncert.reports.sheets import Margins, at, columns_of, outer, sheet, ticks, words
+from dask_uncert.reports.sheets import Margins, at, columns_of, outer_ticks, sheet, words
 from dask_uncert.reports.style import BLUE, DPI, GREY, SETTINGS, SKY, VERMILION
 from dask_uncert.summaries import calibration_readings
 from dask_uncert.summaries.evaluation import Evaluation
 
+CROSS = ([0, 1, math.nan, 0.5, 0.5], [0.5, 0.5, math.nan, 0, 1])  # grid lines that need no ticks
 POINTS = np.linspace(0, 1, 51)
 DELTA = 0.05
 FEW = 10  # pixels; the share of fewer says little
@@ -95,20 +96,25 @@ def class_curves(evaluation: Evaluation) -> Figure:
             roots = np.sqrt(binned.number[index])
             bars = np.arange(roots.size + 1) / roots.size
             axes.stairs(0.25 * roots / (roots.max() or 1), bars, fill=True, color="#d5d5d5")
+            axes.plot(*CROSS, color="#e2e2e2", lw=0.7, zorder=0.5)
             diagonal = axes.plot([0, 1], [0, 1], color=GREY, lw=0.9, ls=(0, (4, 3)))
             sure = np.where(n >= FEW, share, np.nan)
             there = n >= FEW
-            below = axes.fill_between(POINTS, np.fmin(sure, POINTS), POINTS, there, color=VERMILION, alpha=0.3, lw=0)
-            above = axes.fill_between(POINTS, POINTS, np.fmax(sure, POINTS), there, color=SKY, alpha=0.45, lw=0)
+            below = axes.fill_between(
+                POINTS, np.fmin(sure, POINTS), POINTS, there, color=VERMILION, alpha=0.3, lw=0
+            )
+            above = axes.fill_between(
+                POINTS, POINTS, np.fmax(sure, POINTS), there, color=SKY, alpha=0.45, lw=0
+            )
             axes.plot(POINTS, share, color=BLUE, lw=0.5)
             curve = axes.plot(POINTS, sure, color=BLUE, lw=1.7)
             said = "–" if math.isnan(errors[index]) else f"{errors[index]:.4f}"
             axes.text(0.97, 0.05, f"ECE {said}", transform=axes.transAxes, ha="right", fontsize=7.5)
-            unit_axes(axes)
-            ticks(axes)
-            words(axes, axis_name(evaluation.classes[index].name, 19), "probability", "share of the class")
+            axes.set(xlim=(0, 1), ylim=(0, 1.015))
+            name = axis_name(evaluation.classes[index].name, 19 if columns > 1 else 28)
+            words(axes, name, "probability", "share of the class")
             handles = [diagonal[0], curve[0], below, above]
-        outer(panels, columns)
+        outer_ticks(panels, columns)
         sheets.legend(figure, handles, labels, plan)
     return figure
 

@@ -12,7 +12,10 @@ from dask_uncert.formulas import distributions, selective
 from dask_uncert.reports.names import pretty, unit
 from dask_uncert.reports.style import COLORS, DASHES, GREY, METRICS, OUTCOMES
 from dask_uncert.summaries import readings, selective_readings
+from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
+
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def value_label(evaluation: Evaluation, name: str) -> str:
@@ -25,10 +28,41 @@ def _right_and_wrong(evaluation: Evaluation, name: str) -> tuple[NDArray[np.int6
     return readings.histogram(evaluation, name, "correct"), readings.histogram(evaluation, name, "wrong")
 
 
-def unit_axes(axes: Any, upper: float = 1.0) -> None:
-    """Shares upwards, values up to `upper` to the right."""
-    axes.set(xlim=(0, upper), ylim=(0, 1.015))
+def unit_axes(axes: Any) -> None:
+    """Shares upwards and to the right."""
+    axes.set(xlim=(0, 1), ylim=(0, 1.015))
     axes.grid(True, lw=0.7)
+
+
+def value_axis(axes: Any, one: Distribution) -> None:
+    """A measure's values to the right: over its range, or on a logarithmic scale where it has none."""
+    if not one.wide:
+        axes.set_xlim(0, one.reach)
+        return
+    low = lowest(one)
+    axes.set_xscale("log")
+    axes.set_xlim(low, one.reach)
+    axes.set_xticks(*powers(low, one.reach))
+    axes.minorticks_off()
+
+
+def lowest(one: Distribution) -> float:
+    """Where values of a measure without range begin on paper: below the first filled bin that does not hold 0."""
+    filled = np.flatnonzero(one.histogram[..., 1:].sum(axis=(0, 1)))
+    return one.edges[int(filled[0]) + 1] if filled.size else one.reach / 10
+
+
+def powers(low: float, high: float, most: int = 4) -> tuple[list[float], list[str]]:
+    """Powers of ten between two numbers, at most so many, evenly spread, and what they are called; an end if none is.
+
+    >>> powers(0.0005, 2)
+    ([0.001, 0.01, 0.1, 1.0], ['10⁻³', '10⁻²', '10⁻¹', '10⁰'])
+    """
+    tens = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
+    chosen = tens[:: -(-len(tens) // most) or 1]
+    if not chosen:
+        return [high], [f"{high:.2g}"]
+    return [10.0**k for k in chosen], ["10" + str(k).translate(RAISED) for k in chosen]
 
 
 def ecdf(axes: Any, evaluation: Evaluation, name: str) -> None:
@@ -44,7 +78,8 @@ def ecdf(axes: Any, evaluation: Evaluation, name: str) -> None:
         xlabel=f"u, {value_label(evaluation, name)}",
         ylabel="share of pixels with value ≤ u",
     )
-    unit_axes(axes, evaluation.measures[name].reach)
+    unit_axes(axes)
+    value_axis(axes, evaluation.measures[name])
 
 
 def uncertainty_confusion(axes: Any, evaluation: Evaluation, name: str) -> None:
@@ -56,7 +91,8 @@ def uncertainty_confusion(axes: Any, evaluation: Evaluation, name: str) -> None:
     for key, color, mark in METRICS:
         axes.plot(taus, curves[key], f"-{mark}", color=color, lw=1.4, ms=4.5, markevery=named, label=key)
     axes.set(title=pretty(name), xlabel=f"threshold τ on {value_label(evaluation, name)}", ylabel="metric")
-    unit_axes(axes, one.reach)
+    unit_axes(axes)
+    value_axis(axes, one)
 
 
 def risk_coverage(axes: Any, evaluation: Evaluation) -> None:

@@ -81,7 +81,11 @@ def classes(evaluation: Evaluation) -> Figure:
         axes.grid(True, axis="x", lw=0.7)
         words(axes, "", "recall, precision, F1 (× is undefined)")
         handles, labels = axes.get_legend_handles_labels()
-        bars = [handle for handle, label in zip(handles, labels, strict=True) if label in ("recall", "precision", "F1")]
+        bars = [
+            handle
+            for handle, label in zip(handles, labels, strict=True)
+            if label in ("recall", "precision", "F1")
+        ]
         sheets.legend(figure, bars, ["recall", "precision", "F1"], sheets.Key(3, 1))
     return figure
 
@@ -100,21 +104,36 @@ def uncertainty_matrices(evaluation: Evaluation) -> Figure | None:
     width, height = 0.95 + columns * ACROSS - 0.25, 0.35 + len(chosen) * DOWN - 0.2
     with rc_context(SETTINGS):
         figure = Figure(figsize=(width, height), dpi=DPI)
-        axes = blank(figure, 0, 0, width, height)  # one for all matrices, in inches: each of its own takes far longer
+        axes = blank(
+            figure, 0, 0, width, height
+        )  # one for all matrices, in inches: each of its own takes far longer
         axes.set(xlim=(0, width), ylim=(height, 0))
         cells, shares = [], []
         for row, (name, taus) in enumerate(chosen.items()):
             top = 0.35 + row * DOWN
-            axes.text(0.2, top + SIDE, pretty(name), weight="bold", fontsize=9.5, va="center", ha="center", rotation=90)
+            axes.text(
+                0.2,
+                top + SIDE,
+                pretty(name),
+                weight="bold",
+                fontsize=9.5,
+                va="center",
+                ha="center",
+                rotation=90,
+            )
             for place, outcome in enumerate(("correct", "wrong")):
                 axes.text(0.88, top + (place + 0.5) * SIDE, outcome, ha="right", va="center", fontsize=8)
             found = readings.uncertainty_confusion(evaluation, name, taus)
             for column, tau in enumerate(taus):
                 left = 0.95 + column * ACROSS
                 axes.text(left + SIDE, top - 0.07, f"τ = {tau:g}", weight="bold", ha="center", va="bottom")
-                shares += _matrix(axes, {key: values[column].item() for key, values in found.items()}, left, top)
+                shares += _matrix(
+                    axes, {key: values[column].item() for key, values in found.items()}, left, top
+                )
                 cells += [(left + x * SIDE, top + y * SIDE) for y, x in np.ndindex(2, 2)]
-        squares = PatchCollection([Rectangle(corner, SIDE, SIDE) for corner in cells], cmap="Blues", ec="white", lw=0.5)
+        squares = PatchCollection(
+            [Rectangle(corner, SIDE, SIDE) for corner in cells], cmap="Blues", ec="white", lw=0.5
+        )
         squares.set(array=np.ma.masked_invalid(shares), clim=(0, 1))
         axes.add_collection(squares, autolim=False)
     return figure
@@ -146,7 +165,7 @@ def _matrix(axes: Axes, found: dict[str, Any], left: float, top: float) -> list[
     return [float(share) for share in shares.ravel()]
 
 
-def _ink(share: float) -> str:
+def _ink(share: Any) -> str:
     return "white" if share > DARK else "#111111"
 
 

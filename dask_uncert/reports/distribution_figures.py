@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,11 @@ from numpy.typing import NDArray
 from dask_uncert.formulas import distributions
 from dask_uncert.formulas.agreement import ratio
 from dask_uncert.reports import sheets
-from dask_uncert.reports.breakdowns import by_class, by_confused, by_second_best
-from dask_uncert.reports.curves import value_label
+from dask_uncert.reports.breakdowns import by_class, by_confused
+from dask_uncert.reports.curves import value_axis, value_label
 from dask_uncert.reports.names import axis_name, pretty
 from dask_uncert.reports.sheets import Margins, columns_of, outer, sheet, widest, words
-from dask_uncert.reports.style import BLUE, GREY, OUTCOMES, SETTINGS, VERMILION
+from dask_uncert.reports.style import GREY, OUTCOMES, SETTINGS
 from dask_uncert.summaries import readings
 from dask_uncert.summaries.distribution import PER_OCTAVE, Distribution
 from dask_uncert.summaries.evaluation import Evaluation
@@ -29,7 +28,6 @@ BARS = 50  # of a density over the range of a measure
 PER_BAR = 8  # bins of a predicted uncertainty that make a bar: a quarter octave
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_NAMED = 60
-MOST_PAIRS = 16
 MARKS = {"correct": "o", "wrong": "s"}
 
 
@@ -49,80 +47,78 @@ def chosen_threshold(evaluation: Evaluation, name: str) -> float | None:
 def density_bars(one: Distribution, histogram: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Edges and density of a measure's bars, which are whole fine bins; NaN where there is no value.
 
-    The density is of values, or of their logarithm to base 2 where the measure has no range; there, what is below
-    the lowest edge is drawn as an octave of its own.
+    The density is of values, or of their logarithms to base 10 where the measure has no range; there, bars begin
+    above the bin that holds 0.
     """
     edges = np.asarray(one.edges)
     if one.wide:
         wanted = edges[1] * 2.0 ** (np.arange(0, 4096, PER_BAR) / PER_OCTAVE)
-        bounds = np.array([0.0, *wanted[wanted < edges[-1]], edges[-1]])
+        wanted = wanted[wanted < edges[-1]]
     else:
-        bounds = np.array([one.upper * i / BARS for i in range(BARS + 1)])
-    # a named threshold may lie beside an edge; the nearest fine edge at or above is what is drawn
-    places = np.unique(np.searchsorted(edges, bounds[:-1]))
-    counts = np.add.reduceat(histogram, places)
+        wanted = np.array([one.upper * i / BARS for i in range(BARS)])
+    places = np.unique(np.searchsorted(edges, wanted))
     bounds = np.append(edges[places], edges[-1])
-    if one.wide:
-        bounds[0] = bounds[1] / 2
-        width = np.diff(np.log2(bounds))
-    else:
-        width = np.diff(bounds)
-    return bounds, ratio(counts, histogram.sum()) / width
+    width = np.diff(np.log10(bounds) if one.wide else bounds)
+    return bounds, ratio(np.add.reduceat(histogram, places), histogram.sum()) / width
 
 
 def densities(evaluation: Evaluation) -> Figure:
     """Density of every measure over right and over wrong decisions, and the chosen threshold ([A22] figure 3)."""
     names = list(evaluation.measures)
     columns = columns_of(len(names))
-    labels = [_counted(evaluation, outcome) for outcome, _, _ in OUTCOMES] + ["threshold with the largest USen + USpe"]
+    labels = [
+        *(_counted(evaluation, outcome) for outcome, _, _ in OUTCOMES),
+        "threshold of largest USen + USpe",
+    ]
     with rc_context(SETTINGS):
         size = (2.3, 1.7) if columns > 1 else (3.8, 2.6)
         plan = sheets.key(labels, 0.8 + columns * (size[0] + 0.4))
-        figure, panels = sheet(len(names), columns, size, Margins(top=0.27 + plan.height), (0.45, 0.78))
-        handles: list[Any] = []
-        for axes, name in zip(panels, names, strict=True):
-            one, highest = evaluation.measures[name], 0.0
-            handles = []
-            for (outcome, color, style), right in zip(OUTCOMES, readings.right_and_wrong(evaluation, name), strict=True):
-                bounds, density = density_bars(one, right)
-                drawn = axes.stairs(density, bounds, color=color, ls=style, lw=1.6, baseline=None)
-                axes.stairs(np.nan_to_num(density), bounds, color=color, alpha=0.16, fill=True)
-                handles.append(drawn)
-                highest = max(highest, float(np.nanmax(density, initial=0.0)))
-            tau = chosen_threshold(evaluation, name)
-            at = [] if tau is None else [tau]
-            handles.append(axes.vlines(at, 0, 1, transform=axes.get_xaxis_transform(), color=GREY, lw=1.2, ls=(0, (4, 2))))
-            for value in at:
-                axes.text(value, 0.99, f" {value:g}", transform=axes.get_xaxis_transform(), va="top", fontsize=8, color=GREY)
-            if one.wide:
-                axes.set_xscale("log", base=2)
-                axes.set_xlim(*_filled(bounds, one))
-            else:
-                axes.set_xlim(0, one.upper)
-                if one.upper == 1:
-                    sheets.ticks(axes, "x")
-            axes.set_ylim(0, highest * 1.15 or 1.0)
-            axes.yaxis.set_major_locator(MaxNLocator(3))
-            axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            per = "per factor of 2" if one.wide else "per unit"
-            words(axes, pretty(name), value_label(evaluation, name), f"density ({per})")
-        for place, axes in enumerate(panels):
-            if place % columns and evaluation.measures[names[place]].wide == evaluation.measures[names[place - 1]].wide:
-                axes.set_ylabel("")
-        sheets.legend(figure, handles, labels, plan)
+        gap = 0.62 if any(one.wide for one in evaluation.distributions) else 0.42
+        figure, panels = sheet(len(names), columns, size, Margins(top=0.27 + plan.height), (gap, 0.78))
+        drawn = [_density(axes, evaluation, name) for axes, name in zip(panels, names, strict=True)]
+        for place in range(1, len(names)):
+            if place % columns and panels[place].get_xscale() == panels[place - 1].get_xscale():
+                panels[place].set_ylabel("")
+        sheets.legend(figure, drawn[0], labels, plan)
     return figure
 
 
-def _filled(bounds: Floats, one: Distribution) -> tuple[float, float]:
-    """From the first bar with a value to the last."""
-    counts = one.histogram.sum(axis=(0, 1))
-    places = np.flatnonzero(counts)
-    if not places.size:
-        return 0.5, 1.0
-    edges = np.asarray(one.edges)
-    low = bounds[max(int(np.searchsorted(bounds, max(edges[places[0]], bounds[0]), side="right")) - 1, 0)]
-    high = bounds[min(int(np.searchsorted(bounds, edges[places[-1] + 1])), bounds.size - 1)]
-    return float(low), float(high)
+def _density(axes: Axes, evaluation: Evaluation, name: str) -> list[Any]:
+    """One panel; what the legend shows."""
+    one, (right, wrong) = evaluation.measures[name], readings.right_and_wrong(evaluation, name)
+    handles: list[Any] = []
+    highest = 0.0
+    for (_, color, style), histogram in zip(OUTCOMES, (right, wrong), strict=True):
+        bounds, density = density_bars(one, histogram)
+        axes.stairs(np.nan_to_num(density), bounds, color=color, alpha=0.16, fill=True)
+        handles.append(axes.stairs(density, bounds, color=color, ls=style, lw=1.6, baseline=None))
+        highest = max(highest, float(np.nanmax(density, initial=0.0)))
+    tau, along = chosen_threshold(evaluation, name), axes.get_xaxis_transform()
+    where = [] if tau is None else [tau]
+    handles.append(axes.vlines(where, 0, 1, transform=along, color=GREY, lw=1.2, ls=(0, (4, 2))))
+    for value in where:
+        axes.text(value, 0.99, f" {value:g}", transform=along, va="top", fontsize=8, color=GREY)
+    value_axis(axes, one)
+    if one.wide:
+        said = _near_zero(one, right, wrong)
+        axes.text(0.02, 0.99, said, transform=axes.transAxes, va="top", fontsize=7, color=GREY)
+    elif one.upper == 1:
+        sheets.ticks(axes, "x")
+    axes.set_ylim(0, highest * 1.15 or 1.0)
+    axes.yaxis.set_major_locator(MaxNLocator(3))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    label = "density (per factor of 10)" if one.wide else "density (per unit)"
+    words(axes, pretty(name), value_label(evaluation, name), label)
+    return handles
+
+
+def _near_zero(one: Distribution, right: NDArray[np.int64], wrong: NDArray[np.int64]) -> str:
+    """What a logarithmic scale cannot show: the shares of right and of wrong in the bin that holds 0."""
+    shares = [float(ratio(part[0], part.sum())) for part in (right, wrong)]
+    if not any(share > 0 for share in shares):
+        return ""
+    said = ["–" if np.isnan(share) else f"{100 * share:.1f} %" for share in shares]
+    return f"up to {one.edges[1]:.0e}:\n{said[0]} of correct\n{said[1]} of wrong"
 
 
 def _counted(evaluation: Evaluation, outcome: str) -> str:
@@ -139,13 +135,16 @@ def classes_apart(evaluation: Evaluation) -> Figure:
     labels = [f"{_counted(evaluation, outcome)}: mean, 25–75 %, 5–95 %" for outcome, _, _ in OUTCOMES]
     with rc_context(SETTINGS):
         high = min(max(0.235 * len(rows), 1.2), 14.0)
+        gap = 0.34 if any(one.wide for one in evaluation.distributions) else 0.18
         wide = 1.5 if columns > 1 else 3.8
         margins = Margins(left=0.2 + (widest(shown, 8) or 0.3))
         plan = sheets.key(labels, margins.left + columns * (wide + 0.2))
-        figure, panels = sheet(len(names), columns, (wide, high), margins._replace(top=0.27 + plan.height), (0.18, 0.75))
+        figure, panels = sheet(
+            len(names), columns, (wide, high), margins._replace(top=0.27 + plan.height), (gap, 0.75)
+        )
         place = np.arange(len(rows), dtype=np.float64)
         handles: list[Any] = []
-        for axes, name in zip(panels, names, strict=True):
+        for at, (axes, name) in enumerate(zip(panels, names, strict=True)):
             one, handles = evaluation.measures[name], []
             for (outcome, color, _), shift in zip(OUTCOMES, (-0.18, 0.18), strict=True):
                 counts = one.histogram[:, readings.OUTCOMES[outcome]].sum(axis=1)
@@ -155,10 +154,11 @@ def classes_apart(evaluation: Evaluation) -> Figure:
                 axes.hlines(y, spread[:, 1], spread[:, 3], color=color, lw=2.6, alpha=0.55)
                 mean = [row["measures"][name][outcome]["mean"] for row in rows]
                 handles += axes.plot(mean, y, MARKS[outcome], color=color, ms=3.6, mec="white", mew=0.5)
-            axes.set(xlim=(0, one.reach), ylim=(len(rows) - 0.4, -0.6))
+            axes.set_ylim(len(rows) - 0.4, -0.6)
+            value_axis(axes, one)
             axes.grid(True, axis="x", lw=0.7)
-            _class_ticks(axes, shown)
-            if one.reach == 1:
+            _class_ticks(axes, shown if at % columns == 0 else [])
+            if one.reach == 1 and not one.wide:
                 sheets.ticks(axes, "x")
             words(axes, pretty(name), value_label(evaluation, name), "" if shown else "reference class")
         outer(panels, columns, "y")
@@ -188,20 +188,25 @@ def confused_apart(evaluation: Evaluation) -> Figure | None:
         figure, panels = sheet(len(names) + 1, columns, size, Margins(top=0.27 + plan.height), (0.5, 0.42))
         handles: list[Any] = []
         for axes, name in zip(panels, names, strict=False):
-            handles = []
+            one, handles, highest = evaluation.measures[name], [], 0.0
             for (outcome, color, style), shift in zip(OUTCOMES, (-0.1, 0.1), strict=True):
                 of = [row["measures"][name][outcome] for row in rows]
                 mean, std = (np.array([float(one[key]) for one in of]) for key in ("mean", "std"))
                 axes.vlines(numbers + shift, mean - std, mean + std, color=color, lw=1.2)
-                handles += axes.plot(numbers + shift, mean, MARKS[outcome], ls=style, color=color, ms=4, lw=1.0)
-            axes.set_ylim(0, evaluation.measures[name].reach)
-            if evaluation.measures[name].reach == 1:
+                highest = max(highest, float(np.nanmax(mean + std, initial=0.0)))
+                handles += axes.plot(
+                    numbers + shift, mean, MARKS[outcome], ls=style, color=color, ms=4, lw=1.0
+                )
+            axes.set_ylim(0, highest * 1.1 if one.wide and highest > 0 else one.reach)
+            if one.reach == 1 and not one.wide:
                 sheets.ticks(axes, "y")
             _numbered(axes, numbers)
             words(axes, value_label(evaluation, name), "classes with p > 1/C", "mean ± std")
         below = np.zeros(numbers.size)
         for (outcome, color, _), sign in zip(OUTCOMES, (True, False), strict=True):
-            counts = np.array([int(row["correct"]) if sign else int(row["n"]) - int(row["correct"]) for row in rows])
+            counts = np.array(
+                [int(row["correct"]) if sign else int(row["n"]) - int(row["correct"]) for row in rows]
+            )
             panels[-1].bar(numbers, counts, 0.7, bottom=below, color=color, alpha=1.0 if sign else 0.8, ec="white", lw=0.4,
                            label=outcome)  # fmt: skip
             below = below + counts
@@ -219,50 +224,5 @@ def confused_apart(evaluation: Evaluation) -> Figure | None:
 
 def _numbered(axes: Axes, numbers: Floats) -> None:
     axes.set_xlim(numbers[0] - 0.6, numbers[-1] + 0.6)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.set_xticks(numbers[:: -(-numbers.size // 5)])
     axes.grid(True, axis="y", lw=0.7)
-
-
-def homophily_twin(evaluation: Evaluation) -> Figure | None:
-    """Homophily beside its equidistant twin, Gini, for the most frequent mistakes ([C23] figures 14, 15).
-
-    A mistake is a reference and a predicted class; a panel says whether the reference came second. Mean and standard
-    deviation, and the number of pixels. None without both measures or without a mistake.
-    """
-    if not {"homophily", "gini"} <= set(evaluation.measures):
-        return None
-    wrong = [row for row in by_second_best(evaluation) if row["reference"] != row["predicted"]]
-    total: dict[tuple[str, str], int] = {}
-    for row in wrong:
-        pair = (row["reference"], row["predicted"])
-        total[pair] = total.get(pair, 0) + int(row["n"])
-    pairs = sorted(total, key=lambda pair: -total[pair])[:MOST_PAIRS]
-    if not pairs:
-        return None
-    shown = [f"{axis_name(reference, 22)} → {axis_name(predicted, 22)}" for reference, predicted in pairs]
-    with rc_context(SETTINGS):
-        margins = Margins(left=0.15 + widest(shown, 8), right=0.55, top=0.65)
-        size = (2.5, max(0.235 * len(pairs), 0.9))
-        figure, panels = sheet(2, 2, size, margins, (0.65, 0.0))
-        handles: list[Any] = []
-        for axes, near in zip(panels, (True, False), strict=True):
-            of = {(row["reference"], row["predicted"]): row for row in wrong if row["reference_second_best"] is near}
-            handles = []
-            for name, color, mark, shift in (("homophily", BLUE, "o", -0.15), ("gini", VERMILION, "D", 0.15)):
-                found = [of[pair]["measures"][name] if pair in of else {} for pair in pairs]
-                mean, std = (np.array([float(one.get(key, math.nan)) for one in found]) for key in ("mean", "std"))
-                y = np.arange(len(pairs)) + shift
-                axes.hlines(y, mean - std, mean + std, color=color, lw=1.2)
-                handles += axes.plot(mean, y, mark, color=color, ms=4)
-            for place, pair in enumerate(pairs):
-                if pair in of:
-                    axes.text(1.02, place, f"{int(of[pair]['n']):,}", fontsize=7.5, color=GREY, va="center")
-            axes.set(xlim=(0, 1), ylim=(len(pairs) - 0.4, -0.6))
-            axes.grid(True, axis="x", lw=0.7)
-            sheets.ticks(axes, "x")
-            _class_ticks(axes, shown)
-            words(axes, "reference second best" if near else "reference further down", "uncertainty (pixels beside)")
-        outer(panels, 2, "y")
-        labels = ["homophily", "Gini: all classes equally far apart"]
-        sheets.legend(figure, handles, labels, sheets.key(labels, figure.get_size_inches()[0]))
-    return figure

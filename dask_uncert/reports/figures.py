@@ -15,10 +15,19 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from dask_uncert.reports import calibration_figures, curves, decision_figures, distribution_figures, soft_figures
-from dask_uncert.reports.map_figures import Maps, map_names, measure_maps, picture, soft_map, soft_maps
+from dask_uncert.reports import (
+    calibration_figures,
+    curves,
+    decision_figures,
+    distribution_figures,
+    mistake_figures,
+    sweep_figures,
+    weight_figures,
+)
+from dask_uncert.reports.map_figures import Maps, map_names, measure_maps, picture, soft_maps
 from dask_uncert.reports.names import file_names
 from dask_uncert.reports.sheets import Margins, columns_of, key, legend, outer, png, sheet, svg, ticks, words
+from dask_uncert.reports.soft_map_figures import soft_map
 from dask_uncert.reports.style import SETTINGS
 from dask_uncert.summaries.evaluation import Evaluation
 
@@ -68,7 +77,7 @@ def _drawn(evaluation: Evaluation, maps: Maps) -> Iterator[tuple[str, Callable[[
         yield "densities", lambda: distribution_figures.densities(evaluation)
         yield "by_class", lambda: distribution_figures.classes_apart(evaluation)
         yield "by_confused_classes", lambda: distribution_figures.confused_apart(evaluation)
-        yield "homophily_and_gini", lambda: distribution_figures.homophily_twin(evaluation)
+        yield "homophily_and_gini", lambda: mistake_figures.homophily_twin(evaluation)
         yield "uncertainty_confusion", lambda: panels(evaluation, curves.uncertainty_confusion)
         yield "uncertainty_matrices", lambda: decision_figures.uncertainty_matrices(evaluation)
         yield "risk_coverage", lambda: risk_coverage(evaluation)
@@ -76,11 +85,13 @@ def _drawn(evaluation: Evaluation, maps: Maps) -> Iterator[tuple[str, Callable[[
     yield "class_calibration", lambda: calibration_figures.class_curves(evaluation)
     yield "confusion", lambda: decision_figures.confusion(evaluation)
     yield "classes", lambda: decision_figures.classes(evaluation)
-    yield "soft_weights", lambda: soft_figures.weight_functions(evaluation)
-    counted = int(evaluation.ledger.counted)
-    for name, swept in soft_figures.sweeps(evaluation):
-        yield f"soft_f1_{name}", partial(soft_figures.sweep_panels, swept, counted, soft_figures.F1)
-        yield f"soft_metrics_{name}", partial(soft_figures.sweep_panels, swept, counted, soft_figures.OTHERS)
+    yield "soft_weights", lambda: weight_figures.weight_functions(evaluation)
+    for name, joint in sweep_figures.swept(evaluation).items():
+        yield f"soft_f1_{name}", partial(sweep_figures.sweep_panels, evaluation, joint, sweep_figures.F1)
+        yield (
+            f"soft_metrics_{name}",
+            partial(sweep_figures.sweep_panels, evaluation, joint, sweep_figures.OTHERS),
+        )
     yield "maps_of_measures", lambda: measure_maps(evaluation, maps)
     soft = {one.label: one for one in soft_maps(maps)}
     for label, safe in file_names(soft).items():
@@ -99,7 +110,7 @@ def panels(evaluation: Evaluation, draw: Any, measures: list[str] | None = None)
         figure, grid = sheet(len(names), columns, size, Margins(top=0.54), (0.25, 0.78))
         for axes, name in zip(grid, names, strict=True):
             draw(axes, evaluation, name)
-            if evaluation.measures[name].reach == 1:
+            if evaluation.measures[name].reach == 1 and not evaluation.measures[name].wide:
                 ticks(axes, "x")
             ticks(axes, "y")
             words(axes)

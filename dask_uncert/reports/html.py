@@ -20,27 +20,19 @@ from markupsafe import Markup
 from dask_uncert.reports import charts, curves, explorer, figures
 from dask_uncert.reports.figures import Maps
 from dask_uncert.reports.map_figures import soft_maps
-from dask_uncert.reports.names import file_names, pretty, unit
+from dask_uncert.reports.names import REASONS, file_names, pretty, unit
+from dask_uncert.reports.numerals import bar, count, number, percent, shade
 from dask_uncert.reports.results import results
 from dask_uncert.soft_words import soft_labels
 from dask_uncert.summaries.evaluation import Class, Evaluation
 
-UNDEFINED = "–"
+TIMES = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"
 TITLE = "Predictions and their uncertainty, evaluated"
 MOST_BYTES = 8_000_000
 """Of the page. Joint histograms, then maps, are left out beyond it, and named."""
 MOST_MAP_BYTES = 3_000_000
 MOST_CLASSES = 60
 """Of a table of classes by classes; beyond it the page shows the picture and names the CSV file."""
-REASONS = {
-    "masked": "the mask says that they do not count",
-    "ignored": "the reference holds a code that the job ignores",
-    "no_reference": "the reference is missing there",
-    "no_prediction": "the prediction is missing there",
-    "no_uncertainty": "the predicted uncertainty is missing there",
-    "clipped": "probabilities outside [0, 1] by rounding, moved to its end",
-    "renormalised": "probabilities whose sum missed 1 by rounding, divided by it",
-}
 PICTURES = ("reliability", "risk_coverage", "uncertainty_confusion")
 """Figures that stand in the page, beside maps and distributions."""
 SCRIPTS = ("mathematics.js", "explorer.js", "furniture.js")
@@ -157,14 +149,24 @@ def _maps(
     soft = {f"soft_{label}": one.name for label, one in zip(soft_labels(classes), classes, strict=True)}
     for name, file in _map_files(maps).items():
         values, dims = maps[name]
-        source = _source("png", drawn[f"{file}.png"])
+        content = drawn[f"{file}.png"]
+        source = _source("png", content)
         if used + len(source) > MOST_MAP_BYTES:
             left_out.append(f"{file}.png")
             continue
         used += len(source)
         title = f"Soft confusion of {soft[name]}" if name in soft else pretty(name)
-        size = f"{values.shape[0]:,} × {values.shape[1]:,}"
-        shown.append({"title": title, "source": source, "shape": size, "dims": " × ".join(dims[:2])})
+        size = f"{values.shape[0]:,}{TIMES}{values.shape[1]:,}"
+        wide, high = (int.from_bytes(content[at : at + 4]) for at in (16, 20))  # of every PNG's head
+        shown.append(
+            {
+                "title": title,
+                "source": source,
+                "shape": size,
+                "dims": TIMES.join(dims[:2]),
+                "wide": wide > 1.6 * high,
+            }
+        )
     return shown, left_out
 
 
@@ -186,59 +188,10 @@ def _at_maximum(found: dict[str, Any]) -> list[tuple[str, float]]:
 def interval_note(found: dict[str, Any]) -> str:
     """What the small numbers under others are; nothing where there are no intervals.
 
-    >>> interval_note({"confidence": {"level": 0.95}}), interval_note({})
-    (' Small: 95 % confidence interval.', '')
+    >>> interval_note({"overall": {"kappa_interval": [0.6, 0.8]}, "confidence": {"level": 0.95}})
+    ' Small numbers beneath: 95 % confidence intervals.'
     """
+    if not any(key.endswith("_interval") for key in found["overall"]):
+        return ""
     level = (found.get("confidence") or {}).get("level")
-    return "" if level is None else f" Small: {100 * level:g} % confidence interval."
-
-
-def count(value: float | None) -> str:
-    """A whole number with its thousands apart.
-
-    >>> count(1234567), count(None)
-    ('1,234,567', '–')
-    """
-    return UNDEFINED if value is None else f"{value:,}"
-
-
-def number(value: float | None, digits: int = 4) -> str:
-    """A number with `digits` decimals; very small or large ones in powers of ten.
-
-    >>> number(0.25), number(0), number(2.6e-10), number(None)
-    ('0.2500', '0.0000', '2.6e-10', '–')
-    """
-    if value is None:
-        return UNDEFINED
-    plain = value == 0 or 10.0**-digits <= abs(value) < 1e6
-    return f"{value:,.{digits}f}" if plain else f"{value:.{digits}g}"
-
-
-def percent(part: float | None, of: float) -> str:
-    """A part as a percentage.
-
-    >>> percent(1, 8), percent(1, 0)
-    ('12.5 %', '–')
-    """
-    return UNDEFINED if part is None or of == 0 else f"{100 * part / of:.1f} %"
-
-
-def shade(share: float) -> str:
-    """The colours of a table's cell for a share in [0, 1], dark ink on light and light ink on dark.
-
-    >>> shade(0), shade(1)
-    ('background:#ffffff;color:#1b1f24', 'background:#08467f;color:#ffffff')
-    """
-    low, high = (255, 255, 255), (8, 70, 127)
-    mixed = (round(a + (b - a) * share) for a, b in zip(low, high, strict=True))
-    ink = "#ffffff" if share > 0.55 else "#1b1f24"
-    return "background:#" + "".join(f"{part:02x}" for part in mixed) + f";color:{ink}"
-
-
-def bar(value: float | None) -> str:
-    """The length of the bar behind a number in [0, 1].
-
-    >>> bar(0.5), bar(None)
-    ('--part:50.0%', '--part:0%')
-    """
-    return "--part:0%" if value is None else f"--part:{100 * value:.1f}%"
+    return f" Small numbers beneath: {'' if level is None else f'{100 * level:g} % '}confidence intervals."

@@ -1,4 +1,4 @@
-"""Pictures of maps: one by one, the measures beside right and wrong, and the four soft weights with their merger."""
+"""Pictures of maps: one by one, and the measures side by side with right and wrong."""
 
 from __future__ import annotations
 
@@ -9,17 +9,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
-from matplotlib.colors import BoundaryNorm, ListedColormap, to_rgb
+from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm, Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from dask_uncert.one_vs_rest import COLOURS
-from dask_uncert.reports.curves import value_label
-from dask_uncert.reports.names import axis_name, file_names, pretty
-from dask_uncert.reports.sheets import Margins, at, blank, columns_of, inches, outer, sheet, widest, words
-from dask_uncert.reports.style import BLUE, CELLS, COLORS, DPI, SETTINGS, VERMILION, YELLOW
+from dask_uncert.reports.curves import lowest, powers, value_label
+from dask_uncert.reports.names import axis_name, file_names, pretty, unit
+from dask_uncert.reports.sheets import (
+    Margins,
+    at,
+    blank,
+    columns_of,
+    inches,
+    outer,
+    sheet,
+    widest,
+    words,
+)
+from dask_uncert.reports.style import BLUE, COLORS, SETTINGS, VERMILION, YELLOW
 from dask_uncert.soft_words import soft_labels
+from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 
 Map = tuple[NDArray[Any], tuple[str, ...]]
@@ -27,7 +38,7 @@ Maps = Mapping[str, Map]
 """By name: values (two dimensions, NaN where undefined; a picture has a third of size 3, uint8) and the names of
 the first two dimensions."""
 
-UNDEFINED = "#e8e8e8"  # light grey: no value there
+UNDEFINED = "#e2e2e2"  # light grey: no value there
 MEANINGS = {"TP": "true positive", "FN": "false negative", "FP": "false positive", "TN": "true negative"}
 RIGHT = 1.0  # room for a colour bar, in inches
 
@@ -52,9 +63,12 @@ def soft_maps(maps: Maps) -> list[SoftMap]:
 
 
 def map_names(maps: Maps) -> dict[str, str]:
-    """What the figure of each map is called; the four weights of a soft confusion share one and have none here."""
+    """What the figure of each map is called.
+
+    The four weights of a soft confusion share one and have none here; nor has a map of one dimension.
+    """
     weights = {f"soft_{cell}_{one.label}" for one in soft_maps(maps) for cell in MEANINGS}
-    shown = [name for name in maps if name not in weights]
+    shown = [name for name, (values, _) in maps.items() if name not in weights and values.ndim > 1]
     return {name: f"map_{safe}" for name, safe in file_names(shown).items()}
 
 
@@ -66,17 +80,21 @@ def picture(evaluation: Evaluation, name: str, values: NDArray[Any], dims: tuple
             figure, axes = _frame(values, 0.45 + widest(list(MEANINGS), 8))
             axes.imshow(values, interpolation="nearest")
             _level_key(axes, levels)
-            title = f"Soft confusion of {_class_name(evaluation, name.removeprefix('soft_'))}"
+            title = f"Soft confusion of {soft_class(evaluation, name.removeprefix('soft_'))}"
         else:
             numbers, title = np.asarray(values, np.float64), pretty(name)
             found = _levels(evaluation, name, numbers)
             if found is None:
                 figure, axes = _frame(values, RIGHT)
-                reach = evaluation.measures[name].reach if name in evaluation.measures else None
-                low = None if reach is None else 0.0
-                image = axes.imshow(numbers, cmap="viridis", vmin=low, vmax=reach, interpolation="nearest")
-                label = title if reach is None else value_label(evaluation, name)
-                figure.colorbar(image, cax=_beside(figure, axes), label=label)
+                one = evaluation.measures.get(name)
+                norm = Normalize() if one is None else value_norm(one)
+                image = axes.imshow(numbers, cmap="viridis", norm=norm, interpolation="nearest")
+                label = title if one is None else value_label(evaluation, name)
+                bar = figure.colorbar(image, cax=_beside(figure, axes), label=label)
+                if one is not None and one.wide:
+                    places, said = powers(lowest(one), one.reach)
+                    bar.set_ticks(places, labels=said)
+                    bar.minorticks_off()
             else:
                 figure, axes = _frame(values, 0.45 + widest([one[1] for one in found], 8))
                 _paint(axes, numbers, found)
@@ -85,26 +103,41 @@ def picture(evaluation: Evaluation, name: str, values: NDArray[Any], dims: tuple
     return figure
 
 
+def value_norm(one: Distribution) -> Normalize:
+    """From values to colours: over a measure's range, or logarithmic where it has none; lower values look lowest."""
+    return LogNorm(lowest(one), one.reach, clip=True) if one.wide else Normalize(0.0, one.reach)
+
+
+def soft_class(evaluation: Evaluation, label: str) -> str:
+    """The name of the class whose soft maps end with this label."""
+    found = dict(zip(soft_labels(evaluation.classes), evaluation.classes, strict=True)).get(label)
+    return axis_name(label if found is None else found.name)
+
+
 def measure_maps(evaluation: Evaluation, maps: Maps) -> Figure | None:
     """The maps of all measures with a range, side by side on one scale, and who was right ([C23] figures 5-7).
 
     Values are shown as shares of the measure's largest possible value. None where fewer than two would be shown.
     """
     bounded = {name: one for name, one in evaluation.measures.items() if not one.wide}
-    names = [name for name in maps if name in bounded]
-    if not names or len(names) + ("correct" in maps) < 2:
+    names = [name for name, (values, _) in maps.items() if name in bounded and values.ndim > 1]
+    number = len(names) + ("correct" in maps)
+    if not names or number < 2:
         return None
     values, dims = maps[names[0]]
-    number = len(names) + ("correct" in maps)
-    columns = columns_of(number, 4)
+    rows, across = values.shape
+    columns = columns_of(number, 4 if across < 1.5 * rows else 2)
     with rc_context(SETTINGS):
-        size = _size(values, 2.2)
+        size = map_size(values, 2.2 if 2 / 3 < rows / max(across, 1) < 1.5 else 3.2)
         figure, panels = sheet(number, columns, size, Margins(right=RIGHT), (0.2, 0.32))
         for axes, name in zip(panels, names, strict=False):
             upper = bounded[name].upper
             shown = np.asarray(maps[name][0], np.float64) / upper
             image = axes.imshow(shown, cmap="viridis", vmin=0, vmax=1, interpolation="nearest")
-            words(axes, pretty(name) if upper == 1 else f"{pretty(name)} / {upper:.3g}")
+            words(
+                axes,
+                pretty(name) if upper == 1 else f"{pretty(name)} / {upper:.3g} {unit(bounded[name].measure)}",
+            )
         height = figure.get_size_inches()[1]
         left = figure.get_size_inches()[0] - RIGHT + 0.15
         bar = at(figure, left, 0.3, 0.13, min(1.6, height - 1.3))
@@ -113,71 +146,12 @@ def measure_maps(evaluation: Evaluation, maps: Maps) -> Figure | None:
             _paint(panels[-1], np.asarray(maps["correct"][0], np.float64), RIGHT_OR_WRONG)
             words(panels[-1], pretty("correct"))
             _level_key(blank(figure, left, height - 0.85, RIGHT, 0.4), RIGHT_OR_WRONG, 0.0)
-        _map_axes(panels, dims)
+        map_axes(panels, dims)
         outer(panels, columns)
     return figure
 
 
-def soft_map(evaluation: Evaluation, one: SoftMap) -> Figure:
-    """The four weights of a soft confusion and the picture they make, brighter where they are larger ([S22] 6, 7).
-
-    The colours are the paper's green, blue, red and purple, in hues that people with the common colour-vision
-    deficiencies can tell apart; `map_soft_<class>` has them as they are stored.
-    """
-    values, dims = one.weights["TP"]
-    wide, high = _size(values, 2.0)
-    gap = (0.2, 0.32)
-    with rc_context(SETTINGS):
-        left, top = 0.62, 0.62
-        tall = 2 * high + gap[1]
-        broad = tall * wide / high
-        size = (left + 2 * wide + gap[0] + 0.3 + broad + 1.1, top + tall + 0.5)
-        figure = Figure(figsize=size, dpi=DPI)
-        merged = np.zeros((*values.shape, 3))
-        small = []
-        for place, (cell, (weight, _)) in enumerate(one.weights.items()):
-            row, column = divmod(place, 2)
-            axes = at(figure, left + column * (wide + gap[0]), top + row * (high + gap[1]), wide, high)
-            tinted = np.asarray(weight, np.float64)[..., np.newaxis] * to_rgb(CELLS[cell])
-            axes.imshow(_opaque(tinted), interpolation="nearest")
-            words(axes, f"{cell}, {MEANINGS[cell]}")
-            merged += tinted
-            small.append(axes)
-        start = left + 2 * wide + gap[0] + 0.3
-        axes = at(figure, start, top, broad, tall)
-        axes.imshow(_opaque(merged), interpolation="nearest")
-        words(axes, "all four")
-        _map_axes([*small, axes], dims)
-        outer(small, 2)
-        axes.set_ylabel("")
-        axes.tick_params(left=False, labelleft=False)
-        _ramps(at(figure, start + broad + 0.5, top, 0.55, min(tall, 2.0)))
-        figure.text(left / size[0], 1 - 0.1 / size[1],
-                    _heading(evaluation, one.label), va="top", fontsize=10, weight="bold")  # fmt: skip
-    return figure
-
-
-def _heading(evaluation: Evaluation, label: str) -> str:
-    """The class, and the setting its maps were made at where only one can be meant."""
-    name = _class_name(evaluation, label)
-    group = [
-        one.settings
-        for one in evaluation.soft_confusion
-        if soft_labels(evaluation.classes)[one.settings.class_index] == label
-    ]
-    if len(group) != 1:
-        return f"Weights of {name}"
-    s = group[0]
-    damped = "" if s.uncertainty is None else f", d = {s.dampings[0]:g} on {pretty(s.uncertainty)}"
-    return f"Weights of {name} at t = {s.thresholds[0]:g}, σ = {s.sigmas[0]:g}{damped}"
-
-
-def _class_name(evaluation: Evaluation, label: str) -> str:
-    found = dict(zip(soft_labels(evaluation.classes), evaluation.classes, strict=True)).get(label)
-    return axis_name(label if found is None else found.name)
-
-
-def _size(values: NDArray[Any], longest: float, least: float = 0.6) -> tuple[float, float]:
+def map_size(values: NDArray[Any], longest: float, least: float = 0.6) -> tuple[float, float]:
     """Width and height of a map in inches: its own shape, no side below `least`."""
     rows, columns = values.shape[:2]
     scale = longest / max(rows, columns, 1)
@@ -185,7 +159,7 @@ def _size(values: NDArray[Any], longest: float, least: float = 0.6) -> tuple[flo
 
 
 def _frame(values: NDArray[Any], right: float) -> tuple[Figure, Axes]:
-    figure, (axes,) = sheet(1, 1, _size(values, 3.9, 1.6), Margins(right=right + 0.15))
+    figure, (axes,) = sheet(1, 1, map_size(values, 3.9, 1.6), Margins(right=right + 0.15))
     axes.set_facecolor(UNDEFINED)
     axes.spines[:].set_visible(False)
     return figure, axes
@@ -194,34 +168,18 @@ def _frame(values: NDArray[Any], right: float) -> tuple[Figure, Axes]:
 def _beside(figure: Figure, axes: Axes) -> Axes:
     """Axes of a colour bar to the right of a panel."""
     box, width = axes.get_position(), figure.get_size_inches()[0]
-    return figure.add_axes((box.x1 + 0.15 / width, box.y0 + 0.08 * box.height, 0.14 / width, 0.84 * box.height))
+    return figure.add_axes(
+        (box.x1 + 0.15 / width, box.y0 + 0.08 * box.height, 0.14 / width, 0.84 * box.height)
+    )
 
 
-def _map_axes(panels: Sequence[Axes], dims: tuple[str, ...]) -> None:
+def map_axes(panels: Sequence[Axes], dims: tuple[str, ...]) -> None:
+    """Frame, ticks and labels of maps that stand side by side."""
     for axes in panels:
         axes.set_facecolor(UNDEFINED)
         axes.spines[:].set_visible(False)
         axes.locator_params(nbins=4)
         words(axes, None, f"{dims[-1]} (pixels)", f"{dims[-2]} (pixels)")
-
-
-def _opaque(colours: NDArray[np.float64]) -> NDArray[np.float64]:
-    """RGB in [0, 1] as RGBA that lets the background through where it is NaN."""
-    there = ~np.isnan(colours).any(axis=2, keepdims=True)
-    return np.concatenate([np.where(there, np.clip(colours, 0, 1), 0.0), there.astype(np.float64)], axis=2)
-
-
-def _ramps(axes: Axes) -> None:
-    """What the colours of the four weights mean from 0 to 1."""
-    hues = np.array([to_rgb(CELLS[cell]) for cell in MEANINGS])
-    axes.imshow(np.linspace(0, 1, 128)[:, np.newaxis, np.newaxis] * hues, aspect="auto", origin="lower",
-                extent=(-0.5, 3.5, 0, 1), interpolation="nearest")  # fmt: skip
-    axes.vlines([0.5, 1.5, 2.5], 0, 1, color="white", lw=1.5)
-    axes.set_xticks(range(4), list(MEANINGS), fontsize=7)
-    axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
-    axes.tick_params(axis="x", length=0)
-    axes.spines[:].set_visible(False)
-    words(axes, "", "", "weight")
 
 
 Levels = Sequence[tuple[int, str, Any]]

@@ -26,6 +26,16 @@ PRETTY = {
     "confused_classes": "Confused classes",
 }
 """What a measure or map is called for people; one with parameters keeps its own name."""
+REASONS = {
+    "masked": "the mask says that they do not count",
+    "ignored": "the reference holds a code that the job ignores",
+    "no_reference": "the reference is missing there",
+    "no_prediction": "the prediction is missing there",
+    "no_uncertainty": "the predicted uncertainty is missing there",
+    "clipped": "probabilities outside [0, 1] by rounding, moved to its end",
+    "renormalised": "probabilities whose sum missed 1 by rounding, divided by it",
+}
+"""Why a pixel was left out or repaired."""
 
 
 def pretty(name: str) -> str:

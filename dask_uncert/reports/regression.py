@@ -24,7 +24,8 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
 from dask_uncert.reports.map_figures import Maps, map_names
-from dask_uncert.reports.html import REASONS, count, number, percent
+from dask_uncert.reports.names import REASONS
+from dask_uncert.reports.numerals import count, number, percent
 from dask_uncert.reports.results import to_json
 from dask_uncert.reports.sheets import png, settled, svg
 from dask_uncert.reports.style import BLUE, DPI, GREY, SETTINGS, SKY, VERMILION

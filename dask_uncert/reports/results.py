@@ -11,14 +11,15 @@ import numpy as np
 from dask_uncert.formulas import agreement, calibration
 from dask_uncert.formulas.simplex import simplex_maximum
 from dask_uncert.reports.breakdowns import by_class, by_confused, by_second_best
+from dask_uncert.reports.intervals import add_tile_intervals
 from dask_uncert.reports.settings import selected, soft, soft_overall
 from dask_uncert.summaries import calibration_readings, readings
 from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.ledger import REASONS, REPAIRS
+from dask_uncert.summaries.scalars import MACRO, QUANTILES
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 ECDF_STEPS = 100  # the full grid stands in tables/ and summary.zarr
 WINDOWS = tuple(i / 20 for i in range(1, 20))
 WINDOW_DELTA = 0.05
@@ -48,7 +49,9 @@ def results(evaluation: Evaluation) -> dict[str, Any]:
         "soft_confusion_overall": soft_overall(evaluation),
         "class_distances": _class_distances(evaluation),
     }
-    plain: dict[str, Any] = _undefined_as_null(found)
+    if evaluation.tiles is not None:
+        add_tile_intervals(found, evaluation)
+    plain: dict[str, Any] = undefined_as_null(found)
     return plain
 
 
@@ -57,15 +60,16 @@ def to_json(found: dict[str, Any]) -> str:
     return json.dumps(found, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def _undefined_as_null(value: Any) -> Any:
+def undefined_as_null(value: Any) -> Any:
+    """Plain data of any depth: arrays as lists, numbers that are not finite as null."""
     if isinstance(value, dict):
-        return {k: _undefined_as_null(v) for k, v in value.items()}
+        return {k: undefined_as_null(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_undefined_as_null(v) for v in value]
+        return [undefined_as_null(v) for v in value]
     if isinstance(value, np.ndarray):
-        return _undefined_as_null(value.tolist())
+        return undefined_as_null(value.tolist())
     if isinstance(value, np.generic):
-        return _undefined_as_null(value.item())
+        return undefined_as_null(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
@@ -79,7 +83,7 @@ def _overall(evaluation: Evaluation) -> dict[str, Any]:
         "kappa": agreement.kappa(matrix),
         "matthews": agreement.matthews(matrix),
     }
-    for name in ("precision", "recall", "f1", "iou"):
+    for name in MACRO:
         value, n, undefined = agreement.macro(getattr(agreement, name)(matrix), support)
         found[f"macro_{name}"] = value
         found[f"macro_{name}_n"] = n

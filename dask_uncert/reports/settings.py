@@ -10,23 +10,15 @@ import numpy as np
 from dask_uncert.formulas import agreement, selective
 from dask_uncert.summaries import readings
 from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.scalars import COVERAGES, RISKS, SELECTIVE
 from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion
-
-COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
-RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 
 def selected(evaluation: Evaluation, name: str) -> dict[str, Any]:
     """What is gained when a measure decides which pixels to keep; bounds say what ties within bins leave open."""
     right, wrong = (readings.histogram(evaluation, name, outcome) for outcome in ("correct", "wrong"))
     found: dict[str, Any] = {}
-    for key, formula in (
-        ("aurc", selective.aurc),
-        ("e_aurc", selective.excess_aurc),
-        ("augrc", selective.augrc),
-        ("error_auroc", selective.error_auroc),
-        ("error_auprc", selective.error_auprc),
-    ):
+    for key, formula in SELECTIVE.items():
         found[key] = formula(right, wrong)
         found[f"{key}_bound"] = [bound[()] for bound in selective.bounds(formula, right, wrong)]
     found["risk_at_coverage"] = [

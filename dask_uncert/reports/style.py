@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from dask_uncert.summaries import readings
 
 BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE, GREY, YELLOW = (
@@ -10,8 +13,8 @@ COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, GREY)
 DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)))
 OUTCOMES: tuple[tuple[readings.Outcome, str, str], ...] = (("correct", BLUE, "-"), ("wrong", VERMILION, "--"))
 METRICS = (("USen", BLUE, "o"), ("USpe", VERMILION, "s"), ("UPre", GREEN, "^"), ("UAcc", PURPLE, "D"))
-CELLS = {"TP": GREEN, "FN": PURPLE, "FP": VERMILION, "TN": BLUE}
-"""Of soft confusion [S22]: green, purple, red and blue among these colours."""
+CELLS = {"TP": GREEN, "FN": "#AA3377", "FP": VERMILION, "TN": BLUE}
+"""Of soft confusion [S22]: green, red and blue among these colours, and a purple that stays visible when pale."""
 DPI = 150
 SETTINGS = {
     "svg.hashsalt": "dask_uncert",
@@ -32,3 +35,25 @@ SETTINGS = {
     "legend.frameon": False,
     "legend.fontsize": 8.5,
 }
+MOST_CURVES = 6  # of a panel
+
+
+def spread_out(values: Sequence[float], most: int) -> list[float]:
+    """At most `most` of the values in rising order, the lowest and the highest among them.
+
+    >>> spread_out([0.3, 0.1, 0.2, 0.4, 0.5], 3)
+    [0.1, 0.3, 0.5]
+    """
+    rising = sorted(set(values))
+    if len(rising) <= most:
+        return rising
+    return [rising[round(i * (len(rising) - 1) / (most - 1))] for i in range(most)]
+
+
+def looks(values: Sequence[float]) -> list[tuple[float, dict[str, Any]]]:
+    """Colour and dashes of the curve of each value; of more than six, of six."""
+    chosen = spread_out(values, MOST_CURVES)
+    return [
+        (value, {"color": COLORS[i], "ls": DASHES[i % len(DASHES)], "lw": 1.7})
+        for i, value in enumerate(chosen)
+    ]

@@ -6,17 +6,19 @@ a number is undefined. The same Evaluation gives the same bytes.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dask_uncert.reports.csv_files import as_csv
+from dask_uncert.reports.intervals import interval_rows, without_intervals
 from dask_uncert.reports.names import file_names, unit
-from dask_uncert.reports.results import QUANTILES, results
+from dask_uncert.reports.results import results
 from dask_uncert.summaries import readings, selective_readings
 from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.scalars import QUANTILES, setting_labels
 
 Row = list[Any]
 Table = list[Row]
@@ -40,14 +42,14 @@ def write_tables(
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, table in tables(evaluation, results(evaluation) if found is None else found):
-        with open(folder / f"{name}.csv", "w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([_cell(value) for value in row] for row in table)
+        (folder / f"{name}.csv").write_text(as_csv(table), encoding="utf-8", newline="")
         written.append(f"{name}.csv")
     return written
 
 
 def tables(evaluation: Evaluation, found: dict[str, Any]) -> Iterator[tuple[str, Table]]:
     """Name and rows (the header first) of every table."""
+    whole, found = found, without_intervals(found)
     yield "overall", _overall(evaluation, found)
     yield "excluded", _excluded(found)
     yield "classes", _classes(found)
@@ -70,14 +72,8 @@ def tables(evaluation: Evaluation, found: dict[str, Any]) -> Iterator[tuple[str,
     yield "soft_confusion", _soft_confusion(found)
     yield "soft_confusion_overall", _soft_overall(found)
     yield "class_distances", _class_distances(evaluation, found)
-
-
-def _cell(value: Any) -> Any:
-    if value is None or (isinstance(value, float) and np.isnan(value)):
-        return ""
-    if isinstance(value, np.generic):
-        value = value.item()
-    return repr(value) if isinstance(value, float) else value
+    if "confidence" in whole:
+        yield "intervals", interval_rows(whole, setting_labels(evaluation))
 
 
 def _overall(evaluation: Evaluation, found: dict[str, Any]) -> Table:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from dask_uncert.reports.cohort import Cohort, add_cohort, numbers_of
+from dask_uncert.reports.cohort_tables import write_cohort_tables
 from dask_uncert.reports.figures import Maps, drawings, write_figures
 from dask_uncert.reports.html import write_report
 from dask_uncert.reports.regression import write_regression
@@ -19,11 +21,13 @@ def write_all(
     folder: str | Path,
     maps: Maps | None = None,
     about: Mapping[str, str] | None = None,
+    cohort: Cohort | None = None,
 ) -> list[str]:
     """Write `results.json`, `tables/`, `figures/` and `report.html` into `folder`, made if need be.
 
     maps: name to (two-dimensional values, NaN where undefined; names of the dimensions), of a size to show.
     about: what the page says of where the numbers come from, label to text; `title` is its heading.
+    cohort: the cases whose sum the evaluation is, if they were kept apart.
 
     Returns the paths written, relative to `folder`. The same arguments give the same bytes.
     """
@@ -32,8 +36,14 @@ def write_all(
     if isinstance(evaluation, RegressionEvaluation):
         return write_regression(evaluation, folder, maps, about)
     found = results(evaluation)
+    numbers = None
+    if cohort is not None:
+        numbers = numbers_of(cohort, evaluation)
+        found = add_cohort(found, numbers, evaluation)
     (folder / "results.json").write_text(to_json(found), encoding="utf-8")
     tables = write_tables(evaluation, folder / "tables", found)
+    if numbers is not None:
+        tables += write_cohort_tables(numbers, folder / "tables")
     drawn = drawings(evaluation, maps or {})
     figures = write_figures(evaluation, folder / "figures", maps, drawn)
     write_report(evaluation, folder / "report.html", maps, about, found, drawn)

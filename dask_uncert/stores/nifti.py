@@ -45,6 +45,7 @@ EOL_CHECKS = (
 CIFTI = range(3000, 3100)  # intent codes of CIFTI-2, whose axes are no grid of voxels
 MILLIMETRES = {1: 1000.0, 3: 0.001}  # of a metre, of a micron; a header without a unit means mm
 NAMES = ("x", "y", "z", "t")  # of a file's first axes, in their order
+FARTHEST = 1e9  # mm, a thousand kilometres: no voxel lies there
 SPATIAL = 3
 SLAB = 1 << 20  # bytes of a chunk at least, where there are so many: a small volume is one
 
@@ -277,8 +278,8 @@ def _wrong(found: Any, magic: bytes, header: Header) -> str:
         return f"states the shape {header.shape} in its header."
     if header.offset < int(found["sizeof_hdr"]) + 4:
         return f"states in its header that voxels begin at byte {header.offset}, which is inside of it."
-    if header.affine is not None and not np.isfinite(header.affine).all():
-        return "has an affine that holds what is no finite number."
+    if header.affine is not None and not (np.abs(header.affine) < FARTHEST).all():
+        return f"has an affine with a number that is not finite, or above {FARTHEST:g} mm."
     return ""
 
 

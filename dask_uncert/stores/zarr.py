@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,8 +22,8 @@ import zarr
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
-from dask_uncert.request import RGB
 from dask_uncert.orientation import Geometry, geometry_in
+from dask_uncert.request import RGB
 
 FAST = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": 1}
 _OPENING = threading.RLock()
@@ -75,11 +76,11 @@ class StoredArray:
         """Changes whenever a file of a local array is written, added or removed; None for remote stores."""
         if "://" in self.store:
             return None
-        place = Path(self.store) / self.array
+        place = os.path.join(self.store, self.array)
+        files = (os.path.join(folder, name) for folder, _, names in os.walk(place) for name in names)
         listed = sorted(
-            (str(file.relative_to(place)), stat.st_size, stat.st_mtime_ns)
-            for file in place.rglob("*")
-            if (stat := file.stat()) and file.is_file()
+            (os.path.relpath(file, place), stat.st_size, stat.st_mtime_ns)
+            for file, stat in ((file, os.stat(file)) for file in files)
         )
         return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
 
@@ -118,6 +119,11 @@ def _open(store: str, array: str, what: str) -> Any:
     if ".." in Path(array).parts:
         raise InputError(f"{what}: array name {array!r} must not contain '..'.")
     with opening(store):
+        if local and array:  # straight to it, at half the cost of opening its group first
+            with suppress(Exception):
+                direct = zarr.open(os.path.join(store, array.strip("/")), mode="r")
+                if isinstance(direct, zarr.Array):
+                    return direct
         try:
             group = zarr.open(store, mode="r")
         except Exception as error:

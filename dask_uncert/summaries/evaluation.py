@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dask_uncert.formulas.intervals import Confidence
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
@@ -13,6 +14,7 @@ from dask_uncert.summaries.joint import JointHistogram, JointSettings
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 from dask_uncert.summaries.summary import Summary
+from dask_uncert.summaries.tiles import Tiles
 
 if TYPE_CHECKING:
     from dask_uncert.summaries.sweeps import Sweep
@@ -47,11 +49,16 @@ class Evaluation(Summary):
     calibration: Calibration
     soft_confusion: tuple[SoftConfusion, ...]
     joint: tuple[JointHistogram, ...]
+    tiles: Tiles | None = None
 
     @property
     def measures(self) -> dict[str, Distribution]:
         """The distribution of every measure, by its name."""
         return {one.measure.name: one for one in self.distributions}
+
+    def sealed(self) -> Evaluation:
+        """That of a whole scene: its tiles are complete, and another scene's stay apart from them."""
+        return self if self.tiles is None else replace(self, tiles=self.tiles.sealed())
 
     def sweep(self, class_name: str | None = None, **words: Any) -> Sweep:
         """The soft confusion of a class at any settings, with bounds; see `dask_uncert.sweep`."""
@@ -78,6 +85,8 @@ def from_plain(frame: dict[str, Any], arrays: dict[str, Any]) -> Evaluation:
         framed = {k: _tuples(v) for k, v in words.items() if k != "kind"}
         if kind is Distribution:
             framed["measure"] = Measure(**{k: _tuples(v) for k, v in words["measure"].items()})
+        if kind is Tiles:
+            framed["confidence"] = Confidence(**words["confidence"])
         if kind in SETTINGS:
             settings = {k: _tuples(v) for k, v in words["settings"].items()}
             framed["settings"] = SETTINGS[kind](**settings)
@@ -106,4 +115,7 @@ def from_plain(frame: dict[str, Any], arrays: dict[str, Any]) -> Evaluation:
         joint=tuple(
             part(JointHistogram, words, f"joint/{i}", ("moments",)) for i, words in enumerate(frame["joint"])
         ),
+        tiles=part(Tiles, frame["tiles"], "tiles", ("positions", "starts", "cells", "numbers"))
+        if frame.get("tiles")
+        else None,
     )

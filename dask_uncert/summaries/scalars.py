@@ -2,8 +2,7 @@
 
 A number is read off counts and off nothing else; so the same formulas serve one Evaluation, every case of a
 cohort, every bootstrap replicate and all cases but one, and give the same bits wherever the counts are the same.
-What the numbers need are `items`: arrays of an Evaluation summed over the dimensions that no number looks at.
-An item that was not kept (`None`) takes its numbers with it.
+What the numbers need are `items`; one that was not kept (`None`) takes its numbers with it.
 
 Names follow `results.json`: ``classes/liver/f1``, ``measures/gini/wrong/quantiles/0.95``.
 """
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +20,12 @@ from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.summaries.calibration import Bins, Calibration
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.items import Counts, Read, in_bins
 from dask_uncert.summaries.readings import OUTCOMES
 from dask_uncert.summaries.soft_confusion import SoftConfusion
 
 Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Scalars = dict[str, Floats]
-Read = Callable[[str], Counts | None]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
@@ -44,71 +41,13 @@ SELECTIVE = {
 AT_ONCE = 1 << 19  # counts that a formula is given at once: what it makes of them stays near the processor
 
 
-class Item(NamedTuple):
-    """An array of an Evaluation by its path, the dimensions kept; of its first dimension perhaps one index.
-
-    binned: its `bin`s are summed to the job's.
-    """
-
-    path: str
-    keep: tuple[str, ...]
-    at: int | None = None
-    binned: bool = False
-
-    def of(self, array: Counts, dims: tuple[str, ...], like: Evaluation) -> Counts:
-        """The item of an array with these dimensions, and perhaps a leading one."""
-        before = array.ndim - len(dims)
-        if self.at is not None:
-            array, dims = np.take(array, self.at, axis=before), dims[1:]
-        gone = tuple(before + i for i, d in enumerate(dims) if d not in self.keep)
-        found = np.asarray(array.sum(axis=gone))
-        return in_bins(found, like.calibration) if self.binned else found
-
-
-def items(like: Evaluation) -> dict[str, Item]:
-    """What the scalars of Evaluations of this frame need, by name."""
-    found = {"confusion": Item("decisions/pairs", ("reference_class", "predicted_class"))}
-    for i in range(len(like.distributions)):
-        found[f"sums/{i}"] = Item(f"distributions/{i}/by_confused", ("right", "power", "limb"))
-        found[f"histogram/{i}"] = Item(f"distributions/{i}/histogram", ("right", "bin"))
-    tally = ("bin", "tally")
-    found["winning"] = Item("calibration/winning", tally)
-    found["winning_in_bins"] = Item("calibration/winning", tally, binned=True)
-    for c in range(len(like.classes)):
-        found[f"class/{c}"] = Item("calibration/classwise", tally, c)
-        found[f"class_in_bins/{c}"] = Item("calibration/classwise", tally, c, True)
-    found["squared_error"] = Item("calibration/squared_error", ("limb",))
-    found["log_loss"] = Item("calibration/log_loss", ("limb",))
-    found["infinite"] = Item("calibration/infinite", ())
-    for i in range(len(like.soft_confusion)):
-        kept = ("threshold", "sigma", "damping", "cell", "limb")
-        found[f"soft/{i}"] = Item(f"soft_confusion/{i}/weights", kept)
-    return found
-
-
-def in_bins(fine: Counts, like: Calibration) -> Counts:
-    """Tallies (..., fine bins, 4) summed to the job's bins."""
-    starts = np.searchsorted(like.edges, [m / like.bins for m in range(like.bins)])
-    return np.asarray(np.add.reduceat(fine, starts, axis=-2))
-
-
-def counts_of(evaluation: Evaluation) -> Read:
-    """The items of one Evaluation, without a leading dimension."""
-    arrays = {path: (array, dims) for path, dims, array in evaluation.arrays()}
-    known = items(evaluation)
-
-    def read(name: str) -> Counts:
-        return known[name].of(*arrays[known[name].path], evaluation)
-
-    return read
-
-
 def scalars(like: Evaluation, read: Read) -> Scalars:
     """Every scalar number, by name: (...) each, where `read(item)` is (..., *item); `like` has the frame.
 
     At most one leading dimension. Undefined numbers are NaN.
 
     >>> import dask_uncert as du
+    >>> from dask_uncert.summaries.items import counts_of
     >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
     >>> numbers = scalars(found, counts_of(found))
     >>> round(float(numbers["overall/accuracy"]), 4), float(numbers["classes/1/precision"])
@@ -125,7 +64,7 @@ def scalars(like: Evaluation, read: Read) -> Scalars:
         if histogram is not None:
             found |= run(partial(_histogram, one), histogram)
     found |= _calibration(like, read, run, confusion)
-    labels = soft_labels(like)
+    labels = setting_labels(like)
     for i, soft in enumerate(like.soft_confusion):
         weights = read(f"soft/{i}")
         if weights is not None:
@@ -134,7 +73,7 @@ def scalars(like: Evaluation, read: Read) -> Scalars:
     return found
 
 
-def soft_labels(like: Evaluation) -> list[str]:
+def setting_labels(like: Evaluation) -> list[str]:
     """What the rows of `soft_confusion` in `results.json` are called, in their order; each its own."""
     found: list[str] = []
     for one in like.soft_confusion:
@@ -198,7 +137,9 @@ def _histogram(one: Distribution, histogram: Counts) -> Scalars:
         table = distributions.uncertainty_confusion(right, wrong, edges, one.thresholds)
         for i, t in enumerate(one.thresholds):
             for metric in ("USen", "USpe", "UPre", "UAcc"):
-                found[f"uncertainty_confusion/{name}/{t}/{metric}"] = np.asarray(table[metric], np.float64)[..., i]
+                found[f"uncertainty_confusion/{name}/{t}/{metric}"] = np.asarray(table[metric], np.float64)[
+                    ..., i
+                ]
     found |= {f"selective/{name}/{key}": formula(right, wrong) for key, formula in SELECTIVE.items()}
     risks = selective.risk_at_coverage(right, wrong, COVERAGES)
     covered = selective.coverage_at_risk(right, wrong, RISKS)

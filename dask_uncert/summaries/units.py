@@ -8,7 +8,7 @@ are dense for some units at a time only; sums are exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +16,8 @@ from scipy import sparse
 
 from dask_uncert.formulas.resampling import weighted_sums
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.scalars import Counts, Read, Scalars, counts_of, in_bins, items, scalars
+from dask_uncert.summaries.items import Counts, Read, counts_of, in_bins, items, needed
+from dask_uncert.summaries.scalars import Scalars, scalars
 from dask_uncert.summaries.stack import Stack
 
 UNITS = 1000  # whose counts are dense at a time
@@ -34,15 +35,18 @@ class Units(Protocol):
         ...
 
 
-class Patients:
-    """The patients of a Stack, sorted by name; a patient's counts are the sum of the visits'."""
+class StackUnits:
+    """The cases of a Stack, those of one label together as one unit; units are sorted by label.
 
-    def __init__(self, stack: Stack) -> None:
+    labels: of each case, in the order of the Stack. A unit's counts are the sum of its cases'.
+    """
+
+    def __init__(self, stack: Stack, labels: Sequence[str]) -> None:
         self.stack, self.like = stack, stack.total()
-        self.names = tuple(sorted(set(stack.patients)))
+        self.names = tuple(sorted(set(labels)))
         self._cases = stack.names
         number = {name: i for i, name in enumerate(self.names)}
-        self.of_case = np.array([number[name] for name in stack.patients], np.int64)
+        self.of_case = np.array([number[label] for label in labels], np.int64)
         self._items = items(self.like)
         self._read: dict[tuple[str, int, int], sparse.csr_array] = {}  # of one path: classes share theirs
 
@@ -66,7 +70,7 @@ class Patients:
         return in_bins(found, self.like.calibration) if one.binned else found
 
     def _rows(self, path: str, start: int, stop: int) -> sparse.csr_array:
-        """An array of the Evaluations of these patients, (patients, cells)."""
+        """An array of the Evaluations of these units, (units, cells)."""
         if not any(known == path for known, _, _ in self._read):
             self._read.clear()
         if (path, start, stop) not in self._read:
@@ -81,10 +85,33 @@ class Patients:
         return self._read[path, start, stop]
 
 
-def parts(number: int, size: int = UNITS) -> Iterator[tuple[int, int]]:
-    """Ranges that make up `number`, of at most `size` each."""
-    for start in range(0, number, size):
-        yield start, min(start + size, number)
+class OnlyFor:
+    """Units of which only the items are kept that these scalars are read off: the rest costs nothing."""
+
+    def __init__(self, units: Units, names: Collection[str]) -> None:
+        self.units, self.names, self.like = units, units.names, units.like
+        self._kept = needed(units.like, names)
+
+    def counts(self, item: str, start: int, stop: int) -> Counts | None:
+        """See `Units`."""
+        return self.units.counts(item, start, stop) if item in self._kept else None
+
+
+def patients(stack: Stack) -> StackUnits:
+    """Every patient a unit, with all visits."""
+    return StackUnits(stack, stack.patients)
+
+
+def cases(stack: Stack) -> StackUnits:
+    """Every case a unit: a visit, where patients have several."""
+    return StackUnits(stack, stack.names)
+
+
+def parts(number: int, size: int | None = None) -> Iterator[tuple[int, int]]:
+    """Ranges that make up `number`, of at most `size` each, by default UNITS."""
+    step = UNITS if size is None else size
+    for start in range(0, number, step):
+        yield start, min(start + step, number)
 
 
 def of_each(units: Units) -> Scalars:
@@ -93,21 +120,30 @@ def of_each(units: Units) -> Scalars:
     def read(a: int, b: int) -> Read:
         return lambda name: units.counts(name, a, b)
 
-    return _joined([scalars(units.like, read(a, b)) for a, b in parts(len(units.names))])
+    return joined([scalars(units.like, read(a, b)) for a, b in parts(len(units.names))])
 
 
-def of_all_but_one(units: Units) -> Scalars:
-    """The scalars of all units but one, for each unit, (units,)."""
-    total = counts_of(units.like)
+def of_all_but_one(units: Units, groups: int | None = None) -> Scalars:
+    """The scalars of all units but one, for each unit, (units,).
+
+    groups: where there are more units, so many groups of neighbours, about equally many in each, for units.
+    """
+    total, number = counts_of(units.like), len(units.names)
+    count = number if groups is None else min(number, groups)
+    ends = np.arange(count + 1) * number // count
 
     def read(a: int, b: int) -> Read:
         def one(name: str) -> Counts | None:
-            counts, whole = units.counts(name, a, b), total(name)
-            return None if counts is None or whole is None else whole - counts
+            whole = total(name)
+            apart = units.counts(name, int(ends[a]), int(ends[b]))
+            if apart is None or whole is None:
+                return None
+            return whole - np.add.reduceat(apart, ends[a:b] - ends[a], axis=0)
 
         return one
 
-    return _joined([scalars(units.like, read(a, b)) for a, b in parts(len(units.names))])
+    step = max(1, UNITS * count // number)
+    return joined([scalars(units.like, read(a, b)) for a, b in parts(count, step)])
 
 
 def weighted(units: Units, weights: Counts) -> Read:
@@ -141,5 +177,6 @@ def swapped(one: Units, other: Units, swaps: Counts) -> tuple[Read, Read]:
     return add(one, other), add(other, one)
 
 
-def _joined(pieces: list[Scalars]) -> Scalars:
+def joined(pieces: list[Scalars]) -> Scalars:
+    """Pieces of a leading dimension, put together."""
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}

@@ -5,7 +5,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dask_uncert.kernels.counters import _bin, _bins
+from dask_uncert.kernels.counters import _bin
+from dask_uncert.kernels.counters import bins_of as bins_of_tile
 from dask_uncert.kernels.pixels import finder
 from dask_uncert.kernels.tiles import TILE
 from dask_uncert.summaries.calibration import fine_edges
@@ -26,7 +27,7 @@ def bins_of_tiles(values, upper, found):
     for start in range(0, values.size, TILE):
         width = min(TILE, values.size - start)
         tile[:width] = values[start : start + width]
-        _bins(tile, tile / upper, found, places)
+        bins_of_tile(tile, tile / upper, found, places)
         bins[start : start + width] = places[:width]
     return bins
 

@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -26,9 +25,13 @@ from selenium.webdriver.common.keys import Keys  # noqa: E402
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    BROWSER is None or DRIVER is None, reason="no Chromium with its driver (Debian: chromium, chromium-driver)"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        BROWSER is None or DRIVER is None,
+        reason="no Chromium with its driver (Debian: chromium, chromium-driver)",
+    ),
+]
 CLASSES = {1: "grass", 2: "it's <b>&", 3: "never"}
 CELLS = ("TP", "TN", "FP", "FN")
 METRICS = ("accuracy", "precision", "recall", "false_positive_rate", "f1", "specificity",
@@ -103,9 +106,8 @@ def made(tmp_path_factory):
 def page(browser, made):
     """Opens a page, and sees afterwards that nothing was complained of and nothing was asked for."""
 
-    def open_it(name, width=1280, height=900):
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    def open_it(name):
+        resize(browser, 1280)
         evaluation, path = made[name]
         browser.get(path.as_uri())
         settle(browser)
@@ -115,9 +117,16 @@ def page(browser, made):
     yield open_it
     assert not [one for one in browser.get_log("browser") if one["level"] in ("SEVERE", "WARNING")]
     events = [json.loads(one["message"])["message"] for one in browser.get_log("performance")]
-    asked = [one["params"]["request"]["url"] for one in events if one["method"] == "Network.requestWillBeSent"]
+    asked = [
+        one["params"]["request"]["url"] for one in events if one["method"] == "Network.requestWillBeSent"
+    ]
     assert asked
     assert all(url.startswith(("file:", "data:", "blob:")) for url in asked), asked
+
+
+def resize(browser, width):
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
 def settle(browser):
@@ -151,14 +160,19 @@ def move(browser, **controls):
     """Moves controls one after the other, as a hand would; every number then shown, all digits, by name."""
     return {
         name: np.nan if value is None else value
-        for name, value in browser.execute_script(MOVE, {k.replace("_", "-"): v for k, v in controls.items()}).items()
+        for name, value in browser.execute_script(
+            MOVE, {k.replace("_", "-"): v for k, v in controls.items()}
+        ).items()
     }
 
 
 def source(browser, name):
     settle(browser)
     columns = browser.execute_script(DATA, name)
-    return {key: np.array([np.nan if v in (None, "NaN") else v for v in column]) for key, column in columns.items()}
+    return {
+        key: np.array([np.nan if v in (None, "NaN") else v for v in column])
+        for key, column in columns.items()
+    }
 
 
 def near(shown, expected):
@@ -180,7 +194,16 @@ def same_as_sweep(shown, evaluation, name, t, sigma, damping, **words):
 def test_every_slider_moves_the_numbers_to_those_of_the_sweep(browser, page):
     evaluation = page("full")
     state = {"t": 0.3, "sigma": 0.1, "damping": 1.0}
-    moves = [{}, {"t": 0.7}, {"sigma": 0.03}, {"damping": 2.5}, {"t": 0.41}, {"sigma": 0}, {"damping": 0}, {"sigma": 0.5}]
+    moves = [
+        {},
+        {"t": 0.7},
+        {"sigma": 0.03},
+        {"damping": 2.5},
+        {"t": 0.41},
+        {"sigma": 0},
+        {"damping": 0},
+        {"sigma": 0.5},
+    ]
     for change in moves:
         state |= change
         shown = move(browser, **change)
@@ -199,7 +222,9 @@ def test_number_boxes_take_what_sliders_cannot(browser, page):
 def test_classes_and_their_damping_measures_can_be_picked(browser, page):
     evaluation = page("full")
     shown = move(browser, t=0.5, sigma=0.2, damping=1, record="1")
-    undamped = replace(evaluation, joint=tuple(one for one in evaluation.joint if not one.settings.uncertainty))
+    undamped = replace(
+        evaluation, joint=tuple(one for one in evaluation.joint if not one.settings.uncertainty)
+    )
     same_as_sweep(shown, undamped, "grass", 0.5, 0.2, 0.0)
     assert not browser.find_element(By.ID, "damping").is_enabled()
     shown = move(browser, **{"class": "1"})
@@ -212,3 +237,246 @@ def test_classes_and_their_damping_measures_can_be_picked(browser, page):
     browser.find_element(By.CSS_SELECTOR, "#soft-kept button").send_keys(Keys.ENTER)
     assert browser.find_element(By.ID, "class").get_attribute("value") == "0"
     assert browser.find_element(By.ID, "soft-found").is_displayed()
+
+
+def test_arrow_keys_move_a_slider(browser, page):
+    evaluation = page("full")
+    slider = browser.find_element(By.ID, "sigma")
+    slider.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_LEFT, Keys.ARROW_RIGHT)
+    assert browser.find_element(By.ID, "sigma-box").get_attribute("value") == "0.12"
+    same_as_sweep(move(browser), evaluation, "grass", 0.3, 0.12, 1.0, uncertainty="gini")
+    browser.find_element(By.ID, "tau").send_keys(Keys.HOME)
+    assert float(browser.find_element(By.ID, "tau-box").get_attribute("value")) == 0.001
+    assert slider.get_attribute("aria-valuetext") == "0.12"
+
+
+@pytest.mark.parametrize(("name", "settings"), [("half", [(0.3, 0.1, 1.0), (0.41, 0.02, 4.0)]),
+                                                ("fuzzy", [(0.4, 0.2, 0.05), (0.55, 0.1, 2.0)])])  # fmt: skip
+def test_few_valued_and_fuzzy_data_give_the_same_numbers_too(browser, page, name, settings):
+    evaluation = page(name)
+    for t, sigma, damping in settings:
+        shown = move(browser, t_box=t, sigma_box=sigma, damping_box=damping)
+        same_as_sweep(shown, evaluation, None, t, sigma, damping)
+
+
+def test_curves_are_those_of_the_sweep(browser, page):
+    evaluation = page("full")
+    move(browser, t=0.4, damping_box=0.7)
+    for name, damping in [("curve-0", 0.0), ("curve-3", 2.0), ("curve-own", 0.7)]:
+        drawn_curve = source(browser, name)
+        sigmas = drawn_curve["sigma"].tolist()
+        assert (sigmas[0], sigmas[-1], len(sigmas)) == (0, 0.5, 26)
+        found = evaluation.sweep("grass", thresholds=0.4, sigmas=sigmas, dampings=damping, uncertainty="gini")
+        near(drawn_curve["share"], found.share[0, :, 0])
+        for key in ("f1", "accuracy", "precision", "recall", "false_positive_rate"):
+            value, bound = found.values[key][0, :, 0], found.bounds[key][0, :, 0]
+            near(drawn_curve[key], value)
+            near(drawn_curve[f"{key}_high"], np.minimum(1, value + bound))
+            near(drawn_curve[f"{key}_low"], np.maximum(0, value - bound))
+
+
+@pytest.mark.parametrize("name", ["full", "fuzzy"])
+def test_the_slider_of_tau_moves_what_it_parts(browser, page, name):
+    evaluation = page(name)
+    measure = list(evaluation.measures)[-1]
+    one = evaluation.measures[measure]
+    move(browser, measure=len(evaluation.measures) - 1)
+    for picked in (-1, 0, 1):
+        wrong, right = one.histogram[picked] if picked >= 0 else one.histogram.sum(axis=0)
+        chosen = replace(one, histogram=np.stack([wrong, right])[np.newaxis])
+        chosen = replace(evaluation, distributions=(chosen,))
+        coverage, risk = selective.risk_coverage(right, wrong)
+        move(browser, **{"class": picked})
+        for last in (1, len(one.edges) // 3, len(one.edges) - 1):
+            shown = move(browser, tau=last)
+            expected = readings.uncertainty_confusion(chosen, measure, one.edges[last])
+            for key, value in expected.items():
+                near(shown[f"certain.{key}"], float(value))
+            near(shown["certain.coverage"], coverage[last - 1])
+            near(shown["certain.risk"], risk[last - 1])
+            box = browser.find_element(By.ID, "tau-box").get_attribute("value")
+            assert float(box) == pytest.approx(one.edges[last])
+        ecdf, curve = source(browser, "ecdf-wrong"), source(browser, "risk")
+        edges, shares = readings.ecdf(chosen, measure, "wrong")
+        near(ecdf["share"][np.searchsorted(ecdf["u"], edges, side="right") - 1], shares)
+        near(curve["risk"][-1], risk[-1])
+        near(curve["coverage"][-1], 1.0)
+
+
+def test_thresholds_of_the_job_are_edges_to_stop_at(browser, page):
+    evaluation = page("full")
+    shown = move(browser, tau_box=0.3333, **{"class": -1})
+    near(shown["certain.TU"], readings.uncertainty_confusion(evaluation, "gini", 0.3333)["TU"].item())
+    ticks = browser.find_elements(By.CSS_SELECTOR, "#tau-named option")
+    edges = evaluation.measures["gini"].edges
+    assert [edges[int(one.get_attribute("value"))] for one in ticks] == [0.25, 0.3333]
+
+
+def test_reliability_is_of_the_winning_class_or_of_the_one_picked(browser, page):
+    evaluation = page("full")
+    one = evaluation.calibration
+    shown = move(browser, **{"class": -1})
+    near(shown["calibration.ece"], calibration_readings.expected_calibration_error(evaluation))
+    near(shown["calibration.mce"], calibration_readings.maximum_calibration_error(evaluation))
+    stated, observed = calibration_readings.reliability(evaluation)
+    near(source(browser, "reliability")["stated"], stated)
+    near(source(browser, "reliability")["observed"], observed)
+    move(browser, **{"class": 1})
+    near(source(browser, "reliability")["n"], one.binned(one.fine_by_class).number[1])
+
+
+def test_a_map_opens_large_with_the_keyboard_alone(browser, page):
+    page("full")
+    thumbs = browser.find_elements(By.CSS_SELECTOR, "button.thumb")
+    dialog = browser.find_element(By.ID, "enlarged")
+    assert not dialog.is_displayed()
+    thumbs[0].send_keys(Keys.ENTER)
+    assert dialog.is_displayed()
+    assert dialog.find_element(By.TAG_NAME, "figcaption").text == "Gini 3 × 4 px, y × x"
+    browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    assert dialog.find_element(By.TAG_NAME, "figcaption").text.startswith("Entropy")
+    width = browser.execute_script(
+        "return arguments[0].getBoundingClientRect().width", dialog.find_element(By.TAG_NAME, "img")
+    )
+    assert width > 1.5 * thumbs[0].size["width"]
+    browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert not dialog.is_displayed()
+    assert browser.switch_to.active_element == thumbs[1]
+
+
+def test_the_table_of_classes_sorts(browser, page):
+    evaluation = page("full")
+    table = browser.find_element(By.CSS_SELECTOR, "table[data-sortable]")
+
+    def names():
+        return [one.text for one in table.find_elements(By.CSS_SELECTOR, "tbody th")]
+
+    original = names()
+    assert original == [one.name for one in evaluation.classes]
+    head = next(one for one in table.find_elements(By.CSS_SELECTOR, "thead th") if one.text.startswith("F1"))
+    f1 = readings.f1(evaluation)
+    rising = [evaluation.classes[i].name for i in np.argsort(f1[:2])]
+    for state, expected in [
+        ("descending", [*rising[::-1], "never"]),
+        ("ascending", [*rising, "never"]),
+        (None, original),
+    ]:
+        head.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
+        assert head.get_attribute("aria-sort") == state
+        assert names() == expected  # the undefined one last, either way
+    assert "mean" in table.find_element(By.CSS_SELECTOR, "tfoot th").text
+
+
+@pytest.mark.parametrize(("name", "charts"), [("full", 11), ("fuzzy", 11), ("bare", 2)])
+def test_nothing_is_wider_than_the_window(browser, page, name, charts):
+    page(name)
+    for width in (1280, 390):
+        resize(browser, width)
+        settle(browser)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        boxes = browser.execute_script(
+            """return [".card, .dock, .headline div", "[id^=chart-]"].map((kind) =>
+            [...document.querySelectorAll(kind)].map((one) => (kind[0] === "[" ? one.firstElementChild : one)
+            .getBoundingClientRect()).map((box) => [box.left, box.right]))"""
+        )
+        assert len(boxes[1]) == charts
+        for left, right in boxes[0] + boxes[1]:
+            assert 0 <= left < right <= width
+        assert all(right - left > 150 for left, right in boxes[1])
+
+
+def test_every_control_has_a_name_and_can_be_reached(browser, page):
+    page("full")
+    reached = set()
+    browser.execute_script("document.getElementById('class').focus()")
+    for _ in range(12):
+        active = browser.switch_to.active_element
+        reached.add(active.get_attribute("id"))
+        assert active.accessible_name
+        active.send_keys(Keys.TAB)
+    assert reached >= {
+        "class",
+        "measure",
+        "t",
+        "t-box",
+        "sigma",
+        "sigma-box",
+        "damping",
+        "damping-box",
+        "tau",
+        "tau-box",
+    }
+
+
+def test_reset_brings_the_start_back(browser, page):
+    page("full")
+    first = move(browser)
+    assert move(browser, t=0.8, sigma=0.4, tau=900, **{"class": 1}) != first
+    browser.find_element(By.ID, "reset").send_keys(Keys.ENTER)
+    again = move(browser)
+    assert {k: v for k, v in again.items() if v == v} == {k: v for k, v in first.items() if v == v}
+
+
+def test_on_paper_there_are_charts_and_no_controls(browser, page):
+    page("full")
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    pictures = browser.find_elements(By.CSS_SELECTOR, ".on-paper svg")
+    assert len(pictures) == len(browser.find_elements(By.CSS_SELECTOR, "[id^=chart-]")) == 11
+    assert all(one.find_elements(By.CSS_SELECTOR, "path") for one in pictures)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert not browser.find_element(By.ID, "dock").is_displayed()
+    assert all(one.is_displayed() for one in pictures)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    browser.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert not browser.find_elements(By.CSS_SELECTOR, ".on-paper")
+    printed = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert printed.startswith(b"%PDF")
+
+
+def test_without_script_the_tables_stand_and_what_is_missing_is_said(browser, made):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(made["full"][1].as_uri())
+        assert not browser.find_element(By.ID, "explorer").is_displayed()
+        assert "script does not run" in browser.find_element(By.TAG_NAME, "noscript").text
+        tables = browser.find_elements(By.CSS_SELECTOR, "main > section:not(#explorer) table")
+        assert len(tables) > 6
+        assert all(one.is_displayed() for one in tables)
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_the_script_s_functions_are_exact(browser, page):
+    page("bare")
+    z = np.concatenate([[0.0], np.geomspace(1e-12, 40, 400)])
+    found = browser.execute_script("return arguments[0].map(mathematics.certainty)", z.tolist())
+    np.testing.assert_allclose(found, special.erf(z / np.sqrt(2)), rtol=2e-15)
+    for x in (0.0, 1e-300, 1e-9, 0.3, 1.0, 17.0, 450.0, 1e5):
+        found = np.array(browser.execute_script("return [...mathematics.bessel(40, arguments[0])]", x))
+        expected = special.ive(np.arange(40), x)
+        np.testing.assert_allclose(found, expected, rtol=2e-13, atol=1e-300)
+    halves = [0.1, 1 / 3, 0.5, 2.0**-24, 3 * 2.0**-25, 1e-8, 0.33325195, 0.99999, 0.4999]
+    found = browser.execute_script(
+        "return arguments[0].map((t) => mathematics.asStored(t, 'float16'))", halves
+    )
+    assert found == [float(np.float16(t)) for t in halves]
+    found = browser.execute_script(
+        "return arguments[0].map((t) => mathematics.asStored(t, 'float32'))", halves
+    )
+    assert found == [float(np.float32(t)) for t in halves]
+
+
+def test_joint_histograms_that_do_not_fit_are_named_with_their_command(tmp_path, monkeypatch, browser):
+    evaluation = drawn(soft_confusion=SOFT)
+    path = tmp_path / "report.html"
+    write_report(evaluation, path)
+    whole = path.stat().st_size
+    sizes = [len(explorer.text(explorer.record(evaluation, one))) for one in evaluation.joint]
+    monkeypatch.setattr("dask_uncert.reports.html.MOST_BYTES", whole - sizes[1] // 2)
+    write_report(evaluation, path)
+    assert path.stat().st_size <= whole - sizes[1] // 2
+    text = path.read_text(encoding="utf-8")
+    payload = json.loads(re.search(r'id="explorer-data">(.*?)</script>', text, re.S)[1])
+    assert len(payload["records"]) == 2
+    browser.get(path.as_uri())
+    assert "dask-uncert sweep . --class" in browser.find_element(By.CSS_SELECTOR, "#explorer ul.note").text

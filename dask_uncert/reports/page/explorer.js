@@ -5,7 +5,7 @@
   const M = mathematics;
   const CURVE_SIGMAS = Array.from({ length: 26 }, (_, i) => i / 50);
   const WIDE = 0.05; // as formulas/sweep.py: is_wide
-  const SOFT = ["f1", "accuracy", "precision", "recall", "false_positive_rate"];
+  const SOFT = { f1: "F1", accuracy: "Accuracy", precision: "Precision", recall: "Recall", false_positive_rate: "FPR" };
   const given = decodePayload(JSON.parse(at("explorer-data").textContent));
   const dampings = JSON.parse(at("explorer").dataset.dampings);
   const state = { class: -1, record: null, measure: 0, t: 0.5, sigma: given.start.sigma, damping: given.start.damping, bin: 0 };
@@ -109,6 +109,7 @@
 
   function showSoft() {
     const record = state.record;
+    if (!at("soft-found")) return; // no joint histogram was asked for
     at("soft-found").hidden = !record;
     at("soft-charts").hidden = !record;
     at("soft-absent").hidden = Boolean(record);
@@ -137,8 +138,8 @@
     say("own-damping", `d = ${short(d)}, chosen`);
     const damps = record.uncertainty !== null && recordsOf(record.class_index).length > 1 ? ` --uncertainty ${quoted(record.uncertainty)}` : "";
     say("command", `dask-uncert sweep . --class ${quoted(record.class)}${damps} --threshold ${short(state.t)} --sigma ${short(state.sigma)} --damping ${short(d)}`);
-    for (const name of SOFT) {
-      say(`beside-${name}`, `${written(now.metrics[name], 4)} with ${percent(now.share)} of the weight left`);
+    for (const [name, label] of Object.entries(SOFT)) {
+      say(`beside-${name}`, `${label} ${written(now.metrics[name], 4)} at ${percent(now.share)} of the weight`);
     }
     say("beside-share", `${percent(now.share)} of ${plain(record.counted, 0)} pixels’ weight`);
     later("soft", () => drawSoft(record, now));
@@ -150,7 +151,7 @@
   function curve(record, damping) {
     const columns = { sigma: sigmasShown() };
     const points = columns.sigma.map((sigma) => soft(record, state.t, sigma, damping));
-    for (const key of ["share", ...SOFT]) {
+    for (const key of ["share", ...Object.keys(SOFT)]) {
       const middle = points.map((one) => key === "share" ? one.share : one.metrics[key]);
       const off = points.map((one) => key === "share" ? one.shareBound : one.bounds[key]);
       columns[key] = middle;
@@ -162,23 +163,25 @@
 
   const sigmasShown = () => CURVE_SIGMAS.map((one) => one * Math.max(1, state.sigma / 0.5));
 
-  let drawnFor = "";
+  const drawnFor = { fixed: "", own: "" }; // what the curves that are there were drawn for
   function drawSoft(record, now) {
     if (!models) return;
     const damped = record.uncertainty !== null;
-    const key = [given.records.indexOf(record), state.t, sigmasShown()[25]].join();
-    if (key !== drawnFor) {
-      drawnFor = key;
+    const fixed = [given.records.indexOf(record), state.t, sigmasShown()[25]].join(), own = `${fixed},${dampingNow()}`;
+    if (fixed !== drawnFor.fixed) {
+      drawnFor.fixed = fixed;
       dampings.forEach((d, i) => fill(`curve-${i}`, curve(record, damped || i === 0 ? d : 0)));
       models.get_model_by_name("sigma-range").end = sigmasShown()[25];
     }
-    const own = curve(record, dampingNow());
-    fill("curve-own", own);
+    if (own !== drawnFor.own) {
+      drawnFor.own = own;
+      fill("curve-own", curve(record, dampingNow()));
+      const all = ["own", ...dampings.keys()].map((i) => models.get_model_by_name(`curve-${i}`).data);
+      for (const name of Object.keys(SOFT)) stretch(`${name}-range`, all.flatMap((one) => one[name].filter(Number.isFinite)));
+    }
     fill("now", {
-      sigma: [state.sigma], share: [now.share], ...Object.fromEntries(SOFT.map((name) => [name, [now.metrics[name]]])),
+      sigma: [state.sigma], share: [now.share], ...Object.fromEntries(Object.keys(SOFT).map((name) => [name, [now.metrics[name]]])),
     });
-    const all = [own, ...dampings.map((_, i) => models.get_model_by_name(`curve-${i}`).data)];
-    for (const name of SOFT) stretch(`${name}-range`, all.flatMap((one) => one[name].filter(Number.isFinite)));
   }
 
   // A range of tenths that holds the values; of finer steps where they are all small.
@@ -308,10 +311,10 @@
 
   async function embed() {
     if (!window.Bokeh) return;
-    const { doc, roots } = JSON.parse(at("explorer-charts").textContent);
+    const { doc, roots: all } = JSON.parse(at("explorer-charts").textContent);
+    const roots = Object.fromEntries(Object.entries(all).filter(([, id]) => at(id)));
     await Bokeh.embed.embed_items({ explorer: doc }, [{ docid: "explorer", roots, root_ids: Object.keys(roots) }]);
     models = Bokeh.documents.at(-1);
-    drawnFor = "";
     showAll();
   }
 
@@ -400,7 +403,7 @@
   }
 
   function ticks(id, values) {
-    at(`${id}-named`).replaceChildren(...values.map((value) => new Option("", value)));
+    at(`${id}-named`)?.replaceChildren(...values.map((value) => new Option("", value)));
   }
 
   function showAll() {
@@ -461,7 +464,7 @@
       showSoft();
       settled();
     });
-    at("soft-kept").replaceChildren(...[...kept].map((index) => {
+    at("soft-kept")?.replaceChildren(...[...kept].map((index) => {
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = given.classes[index];

@@ -1,0 +1,47 @@
+"""The report of a finished cohort written again, from its Summaries; also against another model on the same cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dask_uncert.cohort_outputs import SUMMARY, lost_cases, map_pictures
+from dask_uncert.compare import compare
+from dask_uncert.errors import InputError
+from dask_uncert.evaluate import load
+from dask_uncert.outputs import read_record
+from dask_uncert.reports.cohort import Against, Cohort
+from dask_uncert.reports.write import write_all
+from dask_uncert.stores.cases import read_cases
+from dask_uncert.summaries.evaluation import Evaluation
+
+ABOUT_AGAINST = ("tables/comparison.csv", "figures/comparison.png", "figures/comparison.svg")
+
+
+def rewrite_cohort(place: Path, against: Path | None = None) -> Evaluation:
+    """Write tables, figures, results and page of a finished cohort again; returns the sum of its cases.
+
+    against: the folder of another model. Raises InputError, before anything is written, where the two do not
+    compare; see `compare`.
+    """
+    record, stack = read_record(place), read_cases(str(place / SUMMARY))
+    evaluation = load(place)
+    assert isinstance(evaluation, Evaluation)
+    confidence = record.get("job", {}).get("confidence")
+    other = None
+    if against is not None:
+        if against.resolve() == place.resolve():
+            raise InputError(f"{against} is this very evaluation; name that of another model.")
+        words = {k: (confidence or {}).get(k, v) for k, v in HOW.items()}
+        found = compare(place, against, **words)
+        other = Against(str(against), read_cases(str(against / SUMMARY)), found)
+    pictures = map_pictures(place, record.get("maps", []))
+    cohort = Cohort(stack, record.get("failed", {}), confidence, lost_cases(record), pictures, other)
+    if against is None:
+        for name in ABOUT_AGAINST:
+            (place / name).unlink(missing_ok=True)
+    write_all(evaluation, place, about=record.get("about", {}), cohort=cohort)
+    return evaluation
+
+
+HOW = {"replicates": 1000, "level": 0.95, "seed": 0}
+"""Of intervals, where the job says nothing."""

@@ -1,0 +1,186 @@
+"""What is said of a cohort beside its pooled numbers: who is in it, who failed, and what is read off the cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dask_uncert.formulas.intervals import Confidence, Interval
+from dask_uncert.reports.headline import Metric, headline
+from dask_uncert.reports.intervals import INTERVAL, add_intervals, said
+from dask_uncert.reports.results import undefined_as_null
+from dask_uncert.summaries import cohort_readings
+from dask_uncert.summaries.comparison import TESTS, Comparison
+from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.scalars import QUANTILES
+from dask_uncert.summaries.stack import Case, Stack
+
+MOST_GROUPS = 24
+"""Values of a grouping column; one with more is in `tables/groups.csv` alone, without intervals."""
+
+
+@dataclass(frozen=True)
+class Against:
+    """Another model on the same cases: what it is called, its cases, and the comparison, this model the first."""
+
+    name: str
+    stack: Stack
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """The cases of a finished evaluation; why others failed, by name; how intervals are asked for, as in the job.
+
+    lost: who they are that failed, as far as it is known. pictures: gives the maps of a case, of a size to show.
+    """
+
+    stack: Stack
+    failed: Mapping[str, str] = field(default_factory=dict)
+    confidence: Mapping[str, Any] | None = None
+    lost: Mapping[str, Case] = field(default_factory=dict)
+    pictures: Callable[[str], Mapping[str, Any]] | None = None
+    against: Against | None = None
+
+    def how(self) -> Confidence | None:
+        """How intervals are made; None without any, also where one patient says nothing of how patients differ."""
+        if self.confidence is None or len(set(self.stack.patients)) < 2:
+            return None
+        return Confidence(*(self.confidence[word] for word in ("replicates", "level", "seed")))
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """All that is read off the cases. groups: every metric, without intervals, by column and value.
+
+    shown: the metrics of the headline, with intervals; columns of few values alone. table: a row a case.
+    """
+
+    cohort: Cohort
+    headline: tuple[Metric, ...]
+    whole: cohort_readings.Cohort
+    groups: dict[str, dict[str, cohort_readings.Cohort]]
+    shown: dict[str, dict[str, cohort_readings.Cohort]]
+    sizes: dict[str, dict[str, int]]
+    table: dict[str, Sequence[Any]]
+
+    def columns(self) -> list[tuple[Metric, int]]:
+        """The metrics of the headline, and their columns of `whole`."""
+        return [(metric, self.whole.metrics.index(metric.name)) for metric in self.headline]
+
+
+def numbers_of(cohort: Cohort, evaluation: Evaluation) -> Numbers:
+    """Read everything off the cases; evaluation: their sum."""
+    stack, how, shown = cohort.stack, cohort.how(), headline(evaluation)
+    names = [metric.name for metric in shown]
+    apart = {column: stack.by(column) for column in stack.groups}
+    few = {column: parts for column, parts in apart.items() if len(parts) <= MOST_GROUPS}
+    return Numbers(
+        cohort,
+        shown,
+        cohort_readings.cohort(stack, how),
+        {c: {v: cohort_readings.cohort(p) for v, p in parts.items()} for c, parts in apart.items()},
+        {c: {v: cohort_readings.cohort(p, how, names) for v, p in parts.items()} for c, parts in few.items()},
+        {c: {v: len(part) for v, part in parts.items()} for c, parts in apart.items()},
+        cohort_readings.case_table(stack),
+    )
+
+
+def add_cohort(found: dict[str, Any], numbers: Numbers, evaluation: Evaluation) -> dict[str, Any]:
+    """Results with the parts `cohort`, `failed` and `comparison`, and with the intervals of pooled numbers."""
+    cohort, whole = numbers.cohort, numbers.whole
+    by_group = {
+        column: {
+            value: {"cases": numbers.sizes[column][value], "patients": len(of.patients), **_metrics(of)}
+            for value, of in parts.items()
+        }
+        for column, parts in numbers.shown.items()
+    }
+    found |= {
+        "cohort": {
+            "cases": len(cohort.stack),
+            "patients": len(whole.patients),
+            "groups": numbers.sizes,
+            "headline": [metric.name for metric in numbers.headline],
+            **_metrics(whole),
+            "by_group": by_group,
+        },
+        "failed": [{"case": name, "reason": reason} for name, reason in cohort.failed.items()],
+    }
+    how = cohort.how()
+    if how is not None and whole.pooled_interval is not None:
+        together = whole.pooled_interval
+        each = {name: Interval(*(end[i] for end in together)) for i, name in enumerate(whole.metrics)}
+        undefined = add_intervals(found, evaluation, each)
+        found["confidence"] = {"unit": "patient", "units": len(whole.patients), **said(how, undefined)}
+    if cohort.against is not None:
+        found["comparison"] = comparison_results(cohort.against.comparison, "this", cohort.against.name)
+    plain: dict[str, Any] = undefined_as_null(found)
+    return plain
+
+
+def _metrics(of: cohort_readings.Cohort) -> dict[str, Any]:
+    found = {}
+    for i, name in enumerate(of.metrics):
+        one: dict[str, Any] = {}
+        for key, values, ends in (
+            ("pooled", of.pooled, of.pooled_interval),
+            ("mean", of.mean, of.mean_interval),
+        ):
+            one[key] = values[i]
+            if ends is not None:
+                one[f"{key}{INTERVAL}"] = [ends.low[i], ends.high[i]]
+        found[name] = one | {
+            "std": of.std[i],
+            "median": of.quantiles[QUANTILES.index(0.5), i],
+            "quantiles": {f"{q:g}": of.quantiles[k, i] for k, q in enumerate(QUANTILES)},
+            "at": {f"{q:g}": of.at[k][i] or None for k, q in enumerate(QUANTILES)},
+            "n": of.n[i],
+            "undefined": of.undefined[i],
+        }
+    return {"metrics": found}
+
+
+def comparison_results(found: Comparison, first: str, second: str) -> dict[str, Any]:
+    """Two models compared, as plain data: the part `comparison` of results, and what `compare --json` prints."""
+    metrics = {}
+    for i, name in enumerate(found.metrics):
+        one: dict[str, Any] = {}
+        for key, both, difference, ends in (
+            ("mean", found.mean, found.mean_difference, found.mean_interval),
+            ("pooled", found.pooled, found.pooled_difference, found.pooled_interval),
+        ):
+            interval = [ends.low[i], ends.high[i]]
+            one |= {
+                key: both[:, i],
+                f"{key}_difference": difference[i],
+                f"{key}_difference{INTERVAL}": interval,
+            }
+        for test in TESTS:
+            of = getattr(found, test)
+            one[test] = {
+                "statistic": of.statistic[i],
+                "p_value": of.p_value[i],
+                "p_holm": found.holm[test][i],
+            }
+        metrics[name] = one | {"n": found.t_test.n[i], "undefined": found.t_test.undefined[i]}
+    plain: dict[str, Any] = undefined_as_null(
+        {
+            "first": first,
+            "second": second,
+            "patients": len(found.patients),
+            "only": [list(names) for names in found.only],
+            "all_swaps": found.exact,
+            "metrics": metrics,
+        }
+    )
+    return plain
+
+
+def best_first(metric: Metric, values: Any) -> Any:
+    """Order of cases by a metric, the worst first; undefined ones last."""
+    key = np.asarray(values, np.float64)
+    return np.argsort(key if metric.best > 0 else -key, kind="stable")

@@ -1,0 +1,56 @@
+"""Numbers as a page writes them, and the colours and bars that stand for them."""
+
+from __future__ import annotations
+
+UNDEFINED = "–"
+
+
+def count(value: float | None) -> str:
+    """A whole number with its thousands apart.
+
+    >>> count(1234567), count(None)
+    ('1,234,567', '–')
+    """
+    return UNDEFINED if value is None else f"{value:,}"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number with `digits` decimals; very small or large ones in powers of ten.
+
+    >>> number(0.25), number(0), number(2.6e-10), number(None)
+    ('0.2500', '0.0000', '2.6e-10', '–')
+    """
+    if value is None:
+        return UNDEFINED
+    plain = value == 0 or 10.0**-digits <= abs(value) < 1e6
+    return f"{value:,.{digits}f}" if plain else f"{value:.{digits}g}"
+
+
+def percent(part: float | None, of: float) -> str:
+    """A part as a percentage.
+
+    >>> percent(1, 8), percent(1, 0)
+    ('12.5 %', '–')
+    """
+    return UNDEFINED if part is None or of == 0 else f"{100 * part / of:.1f} %"
+
+
+def shade(share: float) -> str:
+    """The colours of a table's cell for a share in [0, 1], dark ink on light and light ink on dark.
+
+    >>> shade(0), shade(1)
+    ('background:#ffffff;color:#1b1f24', 'background:#08467f;color:#ffffff')
+    """
+    low, high = (255, 255, 255), (8, 70, 127)
+    mixed = (round(a + (b - a) * share) for a, b in zip(low, high, strict=True))
+    ink = "#ffffff" if share > 0.55 else "#1b1f24"
+    return "background:#" + "".join(f"{part:02x}" for part in mixed) + f";color:{ink}"
+
+
+def bar(value: float | None) -> str:
+    """The length of the bar behind a number in [0, 1].
+
+    >>> bar(0.5), bar(None)
+    ('--part:50.0%', '--part:0%')
+    """
+    return "--part:0%" if value is None else f"--part:{100 * value:.1f}%"
