@@ -173,8 +173,10 @@ def _start(local: Local) -> Iterator[Client]:
         )
         scratch = stack.enter_context(folder)  # entered first, hence removed last
         # distributed would name the machine's outer address, where nothing listens
-        link = {"distributed.dashboard.link": "http://127.0.0.1:{port}/status"}
-        stack.enter_context(dask.config.set(link))
+        words = {"distributed.dashboard.link": "http://127.0.0.1:{port}/status"}
+        # A worker that is just being restarted again, this long after it died, would never be
+        words["distributed.deploy.lost-worker-timeout"] = "1000 days"
+        stack.enter_context(dask.config.set(words))
         try:
             cluster = stack.enter_context(_local_cluster(local, scratch))
             client = stack.enter_context(Client(cluster))

@@ -19,7 +19,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.evaluate import save
 from dask_uncert.outputs import RECORD, is_finished, read_record
 from dask_uncert.stores.cases import has_cases, make_groups, read_cases, write_cases
-from dask_uncert.stores.zarr import preview
+from dask_uncert.stores.slices import sliced, telling_slice
 from dask_uncert.summaries.evaluation import Evaluation, from_plain
 from dask_uncert.summaries.rows import Row, RunningTotal
 from dask_uncert.summaries.stack import Case, Stack
@@ -76,7 +76,13 @@ def map_pictures(folder: Path, names: Sequence[str]) -> Callable[[str], dict[str
     store = folder / MAPS
     if not names or not store.is_dir():
         return None
-    return lambda case: {name: preview(str(store), f"{case}/{name}", THUMB) for name in names}
+
+    def give(case: str) -> dict[str, Any]:
+        of = str(store / case)
+        at = telling_slice(of, names)
+        return {name: sliced(of, name, at, THUMB) for name in names}
+
+    return give
 
 
 def earlier_output(folder: Path, asked: str, fresh: bool) -> Finished | None:

@@ -33,7 +33,7 @@ def rewrite_cohort(place: Path, against: Path | None = None) -> Evaluation:
             raise InputError(f"{against} is this very evaluation; name that of another model.")
         words = {k: (confidence or {}).get(k, v) for k, v in HOW.items()}
         found = compare(place, against, **words)
-        other = Against(str(against), read_cases(str(against / SUMMARY)), found)
+        other = Against(str(against), read_cases(str(against / SUMMARY)), found, words["level"])
     pictures = map_pictures(place, record.get("maps", []))
     cohort = Cohort(stack, record.get("failed", {}), confidence, lost_cases(record), pictures, other)
     if against is None:

@@ -209,7 +209,8 @@ def _piece(block: NDArray[Any], number: int) -> Any:
 def _merge(blocks: Sequence[Any]) -> Any:
     """The sum of objects, each perhaps the one element of an array."""
     first, *rest = (b.item() if isinstance(b, np.ndarray) else b for b in blocks)
-    return sum(rest, start=first)
+    at_once = getattr(first, "plus_all", None)
+    return sum(rest, start=first) if at_once is None else at_once(rest)
 
 
 def _array(name: str, source: Source, chunks: tuple[int, ...]) -> Any:

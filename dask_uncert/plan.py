@@ -34,6 +34,7 @@ from dask_uncert.request import Request
 from dask_uncert.stored import UNKNOWN, reference_indices, rounding_of
 from dask_uncert.stores.zarr import MapWriter
 from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.tiling import HELD
 
 BAND_GROUPS = 8  # tasks that work out class distances side by side, at most
 PIECES = 512  # of blocks that travel to them, about: a piece is a task
@@ -106,6 +107,8 @@ class Plan:
         for layer in self.request.layers.values():
             kept += pixels * int(np.dtype(layer.dtype).itemsize * np.prod([*layer.extra.values()], initial=1))
         kept += 2 * sum(one.nbytes for one in self.request.joint)
+        if self.request.tiles is not None:
+            kept += HELD + pixels * FLOATS * (2 * len(self.request.measures) + 8)
         memory = int(2 * read + widened + kept)
         if self.metric is not None:
             features = self.scene.cubes["features"]

@@ -14,10 +14,11 @@ from dask_uncert.kernels.pixels import Apart
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.soft_confusion import CELLS
 from dask_uncert.summaries.tile_units import tile_layout
-from dask_uncert.summaries.tiles import OPEN, Tiles
+from dask_uncert.summaries.tiles import OPEN, Tiles, rows_of
 
 Indices = NDArray[np.int64]
-DENSE = 1 << 21  # counts of tiles held at a time, 16 MiB
+DENSE = 1 << 21  # counts of tiles held at a time
+HELD = 8 * DENSE  # bytes of these
 
 
 class TileCounter:
@@ -51,10 +52,10 @@ class TileCounter:
         tile = self.of_pixel[pixels]
         start = 0
         while start < pixels.size:
-            last = tile[min(start + step, pixels.size) - 1]
-            whole = int(np.searchsorted(tile, min(last, tile[start] + self.most)))
-            if start + step >= pixels.size and last < tile[start] + self.most:
-                whole = pixels.size
+            end = tile[start] + self.most
+            if start + step < pixels.size:
+                end = min(end, tile[start + step])
+            whole = int(np.searchsorted(tile, end))
             stop = whole if whole > start else start + step
             yield pixels[start:stop]
             start = stop
@@ -93,11 +94,11 @@ class TileCounter:
         """The tiles of the block."""
         if not self.found:
             return self.tiles
-        rows, cells, held = (np.concatenate(parts, axis=-1) for parts in zip(*self.found, strict=True))
-        places = np.stack(np.unravel_index(rows[0], self.sides), axis=1) + self.first
+        found, cells, held = (np.concatenate(parts, axis=-1) for parts in zip(*self.found, strict=True))
+        places = np.stack(np.unravel_index(found[0], self.sides), axis=1) + self.first
         positions = np.concatenate([np.zeros((len(places), 1), np.int64), places], axis=1)
-        starts = np.concatenate([[0], np.cumsum(rows[1])])
-        return self.tiles.with_rows((OPEN,), positions, starts, cells, held)
+        starts = np.concatenate([[0], np.cumsum(found[1])]).astype(np.int64)
+        return self.tiles.with_rows((OPEN,), positions, rows_of(starts, cells, held))
 
 
 @lru_cache(maxsize=4)  # most blocks of a scene are cut alike

@@ -63,7 +63,7 @@ DOORS = {  # library: the only modules and folders that import it
     "dask": ("graphs", "clusters"),
     "distributed": ("clusters",),
     "dask_jobqueue": ("clusters",),
-    "zarr": ("stores.zarr", "stores.cases"),
+    "zarr": ("stores.zarr", "stores.cases", "stores.slices"),
     "zarrs": ("stores.zarr",),
     "nibabel": ("stores.nifti",),
     "xarray": ("summaries", "cubes", "stores", "evaluate"),

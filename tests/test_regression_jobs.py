@@ -106,7 +106,7 @@ def test_a_wrong_request_is_one_paragraph(job, tmp_path):
     inputs = job["inputs"]
     both = {**inputs, "covariance": inputs["variance"]}
     cases = {
-        "`kind` must be one of scene, regression, found 'regresion'": {"kind": "regresion"},
+        "`kind` must be one of scene, regression, cohort, found 'regresion'": {"kind": "regresion"},
         "found both": {"inputs": both},
         "found neither": {"inputs": {k: v for k, v in inputs.items() if k != "variance"}},
         "`classes` is not a word of the job file": {"classes": {0: "a"}},

@@ -119,7 +119,7 @@ def _soft() -> dict[str, figure]:
         chart = _chart("spread σ of the threshold", label, 216, x_range=sigmas, **words)
         if key == "share":
             chart.background_fill_color = "#f3f5f7"
-        chart.vspan(x="sigma", source=now, line_color=GREY, line_width=1, line_dash=[4, 3])
+        chart.vspan(x="sigma", source=now, line_color=GREY, line_width=1, line_dash="4 3")
         for source, (_, color, dash) in zip(fixed, CURVES, strict=True):
             chart.line("sigma", key, source=source, line_color=color, line_dash=dash, line_width=1.8)
         chart.varea("sigma", f"{key}_low", f"{key}_high", source=own, fill_color=INK, fill_alpha=0.15)
@@ -137,7 +137,7 @@ def _certain() -> dict[str, figure]:
     tau = _source(
         "tau", "tau", "coverage", "risk", *(key for key, _, _ in METRICS), *(name for name, _, _ in OUTCOMES)
     )
-    line = {"source": tau, "line_color": INK, "line_width": 1.4, "line_dash": [4, 3]}
+    line = {"source": tau, "line_color": INK, "line_width": 1.4, "line_dash": "4 3"}
     ecdf = _chart("u", "share with value ≤ u", 270, x_range=reach)
     ecdf.vspan(x="tau", **line)
     for outcome, color, style in OUTCOMES:
@@ -176,7 +176,7 @@ def _reliability() -> dict[str, figure]:
     source = _source("reliability", "low", "high", "stated", "observed", "n")
     upper = _chart("", "share that came true", 210)
     upper.xaxis.major_label_text_font_size = "0px"
-    upper.line([0, 1], [0, 1], line_color=GREY, line_dash=[5, 4])
+    upper.line([0, 1], [0, 1], line_color=GREY, line_dash="5 4")
     upper.quad(
         "low", "high", "observed", 0, source=source, fill_color=SKY, fill_alpha=0.55, line_color="white"
     )

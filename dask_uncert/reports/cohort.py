@@ -24,11 +24,12 @@ MOST_GROUPS = 24
 
 @dataclass(frozen=True)
 class Against:
-    """Another model on the same cases: what it is called, its cases, and the comparison, this model the first."""
+    """Another model on the same cases: what it is called, its cases, the comparison, this model the first, its level."""
 
     name: str
     stack: Stack
     comparison: Comparison
+    level: float
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from dask_uncert.reports import (
     calibration_figures,
+    cohort_figures,
     curves,
     decision_figures,
     distribution_figures,
@@ -24,6 +25,7 @@ from dask_uncert.reports import (
     sweep_figures,
     weight_figures,
 )
+from dask_uncert.reports.cohort import Numbers
 from dask_uncert.reports.map_figures import Maps, map_names, measure_maps, picture, soft_maps
 from dask_uncert.reports.names import file_names
 from dask_uncert.reports.sheets import Margins, columns_of, key, legend, outer, png, sheet, svg, ticks, words
@@ -52,20 +54,31 @@ def write_figures(
     return list(files)
 
 
-def drawings(evaluation: Evaluation, maps: Maps, only: Container[str] | None = None) -> dict[str, bytes]:
-    """Name and content of every file of `write_figures`; of the figures in `only`, if given."""
+def drawings(
+    evaluation: Evaluation,
+    maps: Maps,
+    only: Container[str] | None = None,
+    numbers: Numbers | None = None,
+) -> dict[str, bytes]:
+    """Name and content of every file of `write_figures`; of the figures in `only`, if given.
+
+    numbers: of the cases of a cohort.
+    """
     found = {}
-    for name, figure in figures(evaluation, maps, only):
+    for name, figure in figures(evaluation, maps, only, numbers):
         found[f"{name}.png"] = png(figure)
         found[f"{name}.svg"] = svg(figure)
     return found
 
 
 def figures(
-    evaluation: Evaluation, maps: Maps, only: Container[str] | None = None
+    evaluation: Evaluation,
+    maps: Maps,
+    only: Container[str] | None = None,
+    numbers: Numbers | None = None,
 ) -> Iterator[tuple[str, Figure]]:
     """Name and drawing of every figure, or of those in `only`; those that there is nothing for are left out."""
-    for name, draw in _drawn(evaluation, maps):
+    for name, draw in (*_drawn(evaluation, maps), *_of_cohort(numbers)):
         figure = draw() if only is None or name in only else None
         if figure is not None:
             yield name, figure
@@ -98,6 +111,16 @@ def _drawn(evaluation: Evaluation, maps: Maps) -> Iterator[tuple[str, Callable[[
         yield f"soft_maps_{safe}", partial(soft_map, evaluation, soft[label])
     for name, title in map_names(maps).items():
         yield title, partial(picture, evaluation, name, *maps[name])
+
+
+def _of_cohort(numbers: Numbers | None) -> Iterator[tuple[str, Callable[[], Figure | None]]]:
+    if numbers is None:
+        return
+    yield "cohort_strips", lambda: cohort_figures.cohort_strips(numbers)
+    yield "cohort_groups", lambda: cohort_figures.cohort_groups(numbers)
+    against = numbers.cohort.against
+    if against is not None:
+        yield "comparison", lambda: cohort_figures.comparison(numbers, against)
 
 
 def panels(evaluation: Evaluation, draw: Any, measures: list[str] | None = None) -> Figure:

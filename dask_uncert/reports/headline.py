@@ -22,20 +22,22 @@ MOST_MEASURES = 3
 class Metric(NamedTuple):
     """A number by its name among `summaries.scalars`; `low` and `high` are the ends of its range.
 
-    axis: metrics of the same one are shown on the same axis.
+    label, short: what it is called, also in a table's head. axis: metrics of the same one share an axis.
     """
 
     name: str
     label: str
+    short: str
     best: float
     axis: str
     low: float = 0.0
     high: float = 1.0
+    detail: str = ""
 
     @property
     def better(self) -> str:
-        """Which way is better."""
-        return f"best {self.best:g}"
+        """Which way is better, and at which setting."""
+        return f"best {self.best:g}" + (f"; {self.detail}" if self.detail else "")
 
 
 def headline(evaluation: Evaluation) -> tuple[Metric, ...]:
@@ -45,36 +47,43 @@ def headline(evaluation: Evaluation) -> tuple[Metric, ...]:
     if len(classes) == 2:
         at, name = f"classes/{classes[1].name}", classes[1].name
         found += [
-            Metric(f"{at}/f1", f"F1 (Dice) of {name}", 1.0, "f1"),
-            Metric(f"{at}/precision", f"Precision of {name}", 1.0, "precision"),
-            Metric(f"{at}/recall", f"Recall of {name}", 1.0, "recall"),
+            Metric(f"{at}/f1", f"F1 (Dice) of {name}", "F1", 1.0, "f1"),
+            Metric(f"{at}/precision", f"Precision of {name}", "Precision", 1.0, "precision"),
+            Metric(f"{at}/recall", f"Recall of {name}", "Recall", 1.0, "recall"),
         ]
     else:
-        found.append(Metric("overall/macro_f1", "Mean F1 (Dice) of classes", 1.0, "f1"))
+        found.append(Metric("overall/macro_f1", "Mean F1 (Dice) of classes", "Mean F1", 1.0, "f1"))
         if len(classes) <= MOST_CLASSES:
-            found += [Metric(f"classes/{c.name}/f1", f"F1 of {c.name}", 1.0, "f1") for c in classes]
+            found += [
+                Metric(f"classes/{c.name}/f1", f"F1 of {c.name}", f"F1 {c.name}", 1.0, "f1") for c in classes
+            ]
     found += soft(evaluation)
     found += [
-        Metric("overall/accuracy", "Accuracy", 1.0, "accuracy"),
-        Metric("overall/kappa", "Cohen’s kappa", 1.0, "kappa", low=-1.0),
-        Metric("calibration/ece", "Calibration error (ECE)", 0.0, "ece"),
+        Metric("overall/accuracy", "Accuracy", "Accuracy", 1.0, "accuracy"),
+        Metric("overall/kappa", "Cohen’s kappa", "Kappa", 1.0, "kappa", low=-1.0),
+        Metric("calibration/ece", "Calibration error (ECE)", "ECE", 0.0, "ece"),
     ]
-    for measure in list(evaluation.measures)[:MOST_MEASURES]:
-        name, label = f"selective/{measure}/error_auroc", f"Error AUROC of {pretty(measure)}"
-        found.append(Metric(name, label, 1.0, "error_auroc"))
+    measures = list(evaluation.measures)
+    for measure in measures[:MOST_MEASURES]:
+        label = f"Error AUROC of {pretty(measure)}"
+        short = "Error AUROC" if len(measures) == 1 else label
+        found.append(Metric(f"selective/{measure}/error_auroc", label, short, 1.0, "error_auroc"))
     return tuple(found)
 
 
 def soft(evaluation: Evaluation) -> list[Metric]:
-    """The soft F1 of each class that the job names, at its first setting that is soft at all."""
+    """The soft F1 of each class that the job names, at its first uncertain threshold, else at its first damping."""
     labels = iter(setting_labels(evaluation))
-    found: dict[str, Metric] = {}
+    found: dict[str, tuple[bool, Metric]] = {}
     for one in evaluation.soft_confusion:
         s = one.settings
         name = evaluation.classes[s.class_index].name
         for i, k, m in np.ndindex(len(s.thresholds), len(s.sigmas), len(s.dampings)):
-            label = next(labels)
-            if (s.sigmas[k] > 0 or s.dampings[m] > 0) and name not in found and len(found) < MOST_CLASSES:
-                at = f"t {s.thresholds[i]:g}, σ {s.sigmas[k]:g}, d {s.dampings[m]:g}"
-                found[name] = Metric(f"soft_confusion/{label}/f1", f"Soft F1 of {name} ({at})", 1.0, "f1")
-    return list(found.values())
+            label, spread, damped = next(labels), s.sigmas[k] > 0, s.dampings[m] > 0
+            if not (spread or damped) or (name in found and found[name][0] >= spread):
+                continue
+            at = f"t {s.thresholds[i]:g}, σ {s.sigmas[k]:g}, d {s.dampings[m]:g}"
+            short = "Soft F1" if len(evaluation.classes) == 2 else f"Soft F1 {name}"
+            metric = Metric(f"soft_confusion/{label}/f1", f"Soft F1 of {name}", short, 1.0, "f1", detail=at)
+            found[name] = spread, metric
+    return [metric for _, metric in found.values()][:MOST_CLASSES]

@@ -18,10 +18,13 @@ import jinja2
 from markupsafe import Markup
 
 from dask_uncert.reports import charts, curves, explorer, figures
+from dask_uncert.reports.cohort import Numbers
+from dask_uncert.reports.cohort_page import cohort_words
+from dask_uncert.reports.comparisons import p_text
 from dask_uncert.reports.figures import Maps
 from dask_uncert.reports.map_figures import soft_maps
 from dask_uncert.reports.names import REASONS, file_names, pretty, unit
-from dask_uncert.reports.numerals import bar, count, number, percent, shade
+from dask_uncert.reports.numerals import bar, breakable, count, number, percent, shade, signed
 from dask_uncert.reports.results import results
 from dask_uncert.soft_words import soft_labels
 from dask_uncert.summaries.evaluation import Class, Evaluation
@@ -35,7 +38,8 @@ MOST_CLASSES = 60
 """Of a table of classes by classes; beyond it the page shows the picture and names the CSV file."""
 PICTURES = ("reliability", "risk_coverage", "uncertainty_confusion")
 """Figures that stand in the page, beside maps and distributions."""
-SCRIPTS = ("mathematics.js", "explorer.js", "furniture.js")
+SCRIPTS = ("mathematics.js", "readings.js", "writing.js", "drawing.js", "explorer.js", "furniture.js")
+COHORT_SCRIPT = "cohort.js"
 
 
 def write_report(
@@ -45,18 +49,20 @@ def write_report(
     about: Mapping[str, str] | None = None,
     found: dict[str, Any] | None = None,
     drawn: dict[str, bytes] | None = None,
+    numbers: Numbers | None = None,
 ) -> None:
     """Write the page of an evaluation to `path`.
 
     maps: name to (two-dimensional values, NaN where undefined; names of the dimensions), of a size to show.
     about: where the numbers come from, label to text, in the order shown; `title` is the heading.
     found, drawn: `results(evaluation)` and `figures.drawings(evaluation, maps)`, if the caller has them.
+    numbers: of the cases of a cohort.
     """
     found = results(evaluation) if found is None else found
     if drawn is None:
         only = {*PICTURES, "confusion", *_map_files(maps or {}).values()}
         drawn = figures.drawings(evaluation, maps or {}, only)
-    text = page(evaluation, maps or {}, about or {}, found, drawn)
+    text = page(evaluation, maps or {}, about or {}, found, drawn, numbers)
     Path(path).write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -66,6 +72,7 @@ def page(
     about: Mapping[str, str],
     found: dict[str, Any],
     drawn: dict[str, bytes],
+    numbers: Numbers | None = None,
 ) -> str:
     """The page as text."""
     template = _environment().get_template("report.html.jinja")
@@ -86,7 +93,14 @@ def page(
         "maps_left_out": left_out,
         "at_maximum": _at_maximum(found),
         "has_joint": bool(evaluation.joint),
-        "scripts": [Markup(charts.library()), *(Markup(_part(f"page/{name}")) for name in SCRIPTS)],
+        "cohort": None if numbers is None else cohort_words(numbers, found, evaluation),
+        "scripts": [
+            Markup(charts.library()),
+            *(
+                Markup(_part(f"page/{name}"))
+                for name in (*SCRIPTS, *(() if numbers is None else (COHORT_SCRIPT,)))
+            ),
+        ],
         "charts": Markup(charts.charts()),
         **charts.WORDS,
     }
@@ -110,6 +124,9 @@ def _environment() -> jinja2.Environment:
         "count": count,
         "number": number,
         "percent": percent,
+        "signed": signed,
+        "breakable": breakable,
+        "p": p_text,
         "pretty": pretty,
         "shade": shade,
         "bar": bar,

@@ -83,7 +83,7 @@ def picture(evaluation: Evaluation, name: str, values: NDArray[Any], dims: tuple
             title = f"Soft confusion of {soft_class(evaluation, name.removeprefix('soft_'))}"
         else:
             numbers, title = np.asarray(values, np.float64), pretty(name)
-            found = _levels(evaluation, name, numbers)
+            found = levels_of(evaluation, name, numbers)
             if found is None:
                 figure, axes = _frame(values, RIGHT)
                 one = evaluation.measures.get(name)
@@ -204,7 +204,7 @@ def _level_key(axes: Axes, levels: Levels, place: float | None = None) -> None:
                 fontsize=8, labelspacing=0.35)  # fmt: skip
 
 
-def _levels(evaluation: Evaluation, name: str, values: NDArray[Any]) -> Levels | None:
+def levels_of(evaluation: Evaluation, name: str, values: NDArray[Any]) -> Levels | None:
     """The levels of a map that has few; None for maps of numbers."""
     if name == "correct":
         return RIGHT_OR_WRONG

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from markupsafe import Markup, escape
+
 UNDEFINED = "–"
 
 
@@ -24,6 +26,19 @@ def number(value: float | None, digits: int = 4) -> str:
         return UNDEFINED
     plain = value == 0 or 10.0**-digits <= abs(value) < 1e6
     return f"{value:,.{digits}f}" if plain else f"{value:.{digits}g}"
+
+
+def signed(value: float | None, digits: int = 4) -> str:
+    """A difference, with its sign; a very small one in powers of ten.
+
+    >>> signed(0.25), signed(-0.25), signed(0.0), signed(-5.197e-5), signed(None)
+    ('+0.2500', '−0.2500', '0.0000', '−5.2e-05', '–')
+    """
+    if value is None:
+        return UNDEFINED
+    plain = value == 0 or abs(value) >= 10.0**-digits
+    text = f"{abs(value):,.{digits}f}" if plain else f"{abs(value):.2g}"
+    return text if value == 0 else ("+" if value > 0 else "−") + text
 
 
 def percent(part: float | None, of: float) -> str:
@@ -54,3 +69,12 @@ def bar(value: float | None) -> str:
     ('--part:50.0%', '--part:0%')
     """
     return "--part:0%" if value is None else f"--part:{100 * value:.1f}%"
+
+
+def breakable(name: str) -> Markup:
+    """A name that a narrow column may break after its slashes.
+
+    >>> breakable("P1/<b>")
+    Markup('P1/<wbr>&lt;b&gt;')
+    """
+    return Markup("/<wbr>").join(escape(part) for part in name.split("/"))

@@ -44,9 +44,9 @@ def write_all(
     tables = write_tables(evaluation, folder / "tables", found)
     if numbers is not None:
         tables += write_cohort_tables(numbers, folder / "tables")
-    drawn = drawings(evaluation, maps or {})
+    drawn = drawings(evaluation, maps or {}, None, numbers)
     figures = write_figures(evaluation, folder / "figures", maps, drawn)
-    write_report(evaluation, folder / "report.html", maps, about, found, drawn)
+    write_report(evaluation, folder / "report.html", maps, about, found, drawn, numbers)
     return [
         "results.json",
         *(f"tables/{name}" for name in tables),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from dask_uncert.formulas.intervals import Confidence
 from dask_uncert.formulas.measures import Measure
@@ -57,8 +61,26 @@ class Evaluation(Summary):
         return {one.measure.name: one for one in self.distributions}
 
     def sealed(self) -> Evaluation:
-        """That of a whole scene: its tiles are complete, and another scene's stay apart from them."""
-        return self if self.tiles is None else replace(self, tiles=self.tiles.sealed())
+        """That of a whole scene: its tiles are complete, and another scene's stay apart from them.
+
+        The scene gets a name, made of all that was counted and of where its tiles lie.
+        """
+        if self.tiles is None:
+            return self
+        digest = hashlib.blake2b(digest_size=16)
+        known = [array for _, _, array in replace(self, tiles=None).arrays()]
+        for array in (*known, self.tiles.positions, self.tiles.starts):
+            digest.update(np.ascontiguousarray(array, "<i8").tobytes())
+        return replace(self, tiles=self.tiles.sealed(digest.hexdigest()))
+
+    def plus_all(self, others: Sequence[Evaluation]) -> Evaluation:
+        """The sum of many; what `sum` gives, but that tiles are put in order once."""
+        if self.tiles is None or any(other.tiles is None for other in others):
+            return sum(others, start=self)
+        total = sum((replace(one, tiles=None) for one in others), start=replace(self, tiles=None))
+        return replace(
+            total, tiles=self.tiles.plus_all([one.tiles for one in others if one.tiles is not None])
+        )
 
     def sweep(self, class_name: str | None = None, **words: Any) -> Sweep:
         """The soft confusion of a class at any settings, with bounds; see `dask_uncert.sweep`."""

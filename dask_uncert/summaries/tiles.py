@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 
 from dask_uncert.formulas.intervals import Confidence
+from dask_uncert.summaries.rows import Row
 from dask_uncert.summaries.summary import Counts, Summary, UnequalFramesError, counts
 
 OPEN = ""
@@ -77,73 +79,75 @@ class Tiles(Summary):
             f"{scene:06}/{','.join(f'{i:06}' for i in place)}" for scene, *place in self.positions.tolist()
         )
 
-    def sealed(self) -> Self:
-        """The tiles of one scene, complete: the scene gets a name, made of all its counts."""
-        digest = hashlib.blake2b(digest_size=16)
-        for _, _, array in self.arrays():
-            digest.update(np.asarray(array, "<i8").tobytes())
-        return replace(self, scenes=(digest.hexdigest(),) if len(self.positions) else ())
+    def sealed(self, scene: str) -> Self:
+        """The tiles of one scene, complete, under its name."""
+        return replace(self, scenes=(scene,) if len(self.positions) else ())
 
-    def with_rows(
-        self, scenes: tuple[str, ...], positions: Counts, starts: Counts, cells: Counts, numbers: Counts
-    ) -> Self:
-        """These rows, in order, without empty ones and zeros; those of one place are added.
-
-        Rows that are in order already hold rising cells and no zeros.
-        """
+    def with_rows(self, scenes: tuple[str, ...], positions: Counts, rows: Sequence[Row]) -> Self:
+        """These rows, each with rising cells, in order; those of one place are added, empty ones left out."""
         known = tuple(sorted(set(scenes)))
         placed = positions.copy()
         if len(placed):
             placed[:, 0] = np.array([known.index(scene) for scene in scenes])[positions[:, 0]]
-        if not _rising(placed):
-            row = np.repeat(np.arange(len(placed)), np.diff(starts))
-            placed, place = np.unique(placed, axis=0, return_inverse=True)
-            shape = (len(placed), self.width)
-            rows = sparse.csr_array((numbers, (place.ravel()[row], cells)), shape=shape)
-            rows.sum_duplicates()
-            rows.eliminate_zeros()
-            starts, cells, numbers = (
-                part.astype(np.int64) for part in (rows.indptr, rows.indices, rows.data)
-            )
-        filled = np.diff(starts) > 0
-        placed = placed[filled]
-        used = np.unique(placed[:, 0])
-        placed[:, 0] = np.searchsorted(used, placed[:, 0])
+        places, of = np.unique(placed, axis=0, return_inverse=True)
+        parts: list[list[Row]] = [[] for _ in places]
+        for place, row in zip(of.ravel().tolist(), rows, strict=True):
+            parts[place].append(row)
+        added = [_added(part) for part in parts]
+        number = np.array([row.cells.size for row in added], np.int64)
+        places, filled = places[number > 0], [row for row in added if row.cells.size]
+        used = np.unique(places[:, 0])
+        places[:, 0] = np.searchsorted(used, places[:, 0])
+        nothing = np.zeros(0, np.int64)
         return replace(
             self,
             scenes=tuple(known[i] for i in used.tolist()),
-            positions=placed,
-            starts=np.concatenate([starts[:1], starts[1:][filled]]),
-            cells=cells,
-            numbers=numbers,
+            positions=places,
+            starts=np.concatenate([[0], np.cumsum(number[number > 0])]).astype(np.int64),
+            cells=np.concatenate([row.cells for row in filled] or [nothing]),
+            numbers=np.concatenate([row.counts for row in filled] or [nothing]),
         )
+
+    def plus_all(self, others: Sequence[Tiles]) -> Self:
+        """The sum of many, at once: what pairs would put in order over and over is so once."""
+        return self._joined(others, 1)
 
     def _combine(self, other: object, operation: np.ufunc) -> Self:
         if not isinstance(other, Tiles):
             return NotImplemented  # type: ignore[no-any-return]
-        for name in ("size", "confidence", "width"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if mine != theirs:
-                raise UnequalFramesError(f"tiles with unequal {name} do not add: {mine} and {theirs}")
-        if self.positions.shape[1] != other.positions.shape[1]:
-            raise UnequalFramesError("tiles of scenes with other dimensions do not add")
-        twice = (set(self.scenes) & set(other.scenes)) - {OPEN}
-        if twice and operation is np.add:
-            raise UnequalFramesError("a scene is in both, and its tiles would count twice")
-        theirs = other.positions.copy()
-        theirs[:, 0] += len(self.scenes)
-        sign = 1 if operation is np.add else -1
-        return self.with_rows(
-            self.scenes + other.scenes,
-            np.concatenate([self.positions, theirs]),
-            np.concatenate([self.starts, self.starts[-1] + other.starts[1:]]),
-            np.concatenate([self.cells, other.cells]),
-            np.concatenate([self.numbers, sign * other.numbers]),
-        )
+        return self._joined([other], 1 if operation is np.add else -1)
+
+    def _joined(self, others: Sequence[Tiles], sign: int) -> Self:
+        scenes, positions, rows = self.scenes, [self.positions], self._each(1)
+        for other in others:
+            for name in ("size", "confidence", "width"):
+                mine, theirs = getattr(self, name), getattr(other, name)
+                if mine != theirs:
+                    raise UnequalFramesError(f"tiles with unequal {name} do not add: {mine} and {theirs}")
+            if self.positions.shape[1] != other.positions.shape[1]:
+                raise UnequalFramesError("tiles of scenes with other dimensions do not add")
+            if sign > 0 and (set(scenes) & set(other.scenes)) - {OPEN}:
+                raise UnequalFramesError("a scene is in both, and its tiles would count twice")
+            place = other.positions.copy()
+            place[:, 0] += len(scenes)
+            scenes, positions = scenes + other.scenes, [*positions, place]
+            rows += other._each(sign)
+        return self.with_rows(scenes, np.concatenate(positions), rows)
+
+    def _each(self, sign: int) -> list[Row]:
+        return rows_of(self.starts, self.cells, self.numbers if sign > 0 else -self.numbers)
 
 
-def _rising(positions: Counts) -> bool:
-    """Whether every row is after the one before it, the first column weighing most."""
-    step = np.diff(positions, axis=0)
-    first = np.take_along_axis(step, (step != 0).argmax(axis=1)[:, np.newaxis], axis=1)
-    return bool((first > 0).all())
+def rows_of(starts: Counts, cells: Counts, numbers: Counts) -> list[Row]:
+    """Row i has the entries starts[i] to starts[i + 1]."""
+    return [Row(cells[a:b], numbers[a:b]) for a, b in pairwise(starts.tolist())]
+
+
+def _added(rows: Sequence[Row]) -> Row:
+    """The sum of rows of one tile: it was cut by blocks, or is taken out again."""
+    if len(rows) == 1:
+        return rows[0]
+    cells, of = np.unique(np.concatenate([row.cells for row in rows]), return_inverse=True)
+    counts = np.zeros(cells.size, np.int64)
+    np.add.at(counts, of, np.concatenate([row.counts for row in rows]))
+    return Row(cells[counts != 0], counts[counts != 0])

@@ -96,6 +96,7 @@ def made(tmp_path_factory):
         ("half", drawn("float16", soft_confusion=SOFT[:1]), {}),
         ("bare", drawn(measures=[]), {}),
         ("fuzzy", fuzzy(), {}),
+        ("empty", drawn(ignore=[1, 2], classes={3: "no", 4: "none", 5: "not"}, soft_confusion=[{}]), {}),
     ):
         write_report(one, folder / f"{name}.html", shown, {"input": "somewhere"})
         found[name] = one, folder / f"{name}.html"
@@ -367,7 +368,7 @@ def test_the_table_of_classes_sorts(browser, page):
     assert "mean" in table.find_element(By.CSS_SELECTOR, "tfoot th").text
 
 
-@pytest.mark.parametrize(("name", "charts"), [("full", 11), ("fuzzy", 11), ("bare", 2)])
+@pytest.mark.parametrize(("name", "charts"), [("full", 11), ("fuzzy", 11), ("bare", 2), ("empty", 11)])
 def test_nothing_is_wider_than_the_window(browser, page, name, charts):
     page(name)
     for width in (1280, 390):
@@ -422,7 +423,7 @@ def test_on_paper_there_are_charts_and_no_controls(browser, page):
     browser.execute_script("dispatchEvent(new Event('beforeprint'))")
     pictures = browser.find_elements(By.CSS_SELECTOR, ".on-paper svg")
     assert len(pictures) == len(browser.find_elements(By.CSS_SELECTOR, "[id^=chart-]")) == 11
-    assert all(one.find_elements(By.CSS_SELECTOR, "path") for one in pictures)
+    assert all(one.find_elements(By.CSS_SELECTOR, "path, image") for one in pictures)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     assert not browser.find_element(By.ID, "dock").is_displayed()
     assert all(one.is_displayed() for one in pictures)

@@ -1,0 +1,212 @@
+"""Killed at a random moment and run again: the same bits, and nothing computed twice that was finished."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dask_uncert import cohort_runs, runs
+from dask_uncert.clusters import ClusterError, connect
+from dask_uncert.evaluate import load
+from dask_uncert.reports import write
+
+spec = spec_from_file_location("cohort_of", Path(__file__).with_name("cohort_of.py"))
+cohort_of = module_from_spec(spec)
+spec.loader.exec_module(cohort_of)
+Cohort = cohort_of.Cohort
+CASES = [f"P{i:02d}" for i in range(12)]
+ALONE = (  # a scheduler and its worker, in a process of their own
+    "from distributed import LocalCluster; "
+    "c = LocalCluster(n_workers=1, threads_per_worker=2, processes=False, protocol='tcp://', "
+    "dashboard_address=None); print(c.scheduler_address, flush=True); input()"
+)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with connect(processes=True, workers=2, threads=1) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory, client):
+    """The bits of a run that nobody disturbs."""
+    with pytest.MonkeyPatch.context() as patch:
+        without_figures(patch)
+        cohort = Cohort(tmp_path_factory.mktemp("wanted"), CASES)
+        runs.run(cohort.job(), cluster=client)
+        return cohort.bits()
+
+
+def without_figures(patch):
+    """Most of a small run's time; other tests draw them."""
+    patch.setattr(write, "drawings", lambda *given: {})
+    patch.setattr(write, "write_figures", lambda *given: [])
+    patch.setattr(write, "write_report", lambda *given: None)
+
+
+@pytest.fixture
+def cohort(tmp_path, monkeypatch):
+    """A cohort whose case files stay when it is finished, so that it can be seen whether they were written again."""
+    without_figures(monkeypatch)
+    monkeypatch.setattr(cohort_runs, "shutil", SimpleNamespace(rmtree=lambda *place, **words: None))
+    return Cohort(tmp_path, CASES)
+
+
+def finished(cohort):
+    """The case files that are there, and which files they are."""
+    found = {}
+    for path in cohort.files.glob("*.case"):
+        stat = path.stat()
+        found[path.name] = (stat.st_ino, stat.st_mtime_ns)
+    return found
+
+
+def wait_for(cohort, cases, process=None):
+    """Until so many cases are finished, the output is, or the process has ended by itself."""
+    end = time.monotonic() + 120
+    while len(finished(cohort)) < cases and not cohort.out.exists() and time.monotonic() < end:
+        if process is not None and process.poll() is not None:
+            raise AssertionError(process.communicate()[1])
+        time.sleep(0.001)
+
+
+def check(cohort, before, wanted):
+    """After all: every case is there once, what was finished stays as it was, and the bits are those wanted."""
+    after = finished(cohort)
+    assert len(after) == len(CASES)
+    assert before.items() <= after.items()
+    assert cohort.bits() == wanted
+    shutil.rmtree(cohort.files)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(7))
+def test_the_client_is_killed(cohort, client, wanted, seed):
+    rng = np.random.default_rng(seed)
+    words = ["run", str(cohort.job()), "--cluster", client.scheduler.address, "--quiet"]
+    command = [sys.executable, "-c", "from dask_uncert.cli import main; main()", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        wait_for(cohort, int(rng.integers(0, len(CASES) + 1)), process)
+        time.sleep(rng.exponential(0.05))
+        process.kill()
+    time.sleep(0.05)  # a task that was running may still leave its file
+    before = finished(cohort)
+    was_whole = cohort.out.exists()
+    runs.run(cohort.job(), cluster=client)
+    if was_whole:
+        assert cohort.bits() == wanted
+        return
+    kept = [name for name, status in cohort.statuses().items() if status == "kept"]
+    assert len(kept) >= len(before)
+    check(cohort, before, wanted)
+    assert not list(cohort.folder.glob("*unfinished*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(7))
+def test_d1_a_worker_is_killed(cohort, client, wanted, seed):
+    rng = np.random.default_rng(seed)
+    pids = list(client.run(os.getpid).values())
+    at, which = int(rng.integers(0, len(CASES))), int(rng.integers(0, 2))
+    before = {}
+
+    def kill():
+        wait_for(cohort, at)
+        time.sleep(rng.exponential(0.01))
+        os.kill(pids[which % len(pids)], signal.SIGKILL)
+        before.update(finished(cohort))
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        runs.run(cohort.job(), cluster=client)
+    finally:
+        killer.join()
+    assert cohort.record()["failed"] == {}
+    check(cohort, before, wanted)
+    client.wait_for_workers(2, timeout=60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_the_scheduler_is_killed(cohort, client, wanted, seed):
+    rng = np.random.default_rng(seed)
+    at = int(rng.integers(0, len(CASES)))
+    with subprocess.Popen(
+        [sys.executable, "-c", ALONE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as own:
+        address = own.stdout.readline().strip()
+
+        def kill():
+            wait_for(cohort, at)
+            time.sleep(rng.exponential(0.01))
+            own.kill()
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        begin = time.perf_counter()
+        try:
+            with pytest.raises(ClusterError, match="finished cases are kept"):
+                runs.run(cohort.job(), cluster=address)
+        finally:
+            killer.join()
+        assert time.perf_counter() - begin < 120
+    before = finished(cohort)
+    assert not cohort.out.exists()
+    runs.run(cohort.job(), cluster=client)
+    check(cohort, before, wanted)
+
+
+@pytest.mark.slow
+def test_d2_a_patient_that_kills_its_process_is_named(cohort, client):
+    """Ten patients, number 7 kills its process every time: nine results, one named failure."""
+    from distributed import WorkerPlugin
+
+    class Poison(WorkerPlugin):
+        """What a decoder may do to the process it runs in, whichever worker it is."""
+
+        name = "poison"
+
+        def setup(self, worker):
+            from dask_uncert import cohorts
+
+            opened = cohorts.opened
+
+            def deadly(column, place):
+                if "P07" in place:
+                    os._exit(1)
+                return opened(column, place)
+
+            cohorts.opened = deadly
+            worker.restore = lambda: setattr(cohorts, "opened", opened)
+
+        def teardown(self, worker):
+            worker.restore()
+
+    for name in CASES[10:]:
+        del cohort.rows[name]
+    client.register_plugin(Poison())
+    try:
+        with pytest.warns(
+            runs.FailedCasesWarning, match="1 case failed .* P07: its worker process ended every"
+        ):
+            pooled = runs.run(cohort.job(), cluster=client)
+    finally:
+        client.unregister_worker_plugin("poison")
+    assert list(cohort.record()["failed"]) == ["P07"]
+    assert (
+        sum(status == "computed" for status in cohort.statuses().values())
+        + len([status for status in cohort.statuses().values() if status == "kept"])
+        == 9
+    )
+    assert int(pooled.ledger.counted) == 9 * 20 == int(load(cohort.out).ledger.counted)
