@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -32,11 +33,28 @@ def with_joints(
     dtype: of the stored probabilities (float64 where they are a mean of samples). stored_as_pair: False where
     only the second of two classes' probability is stored. share_dtype: of a fuzzy reference.
     """
+    wishes = request.sweeps
+    if share_dtype is None:  # any threshold parts 0 from 1
+        wishes = tuple(wish._replace(reference_threshold=None) for wish in wishes)
     found = []
-    for wish in request.sweeps:
+    for wish in merged(wishes):
         single = _single(request, wish, dtype, stored_as_pair)
         found.append(_sized(request, wish, dtype, share_dtype, single))
     return replace(request, joint=tuple(found))
+
+
+def merged(wishes: Iterable[SweepWish]) -> tuple[SweepWish, ...]:
+    """One wish a class, damping measure and reference threshold, that serves all of them."""
+    found: dict[tuple[Any, ...], SweepWish] = {}
+    for wish in wishes:
+        key = (wish.class_index, wish.uncertainty, wish.reference_threshold)
+        before = found.get(key, wish)
+        found[key] = wish._replace(
+            thresholds=tuple(sorted({*before.thresholds, *wish.thresholds})),
+            error=min(before.error, wish.error),
+            memory=max(before.memory, wish.memory),
+        )
+    return tuple(found.values())
 
 
 def _single(
@@ -88,7 +106,8 @@ def _sized(
             found = settings(*single, pieces)
             if found.nbytes <= wish.memory:
                 return found
-    terms = (1, 1) if undamped else (16, 6) if math.isfinite(upper) else (8, 3)
+    # The tangent to A(p) misses more than the series by far.
+    terms = (1, 1) if undamped else (12, 5) if math.isfinite(upper) else (8, 3)
     size = _rows(wish.error)
     while True:
         found = settings("interval", size, pieces_of(upper, *terms))

@@ -51,11 +51,12 @@ class Rest:
         self.counted = truth >= 0
         self.outer, self.inner = np.divmod(pixels, stored.shape[2])
         self.shares, self.share_dtype = shares, share_dtype
+        self.of_class: dict[int, tuple[Values, NDArray[Any]]] = {}
 
     def add_to(self, soft: SoftConfusion, kernels: ModuleType, apart: Apart | None = None) -> None:
         """Add the weights at every setting to the sums of their cells, and to those of tiles kept apart."""
         s = soft.settings
-        p, c = self._p(s), self._c(s)
+        p, c = self._p_and_c(s.class_index)
         factors = [self._damping(s, d) for d in s.dampings]
         for i, threshold in enumerate(s.thresholds):
             cells = self._cells(s, p, c, threshold)
@@ -70,7 +71,7 @@ class Rest:
     def add_jointly(self, joint: JointHistogram, kernels: ModuleType) -> None:
         """Add the pixels to the joint histogram of p, c and u."""
         s = joint.settings
-        p, c = self._p(s), self._c(s)
+        p, c = self._p_and_c(s.class_index)
         rows, offsets = np.empty(p.size, np.int64), np.zeros(p.size)
         if s.rows == "interval":
             # p on an edge belongs to the side where it agrees with a reference whose threshold is there.
@@ -90,7 +91,7 @@ class Rest:
     def paint(self, maps: SoftMaps) -> dict[str, NDArray[Any]]:
         """The maps at the first threshold, sigma and damping, (n,) or (n, 3), by their names."""
         s = maps.settings
-        p, c, threshold = self._p(s), self._c(s), s.thresholds[0]
+        (p, c), threshold = self._p_and_c(s.class_index), s.thresholds[0]
         cells = self._cells(s, p, c, threshold)
         weight = self._weight(s, p, c, threshold, s.sigmas[0]) * self._damping(s, s.dampings[0])
         size = self.counted.size
@@ -103,15 +104,16 @@ class Rest:
         picture[self.counted] = np.rint(PAINT[cells] * weight[:, np.newaxis])
         return {**found, f"soft_{maps.label}": picture}
 
-    def _p(self, s: SoftSettings | JointSettings) -> Values:
-        p = self.stored[self.outer[self.counted], s.class_index, self.inner[self.counted]]
-        return np.asarray(np.clip(p.astype(np.float64), 0.0, 1.0))
-
-    def _c(self, s: SoftSettings | JointSettings) -> NDArray[Any]:
-        """The reference: its shares, or whether it is the class."""
-        if self.shares is None:
-            return np.asarray(self.truth[self.counted] == s.class_index)
-        return np.asarray(self.shares[self.counted, s.class_index])
+    def _p_and_c(self, number: int) -> tuple[Values, NDArray[Any]]:
+        """p of a class, and the reference: its shares, or whether it is the class."""
+        if number not in self.of_class:
+            p = self.stored[self.outer[self.counted], number, self.inner[self.counted]]
+            if self.shares is None:
+                c = np.asarray(self.truth[self.counted] == number)
+            else:
+                c = np.asarray(self.shares[self.counted, number])
+            self.of_class[number] = np.clip(p.astype(np.float64), 0.0, 1.0), c
+        return self.of_class[number]
 
     def _threshold(self, threshold: float) -> float:
         return float(as_stored([threshold], self.dtype)[0])
@@ -164,8 +166,7 @@ def interval_finder(settings: JointSettings) -> Finder:
 
 def levels_of(settings: JointSettings, c: NDArray[Any]) -> Indices:
     """The level of each reference value: intervals are right-closed, single values stand for themselves."""
-    lows = np.array([low for low, _ in settings.levels])
+    if settings.reference_dtype is None:
+        return c.astype(np.int64)
     highs = np.array([high for _, high in settings.levels])
-    place = np.searchsorted(highs, c.astype(np.float64), side="left")
-    at = np.minimum(place, lows.size - 1)
-    return np.asarray(at, np.int64)
+    return np.asarray(np.searchsorted(highs, c.astype(np.float64), side="left"), np.int64)

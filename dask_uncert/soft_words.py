@@ -45,28 +45,18 @@ def soft_from(
     """What the entries of `soft_confusion` ask for; InputError where a word is unknown or out of range."""
     settings: list[SoftSettings] = []
     drawn: list[SoftSettings] = []
-    wishes: dict[tuple[Any, ...], SweepWish] = {}
+    wishes: list[SweepWish] = []
     for words in entries:
         found = _soft(words, table, names, has_uncertainty)
         settings += found
         drawn += found if words.get("maps") else []
         finer = _sweep(words.get("sweep", True))
-        if finer is None:
-            continue
-        error, memory = finer
-        for one in found:
-            key = (one.class_index, one.uncertainty, one.reference_threshold)
-            if key in wishes:  # one histogram serves both, at the thresholds of both
-                before = wishes[key]
-                thresholds = tuple(sorted({*before.thresholds, *one.thresholds}))
-                wishes[key] = before._replace(
-                    thresholds=thresholds, error=min(before.error, error), memory=max(before.memory, memory)
-                )
-            else:
-                wishes[key] = SweepWish(
-                    key[0], key[1], tuple(sorted(set(one.thresholds))), key[2], error, memory
-                )
-    return Soft(tuple(settings), _soft_maps(drawn, table), tuple(wishes.values()))
+        if finer is not None:
+            wishes += [
+                SweepWish(one.class_index, one.uncertainty, one.thresholds, one.reference_threshold, *finer)
+                for one in found
+            ]
+    return Soft(tuple(settings), _soft_maps(drawn, table), tuple(wishes))
 
 
 def _sweep(words: Any) -> tuple[float, float] | None:

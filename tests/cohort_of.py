@@ -10,6 +10,11 @@ import numpy as np
 import yaml
 import zarr
 
+from dask_uncert.compare import compare
+from dask_uncert.evaluate import evaluate
+from dask_uncert.reports import cohort as reported
+from dask_uncert.summaries.stack import Case, Stack
+
 SHAPE = (4, 5)
 CLASSES = {0: "background", 7: "lesion"}
 
@@ -43,6 +48,7 @@ class Cohort:
             "inputs": {"probabilities": {"array": "p"}, "reference": {"array": "y"}},
             "classes": CLASSES,
             "measures": [],
+            "confidence": {"replicates": 20},
             "output": "out",
             **changes,
         }
@@ -91,3 +97,50 @@ class Cohort:
                     content["attributes"].pop("marks")
                 found[str(path.relative_to(out))] = content
         return found
+
+
+AWKWARD = 'P0 <b>&"x'
+WORDS = {
+    "classes": {0: "background", 1: "it's <b>&"},
+    "measures": ["gini"],
+    "soft_confusion": [{"class": "it's <b>&", "dampings": [1], "sigmas": [0, 0.1], "uncertainty": "gini"}],
+    "sweep": False,
+}
+
+
+def stack_of(skill, patients=7):
+    """Evaluations of small cases: two visits of the first two patients; the last has nothing to find."""
+    found = {}
+    for i in range(patients + 2):
+        rng = np.random.default_rng(i)
+        number, visit = (i, "") if i < patients else (i - patients, "again")
+        y = (rng.random((6, 7)) < 0.4) & (i != patients - 1)
+        right = rng.random(y.shape) < (skill if i != patients - 1 else 1)
+        p = (np.where(right == y, 0.75, 0.25) + rng.random(y.shape) / 8).astype("float32")
+        groups = (("site", ("Oslo", "Bern <i>")[number % 2]), ("scanner", f"S{number % 3}"))
+        case = Case(AWKWARD if number == 0 else f"P{number}", visit, groups)
+        found[case] = evaluate(p, y.astype(int), axis=None, **WORDS)
+    return Stack.of(found)
+
+
+def reported_cohort(replicates=40):
+    """A cohort as reports get it, with failed cases, pictures of maps and another model; and the sum of its cases."""
+    stack, other = stack_of(0.85), stack_of(0.7)
+
+    def pictures(case):
+        values = np.linspace(0, 1, 12).reshape(3, 4)
+        values[0, 0] = np.nan
+        return {"gini": (values, ("y", "x")), "correct": ((values > 0.5) * 1.0, ("y", "x"))}
+
+    against = reported.Against(
+        "other <model>", other, compare(stack, other, replicates=replicates, permutations=40), 0.95
+    )
+    cohort = reported.Cohort(
+        stack,
+        {"P8": "no store at <here>"},
+        {"unit": "patient", "replicates": replicates, "level": 0.95, "seed": 0},
+        {"P8": Case("P8", "", (("site", "Oslo"), ("scanner", "S1")))},
+        pictures,
+        against,
+    )
+    return cohort, stack.total()

@@ -27,6 +27,7 @@ WORDS = {
             "sigmas": [0, 0.1],
             "dampings": [0, 1],
             "uncertainty": "entropy",
+            "sweep": {"memory": 1e5},  # there are many blocks here, of few pixels
         }
     ],
 }

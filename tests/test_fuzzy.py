@@ -14,10 +14,17 @@ from dask_uncert.formulas.soft import soft_weights
 from dask_uncert.jobs import plan_job, read_job
 from dask_uncert.summaries import readings
 
+SMALL = {"memory": 1e5}  # of joint histograms: there are many blocks here, of few pixels
 SOFT = [
-    {"thresholds": [0.3, 0.7], "sigmas": [0, 0.1], "dampings": [0, 1], "uncertainty": "gini"},
-    {"class": "tree", "thresholds": [0.4], "sigmas": [0.2], "reference_threshold": 0.6},
-    {"class": "tree", "sigmas": [0.2], "reference_certainty": "none", "distribution": "logistic"},
+    {"thresholds": [0.3, 0.7], "sigmas": [0, 0.1], "dampings": [0, 1], "uncertainty": "gini", "sweep": SMALL},
+    {"class": "tree", "thresholds": [0.4], "sigmas": [0.2], "reference_threshold": 0.6, "sweep": SMALL},
+    {
+        "class": "tree",
+        "sigmas": [0.2],
+        "reference_certainty": "none",
+        "distribution": "logistic",
+        "sweep": SMALL,
+    },
 ]
 WORDS = {"classes": ["soil", "tree", "water"], "measures": ["gini"], "soft_confusion": SOFT, "fuzzy": True}
 BINARY = {"classes": ["no", "yes"], "axis": None, "fuzzy": True, "measures": ["gini"]}
@@ -109,7 +116,7 @@ def test_certain_shares_are_codes():
     arrays = scene()
     codes = np.random.default_rng(5).integers(0, 3, (11, 9))
     words = {name: value for name, value in WORDS.items() if name != "fuzzy"}
-    exact = {"thresholds": [0.25, 0.5], "reference_threshold": 0.625}  # in every dtype
+    exact = {"thresholds": [0.25, 0.5], "reference_threshold": 0.625, "sweep": False}  # in every dtype
     words["soft_confusion"] = [{**one, **exact} for one in SOFT]
     hard = evaluate(arrays["probabilities"], codes, **words)
     for dtype in ("bool", "uint8", "float32", "float64"):

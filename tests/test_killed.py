@@ -1,10 +1,9 @@
 """Killed at a random moment and run again: the same bits, and nothing computed twice that was finished."""
 
+import multiprocessing
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from importlib.util import module_from_spec, spec_from_file_location
@@ -24,11 +23,24 @@ cohort_of = module_from_spec(spec)
 spec.loader.exec_module(cohort_of)
 Cohort = cohort_of.Cohort
 CASES = [f"P{i:02d}" for i in range(12)]
-ALONE = (  # a scheduler and its worker, in a process of their own
-    "from distributed import LocalCluster; "
-    "c = LocalCluster(n_workers=1, threads_per_worker=2, processes=False, protocol='tcp://', "
-    "dashboard_address=None); print(c.scheduler_address, flush=True); input()"
-)
+ALONE = """
+import pathlib, time
+from distributed import LocalCluster
+options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None}
+with LocalCluster(processes=False, protocol="tcp://", **options) as cluster:
+    pathlib.Path(place + ".new").write_text(cluster.scheduler_address)
+    pathlib.Path(place + ".new").rename(place)
+    time.sleep(600)
+"""  # a scheduler and its worker
+PRELOADED = ["dask_uncert.runs", "dask_uncert.cohorts", "dask_uncert.kernels.compiled", "distributed"]
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """Starts processes that have imported everything already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    return context.Process
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +87,7 @@ def wait_for(cohort, cases, process=None):
     """Until so many cases are finished, the output is, or the process has ended by itself."""
     end = time.monotonic() + 120
     while len(finished(cohort)) < cases and not cohort.out.exists() and time.monotonic() < end:
-        if process is not None and process.poll() is not None:
-            raise AssertionError(process.communicate()[1])
+        assert process is None or process.is_alive()
         time.sleep(0.001)
 
 
@@ -91,14 +102,15 @@ def check(cohort, before, wanted):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(7))
-def test_the_client_is_killed(cohort, client, wanted, seed):
+def test_the_client_is_killed(cohort, client, processes, wanted, seed):
     rng = np.random.default_rng(seed)
-    words = ["run", str(cohort.job()), "--cluster", client.scheduler.address, "--quiet"]
-    command = [sys.executable, "-c", "from dask_uncert.cli import main; main()", *words]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        wait_for(cohort, int(rng.integers(0, len(CASES) + 1)), process)
-        time.sleep(rng.exponential(0.05))
-        process.kill()
+    words = {"job": str(cohort.job()), "cluster": client.scheduler.address}
+    process = processes(target=runs.run, kwargs=words)
+    process.start()
+    wait_for(cohort, int(rng.integers(0, len(CASES) + 1)), process)
+    time.sleep(rng.exponential(0.05))
+    process.kill()
+    process.join()
     time.sleep(0.05)  # a task that was running may still leave its file
     before = finished(cohort)
     was_whole = cohort.out.exists()
@@ -139,28 +151,30 @@ def test_d1_a_worker_is_killed(cohort, client, wanted, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-def test_the_scheduler_is_killed(cohort, client, wanted, seed):
+def test_the_scheduler_is_killed(cohort, client, processes, wanted, seed):
     rng = np.random.default_rng(seed)
-    at = int(rng.integers(0, len(CASES)))
-    with subprocess.Popen(
-        [sys.executable, "-c", ALONE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as own:
-        address = own.stdout.readline().strip()
+    at, place = int(rng.integers(0, len(CASES))), cohort.folder / "address"
+    own = processes(target=exec, args=(ALONE, {"place": str(place)}))
+    own.start()
+    while not place.exists():
+        assert own.is_alive()
+        time.sleep(0.01)
 
-        def kill():
-            wait_for(cohort, at)
-            time.sleep(rng.exponential(0.01))
-            own.kill()
+    def kill():
+        wait_for(cohort, at)
+        time.sleep(rng.exponential(0.01))
+        own.kill()
 
-        killer = threading.Thread(target=kill)
-        killer.start()
-        begin = time.perf_counter()
-        try:
-            with pytest.raises(ClusterError, match="finished cases are kept"):
-                runs.run(cohort.job(), cluster=address)
-        finally:
-            killer.join()
-        assert time.perf_counter() - begin < 120
+    killer = threading.Thread(target=kill)
+    killer.start()
+    begin = time.perf_counter()
+    try:
+        with pytest.raises(ClusterError, match="finished cases are kept"):
+            runs.run(cohort.job(), cluster=place.read_text())
+    finally:
+        killer.join()
+        own.join()
+    assert time.perf_counter() - begin < 120
     before = finished(cohort)
     assert not cohort.out.exists()
     runs.run(cohort.job(), cluster=client)

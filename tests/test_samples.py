@@ -29,7 +29,13 @@ WORDS = {
     "classes": ["soil", "tree", "water"],
     "measures": ["gini", "entropy", *KINDS],
     "soft_confusion": [
-        {"class": "tree", "sigmas": [0.1], "dampings": [2], "uncertainty": "mutual_information"}
+        {
+            "class": "tree",
+            "sigmas": [0.1],
+            "dampings": [2],
+            "uncertainty": "mutual_information",
+            "sweep": {"memory": 1e5},  # there are many blocks here, of few pixels
+        }
     ],
 }
 

@@ -171,10 +171,11 @@ def test_one_class_of_many_damped_by_a_measure(name):
 @settings(max_examples=10, deadline=None)
 @given(block=st.tuples(st.integers(4, 20), st.integers(3, 15)), kind=st.sampled_from(KINDS))
 def test_same_bits_for_every_cut(block, kind):
+    words = {**BINARY, "soft_confusion": [{**SOFT[0], "sweep": {"memory": 1e6}}]}
     stored, _, c, u = (one.reshape(20, 15) for one in drawn(1, 300, kind))
     scale = 1 / 255 if kind == "uint8" else None
-    whole = evaluate(stored, c, uncertainty=u, **BINARY, scale=scale)
-    cut = evaluate(da.from_array(stored, chunks=(7, 4)), c, uncertainty=u, **BINARY, scale=scale, block=block)
+    whole = evaluate(stored, c, uncertainty=u, **words, scale=scale)
+    cut = evaluate(da.from_array(stored, chunks=(7, 4)), c, uncertainty=u, **words, scale=scale, block=block)
     assert cut == whole
 
 
@@ -242,6 +243,33 @@ def test_wrong_words_are_refused(words, message):
     stored, _, c, u = drawn(6, 50)
     with pytest.raises(InputError, match=message):
         sweep(evaluate(stored, c, uncertainty=u, **BINARY), **words)
+
+
+def test_a_class_may_be_counted_damped_and_undamped():
+    stored, p, c, u = drawn(9, 300)
+    words = (
+        {"thresholds": [0.3]},
+        {"uncertainty": "uncertainty"},
+        {"reference_threshold": 0.6, "thresholds": [0.4]},
+    )
+    evaluation = evaluate(
+        stored, c, uncertainty=u, **{**BINARY, "soft_confusion": [{"class": "yes", **word} for word in words]}
+    )
+    # A hard reference has any threshold, so the third needs no histogram of its own.
+    assert [one.settings.thresholds for one in evaluation.joint] == [(0.3, 0.4), (0.5,)]
+    with pytest.raises(
+        InputError, match=r"more than one is there; there are: yes \(none\), yes \(uncertainty\)"
+    ):
+        evaluation.sweep("yes")
+    found = evaluation.sweep("yes", uncertainty="none", thresholds=0.4, sigmas=0.2, reference_threshold=0.6)
+    cells = directly(p, c, u, as_stored(0.4, "float32"), 0.2, 0.0, reference_threshold=0.6)
+    assert_within(found, (0, 0, 0), cells)
+    levels = [{"class": "yes", "reference_threshold": level} for level in (0.3, 0.6)]
+    shares = np.linspace(0, 1, 300)
+    fuzzy = evaluate(stored, shares, **{**BINARY, "soft_confusion": levels, "fuzzy": True})
+    for level in (0.3, 0.6):
+        one = fuzzy.sweep("yes", thresholds=0.5, sigmas=0.2, reference_threshold=level)
+        assert_within(one, (0, 0, 0), directly(p, shares, u, 0.5, 0.2, 0.0, reference_threshold=level))
 
 
 def test_what_was_not_counted_is_not_swept():

@@ -155,7 +155,7 @@ def _whole_rows(found: Tangents, sums: Damped, level: int, side: NDArray[np.bool
     """Summed A(p) C(u) over the rows of one side, and its error, (sigmas,) twice."""
     weight, loose = sums.weight[level, side], sums.error[level, side]
     middle = found.middle[:, side]
-    if not found.off.any():  # single values, or sigma 0
+    if not (found.off.any() or found.slope.any()):  # single values, or sigma 0
         return middle @ weight, middle @ loose
     slope, most = found.slope[:, side], weight + loose
     value = middle * weight + slope * sums.first[level, side]

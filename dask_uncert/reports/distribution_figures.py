@@ -137,7 +137,7 @@ def classes_apart(evaluation: Evaluation) -> Figure:
         high = min(max(0.235 * len(rows), 1.2), 14.0)
         gap = 0.34 if any(one.wide for one in evaluation.distributions) else 0.18
         wide = 1.5 if columns > 1 else 3.8
-        margins = Margins(left=0.2 + (widest(shown, 8) or 0.3))
+        margins = Margins(left=0.2 + (widest(shown, 8) or 0.45))
         plan = sheets.key(labels, margins.left + columns * (wide + 0.2))
         figure, panels = sheet(
             len(names), columns, (wide, high), margins._replace(top=0.27 + plan.height), (gap, 0.75)

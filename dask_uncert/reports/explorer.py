@@ -22,6 +22,7 @@ from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint import JointHistogram
+from dask_uncert.summaries.sweeps import UNDAMPED
 
 SIGMA = 0.1  # where the page starts
 DAMPING = 1.0
@@ -57,7 +58,7 @@ def chosen(evaluation: Evaluation, room: int) -> Chosen:
             used += size
             records.append(made)
         else:
-            left_out.append({"class": made["class"], "command": command(made["class"], one)})
+            left_out.append({"class": made["class"], "command": command(evaluation, one)})
     return Chosen(text({**found, "records": records}), left_out)
 
 
@@ -124,16 +125,16 @@ def record(evaluation: Evaluation, one: JointHistogram) -> dict[str, Any]:
     }
 
 
-def command(name: str, one: JointHistogram) -> str:
+def command(evaluation: Evaluation, one: JointHistogram) -> str:
     """What to type for the numbers of a joint histogram, in the folder of the page."""
-    words = ["dask-uncert", "sweep", ".", "--class", name]
-    settings = [
-        ("--threshold", one.settings.thresholds or (0.5,)),
-        ("--sigma", (SIGMA,)),
-        ("--damping", (DAMPING,)),
-    ]
-    for option, values in settings:
-        words += [option, *(f"{value:g}" for value in values[:1])]
+    s = one.settings
+    words = ["dask-uncert", "sweep", ".", "--class", evaluation.classes[s.class_index].name]
+    alike = [other for other in evaluation.joint if other.settings.class_index == s.class_index]
+    if len(alike) > 1:
+        words += ["--uncertainty", s.uncertainty or UNDAMPED]
+    threshold, damping = (s.thresholds or (0.5,))[0], 0.0 if s.uncertainty is None else DAMPING
+    for option, value in (("--threshold", threshold), ("--sigma", SIGMA), ("--damping", damping)):
+        words += [option, f"{value:g}"]
     return shlex.join(words)
 
 

@@ -22,6 +22,7 @@ from dask_uncert.summaries.joint import JointHistogram
 from dask_uncert.summaries.soft_confusion import CELLS
 
 Floats = NDArray[np.float64]
+UNDAMPED = "none"
 WIDE = 0.05
 """A bound above this is called wide: the value beside it says little."""
 
@@ -95,7 +96,8 @@ def sweep(
 ) -> Sweep:
     """The soft confusion of a class against the rest at any settings, without reading a pixel.
 
-    class_name, uncertainty: which joint histogram; may be left out where there is one only. thresholds in (0, 1),
+    class_name, uncertainty: which joint histogram ("none": the undamped one); may be left out where there is one
+    only. thresholds in (0, 1),
     sigmas and dampings 0 or above and finite. The other words are those of `soft_confusion` [S22]. Hard counts
     (sigma 0) are exact at the thresholds that were named in the pass.
 
@@ -109,7 +111,7 @@ def sweep(
     >>> one.values["f1"].round(4).tolist()
     [[[0.6667, 0.7297], [0.7598, 0.8103]]]
     """
-    joint = chosen(evaluation, class_name, uncertainty)
+    joint = chosen(evaluation, class_name, uncertainty, reference_threshold)
     s = joint.settings
     grid = [
         _numbers(word, values)
@@ -156,18 +158,28 @@ def sweep(
     )
 
 
-def chosen(evaluation: Evaluation, class_name: str | None, uncertainty: str | None) -> JointHistogram:
-    """The joint histogram of a class and a damping measure; InputError naming those there are."""
+def chosen(
+    evaluation: Evaluation,
+    class_name: str | None,
+    uncertainty: str | None,
+    reference_threshold: float | None = None,
+) -> JointHistogram:
+    """The joint histogram of a class and a damping measure; InputError naming those there are.
+
+    Of a fuzzy reference there may be several, with thresholds of their own.
+    """
     found = [
         one
         for one in evaluation.joint
         if class_name in (None, evaluation.classes[one.settings.class_index].name)
-        and uncertainty in (None, one.settings.uncertainty)
+        and uncertainty in (None, one.settings.uncertainty or UNDAMPED)
     ]
+    if len(found) > 1:
+        found = [one for one in found if one.settings.reference_threshold == reference_threshold]
     if len(found) == 1:
         return found[0]
     known = [
-        f"{evaluation.classes[one.settings.class_index].name} ({one.settings.uncertainty or 'undamped'})"
+        f"{evaluation.classes[one.settings.class_index].name} ({one.settings.uncertainty or UNDAMPED})"
         for one in evaluation.joint
     ]
     if not known:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shlex
 import shutil
 from dataclasses import replace
 
@@ -480,4 +481,9 @@ def test_joint_histograms_that_do_not_fit_are_named_with_their_command(tmp_path,
     payload = json.loads(re.search(r'id="explorer-data">(.*?)</script>', text, re.S)[1])
     assert len(payload["records"]) == 2
     browser.get(path.as_uri())
-    assert "dask-uncert sweep . --class" in browser.find_element(By.CSS_SELECTOR, "#explorer ul.note").text
+    named = browser.find_element(By.CSS_SELECTOR, "#explorer ul.note").text
+    left_out = [one for one in evaluation.joint if explorer.command(evaluation, one) in named]
+    assert len(left_out) == 1
+    words = shlex.split(explorer.command(evaluation, left_out[0]))
+    assert words[:4] == ["dask-uncert", "sweep", ".", "--class"]
+    assert words[4] == evaluation.classes[left_out[0].settings.class_index].name

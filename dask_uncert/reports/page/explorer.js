@@ -40,7 +40,7 @@
     say("soft-class", `${record.class} against the rest`);
     say("soft-damped", record.uncertainty === null ? "nothing damps" : `damped by ${record.label}`);
     say("own-damping", `d = ${short(d)}, chosen`);
-    const damps = record.uncertainty !== null && recordsOf(record.class_index).length > 1 ? ` --uncertainty ${quoted(record.uncertainty)}` : "";
+    const damps = recordsOf(record.class_index).length > 1 ? ` --uncertainty ${quoted(record.uncertainty ?? "none")}` : "";
     say("command", `dask-uncert sweep . --class ${quoted(record.class)}${damps} --threshold ${short(state.t)} --sigma ${short(state.sigma)} --damping ${short(d)}`);
     for (const [name, label] of Object.entries(BESIDE)) {
       say(`beside-${name}`, `${label} ${written(now.metrics[name], 4)} at ${percent(now.share)} of the weight`);
