@@ -88,7 +88,9 @@ def merge_cohorts(
         about = {f"part {i + 1}": str(place) for i, place in enumerate(places)}
         if gone:
             about["left out"] = ", ".join(gone)
-        lost = {name: case for part in parts for name, case in lost_cases(part.record).items() if name in failed}
+        lost = {
+            name: case for part in parts for name, case in lost_cases(part.record).items() if name in failed
+        }
         pictures = map_pictures(working, maps)
         write_all(total, working, about=about, cohort=Cohort(stack, failed, confidence, lost, pictures))
         record: dict[str, Any] = {

@@ -91,7 +91,10 @@ def run_cohort(
             write_maps(gathered.map_folders(), working)
         confidence, about = words.confidence.model_dump(mode="json"), _about(words, todo)
         lost = {line.case.name: line.case for line in todo.lines if line.case.name in failed}
-        stack, pictures = read_cases(str(working / SUMMARY)), map_pictures(working, list(todo.cases.request.layers))
+        stack, pictures = (
+            read_cases(str(working / SUMMARY)),
+            map_pictures(working, list(todo.cases.request.layers)),
+        )
         cohort = Cohort(stack, failed, confidence, lost, pictures)
         write_all(evaluation, working, about=about, cohort=cohort)
         seconds = {"cases": computed - clock, "report": time.perf_counter() - computed}

@@ -255,7 +255,9 @@ def rewrite_report(folder: str | Path, against: str | Path | None = None) -> Any
     if is_cohort(place):
         return rewrite_cohort(place, None if against is None else Path(against))
     if against is not None:
-        raise InputError(f"{place} holds one evaluation and no cases: only cohorts are compared case by case.")
+        raise InputError(
+            f"{place} holds one evaluation and no cases: only cohorts are compared case by case."
+        )
     evaluation = load(place)
     maps = place / "maps.zarr"
     names = record.get("maps", []) if maps.exists() else []

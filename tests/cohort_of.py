@@ -10,10 +10,12 @@ import numpy as np
 import yaml
 import zarr
 
+from dask_uncert.block import evaluate_block
 from dask_uncert.compare import compare
-from dask_uncert.evaluate import evaluate
+from dask_uncert.kernels import compiled
 from dask_uncert.reports import cohort as reported
 from dask_uncert.summaries.stack import Case, Stack
+from dask_uncert.words import request_of
 
 SHAPE = (4, 5)
 CLASSES = {0: "background", 7: "lesion"}
@@ -103,14 +105,15 @@ AWKWARD = 'P0 <b>&"x'
 WORDS = {
     "classes": {0: "background", 1: "it's <b>&"},
     "measures": ["gini"],
-    "soft_confusion": [{"class": "it's <b>&", "dampings": [1], "sigmas": [0, 0.1], "uncertainty": "gini"}],
-    "sweep": False,
+    "soft_confusion": [
+        {"class": "it's <b>&", "dampings": [1], "sigmas": [0, 0.1], "uncertainty": "gini", "sweep": False}
+    ],
 }
 
 
 def stack_of(skill, patients=7):
     """Evaluations of small cases: two visits of the first two patients; the last has nothing to find."""
-    found = {}
+    found, request = {}, request_of(**WORDS)
     for i in range(patients + 2):
         rng = np.random.default_rng(i)
         number, visit = (i, "") if i < patients else (i - patients, "again")
@@ -119,7 +122,9 @@ def stack_of(skill, patients=7):
         p = (np.where(right == y, 0.75, 0.25) + rng.random(y.shape) / 8).astype("float32")
         groups = (("site", ("Oslo", "Bern <i>")[number % 2]), ("scanner", f"S{number % 3}"))
         case = Case(AWKWARD if number == 0 else f"P{number}", visit, groups)
-        found[case] = evaluate(p, y.astype(int), axis=None, **WORDS)
+        found[case] = evaluate_block(
+            request, {"probabilities": p, "reference": y.astype(int)}, None, compiled
+        )[1]
     return Stack.of(found)
 
 

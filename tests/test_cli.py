@@ -199,7 +199,9 @@ def test_merge_adds_without_reading(job, tmp_path):
 
 
 def test_sweep_answers_from_the_folder_alone(job, tmp_path):
-    soft = [{"class": "tree", "thresholds": [0.4], "sigmas": [0.1], "dampings": [0.5], "uncertainty": "entropy"}]
+    soft = [
+        {"class": "tree", "thresholds": [0.4], "sigmas": [0.1], "dampings": [0.5], "uncertainty": "entropy"}
+    ]
     command("run", ask(job, tmp_path, soft_confusion=soft), check=0)
     (tmp_path / "scene.zarr").rename(tmp_path / "away.zarr")
     grid = ("--threshold", ".4", "--sigma", "0,.1", "--damping", "0,.5")

@@ -245,6 +245,27 @@ def test_compare_refuses_what_is_not_two_models_on_the_same_cases(models, tmp_pa
     assert (tmp_path / "mine.csv").read_text() == "do not lose me"
 
 
+def test_a_report_against_another_model_and_without_it_again(models):
+    one, other = models / "model_p", models / "model_q"
+    before = (one / "results.json").read_bytes()
+    done = CliRunner().invoke(cli.cli, ["report", str(one), "--against", str(other)], standalone_mode=False)
+    assert done.exception is None
+    found = json.loads((one / "results.json").read_text())
+    jsonschema.validate(found, results_schema())
+    compared = json.loads(called(one, other, "--json", "--replicates", 20).output)
+    assert found["comparison"] == {**compared, "first": "this"}
+    assert (one / "tables" / "comparison.csv").exists()
+    assert {key: value for key, value in found.items() if key != "comparison"} == json.loads(before)
+    runs.rewrite_report(one)
+    assert (one / "results.json").read_bytes() == before
+    assert not (one / "tables" / "comparison.csv").exists()
+    with pytest.raises(InputError, match="this very evaluation"):
+        runs.rewrite_report(one, one)
+    with pytest.raises(InputError, match="not evaluated on the same cases"):
+        runs.rewrite_report(one, models / "fewer")
+    assert (one / "results.json").read_bytes() == before
+
+
 def test_another_seed_draws_other_patients_and_the_same_seed_the_same(models):
     def ends(seed):
         found = du.compare(

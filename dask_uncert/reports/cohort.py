@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,25 +69,21 @@ class Numbers:
     sizes: dict[str, dict[str, int]]
     table: dict[str, Sequence[Any]]
 
-    def columns(self) -> list[tuple[Metric, int]]:
-        """The metrics of the headline, and their columns of `whole`."""
-        return [(metric, self.whole.metrics.index(metric.name)) for metric in self.headline]
-
 
 def numbers_of(cohort: Cohort, evaluation: Evaluation) -> Numbers:
     """Read everything off the cases; evaluation: their sum."""
     stack, how, shown = cohort.stack, cohort.how(), headline(evaluation)
-    names = [metric.name for metric in shown]
-    apart = {column: stack.by(column) for column in stack.groups}
-    few = {column: parts for column, parts in apart.items() if len(parts) <= MOST_GROUPS}
+    names, each = [metric.name for metric in shown], cohort_readings.case_scalars(stack)
+    sizes = {column: dict(sorted(Counter(values).items())) for column, values in stack.groups.items()}
+    few = [column for column, parts in sizes.items() if len(parts) <= MOST_GROUPS]
     return Numbers(
         cohort,
         shown,
-        cohort_readings.cohort(stack, how),
-        {c: {v: cohort_readings.cohort(p) for v, p in parts.items()} for c, parts in apart.items()},
-        {c: {v: cohort_readings.cohort(p, how, names) for v, p in parts.items()} for c, parts in few.items()},
-        {c: {v: len(part) for v, part in parts.items()} for c, parts in apart.items()},
-        cohort_readings.case_table(stack),
+        cohort_readings.cohort(stack, how, None, each),
+        {column: cohort_readings.cohort_by(stack, column, None, None, each) for column in sizes},
+        {column: cohort_readings.cohort_by(stack, column, how, names, each) for column in few},
+        sizes,
+        cohort_readings.case_table(stack, each),
     )
 
 

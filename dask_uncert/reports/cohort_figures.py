@@ -19,7 +19,7 @@ from dask_uncert.reports.headline import Metric
 from dask_uncert.reports.names import axis_name
 from dask_uncert.reports.sheets import Margins, at, outer, sheet, widest, words
 from dask_uncert.reports.strips import Mark, Strip
-from dask_uncert.reports.style import BLUE, GREY, SETTINGS, VERMILION
+from dask_uncert.reports.style import BLUE, DPI, GREY, SETTINGS, VERMILION
 from dask_uncert.summaries import cohort_readings
 
 INK = "#1b1f24"
@@ -54,7 +54,9 @@ def comparison(numbers: Numbers, against: Against) -> Figure:
         for axes, (metric, one) in zip(panels, rows, strict=True):
             axes.axvline(0.0, color=GREY, lw=1.0, zorder=1)
             draw_strip(axes, one)
-            _named(axes, axis_name(metric.label, 30), f"{'above' if metric.best else 'below'} 0: first better")
+            _named(
+                axes, axis_name(metric.label, 30), f"{'above' if metric.best else 'below'} 0: first better"
+            )
         _key(figure, "difference of a patient", "pooled difference", spread=False)
     return figure
 
@@ -72,12 +74,10 @@ def cohort_groups(numbers: Numbers) -> Figure | None:
     heights = [0.34 * len(parts) + 0.12 for parts in shown.values()]
     with rc_context(SETTINGS):
         across = left + len(metrics) * (size + 0.28)
-        figure = Figure(figsize=(across, top + sum(heights) + gap * len(heights)), dpi=sheets.DPI)
+        figure = Figure(figsize=(across, top + sum(heights) + gap * len(heights)), dpi=DPI)
         y = top
         for (column, parts), height in zip(shown.items(), heights, strict=True):
-            panels = [
-                at(figure, left + k * (size + 0.28), y, size, height) for k, _ in enumerate(metrics)
-            ]
+            panels = [at(figure, left + k * (size + 0.28), y, size, height) for k, _ in enumerate(metrics)]
             for axes, metric in zip(panels, metrics, strict=True):
                 _group_panel(axes, metric, parts)
                 axes.set_yticks(range(len(parts)), names[column])
@@ -150,19 +150,27 @@ def _mark(axes: Axes, mark: Mark, name: str, value: Any) -> None:
     if mark.low is not None and mark.high is not None:
         axes.hlines(HEIGHT + below, value(mark.low), value(mark.high), color=colour, lw=1.5)
     if mark.x is not None:
-        axes.plot(value(mark.x), HEIGHT + below, marker, color=colour, mfc=fill, ms=points, clip_on=False, zorder=4)
+        axes.plot(
+            value(mark.x), HEIGHT + below, marker, color=colour, mfc=fill, ms=points, clip_on=False, zorder=4
+        )
 
 
 def _stacked(labels: Sequence[str]) -> tuple[Figure, list[Axes]]:
     """Strips below one another, room for their names to the left."""
     left = 0.25 + min(widest([axis_name(label, 30) for label in labels]) * sheets.BOLD, 2.6)
-    return sheet(len(labels), 1, (ACROSS, TALL), Margins(left=left, top=0.5, bottom=0.35, right=0.25), (0.3, 0.36))
+    return sheet(
+        len(labels), 1, (ACROSS, TALL), Margins(left=left, top=0.5, bottom=0.35, right=0.25), (0.3, 0.36)
+    )
 
 
 def _named(axes: Axes, label: str, small: str) -> None:
     width = sheets.inches(axes)[0]
-    axes.text(-0.18 / width, 0.95, label, transform=axes.transAxes, ha="right", va="top", weight="bold", fontsize=9)
-    axes.text(-0.18 / width, 0.7, small, transform=axes.transAxes, ha="right", va="top", fontsize=7.5, color=GREY)
+    axes.text(
+        -0.18 / width, 0.95, label, transform=axes.transAxes, ha="right", va="top", weight="bold", fontsize=9
+    )
+    axes.text(
+        -0.18 / width, 0.7, small, transform=axes.transAxes, ha="right", va="top", fontsize=7.5, color=GREY
+    )
 
 
 def _key(figure: Figure, dot: str | None, pooled: str, spread: bool) -> None:
@@ -178,4 +186,6 @@ def _key(figure: Figure, dot: str | None, pooled: str, spread: bool) -> None:
         marker, colour, fill, points, _ = MARKS[name]
         handles.append(Line2D([], [], marker=marker, color=colour, mfc=fill, ms=points, lw=1.5))
         labels.append(label)
-    sheets.legend(figure, handles, labels, sheets.key(labels, figure.get_size_inches()[0])._replace(columns=4))
+    sheets.legend(
+        figure, handles, labels, sheets.key(labels, figure.get_size_inches()[0])._replace(columns=4)
+    )

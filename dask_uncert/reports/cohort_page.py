@@ -43,7 +43,9 @@ def cohort_words(numbers: Numbers, found: dict[str, Any], evaluation: Evaluation
         "against": None if cohort.against is None else _against(numbers, cohort.against, found),
         "cases": cohort.stack.names,
         "patients": numbers.whole.patients,
-        "names": Markup(text({"cohort-cases": cohort.stack.names, "cohort-patients": numbers.whole.patients})),
+        "names": Markup(
+            text({"cohort-cases": cohort.stack.names, "cohort-patients": numbers.whole.patients})
+        ),
     }
 
 

@@ -72,7 +72,12 @@ def group_rows(numbers: Numbers) -> list[dict[str, Any]]:
                 at = order.index("std")
                 keys = [*order[:at], *intervals, *order[at:]]
                 found.append(
-                    {"group": column, "value": value, **sizes, **{key: with_ends.get(key, "") for key in keys}}
+                    {
+                        "group": column,
+                        "value": value,
+                        **sizes,
+                        **{key: with_ends.get(key, "") for key in keys},
+                    }
                 )
     return found
 

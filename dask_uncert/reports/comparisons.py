@@ -23,7 +23,14 @@ NOTE = (
 
 def as_table(found: Comparison, level: float) -> str:
     """Of each metric the means over patients with their tests, and the pooled numbers with theirs."""
-    head = ["", "A", "B", "difference", f"{100 * level:g} % interval", *(f"p {name}" for name in TESTS.values())]
+    head = [
+        "",
+        "A",
+        "B",
+        "difference",
+        f"{100 * level:g} % interval",
+        *(f"p {name}" for name in TESTS.values()),
+    ]
     lines: list[list[str]] = []
     for i in range(len(found.metrics)):
         for of, both, difference, ends in (

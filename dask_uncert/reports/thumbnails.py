@@ -44,7 +44,8 @@ def thumbnail(evaluation: Evaluation, name: str, values: NDArray[Any]) -> bytes:
                 picture[numbers == code] = to_rgb(colour)
         picture[np.isnan(numbers)] = to_rgb(UNDEFINED)
     target = io.BytesIO()
-    imsave(target, picture, format="png", metadata={"Software": None})
+    nothing: dict[str, Any] = {"Software": None}  # the version of matplotlib, which would change the bytes
+    imsave(target, picture, format="png", metadata=nothing)
     return target.getvalue()
 
 

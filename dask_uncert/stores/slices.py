@@ -39,9 +39,7 @@ def telling_slice(store: str, names: Sequence[str]) -> Slice | None:
     return axis, int(np.argmax(wrong)) if any(wrong) else grid[axis] // 2
 
 
-def sliced(
-    store: str, name: str, at: Slice | None, most: int = 600
-) -> tuple[NDArray[Any], tuple[str, ...]]:
+def sliced(store: str, name: str, at: Slice | None, most: int = 600) -> tuple[NDArray[Any], tuple[str, ...]]:
     """A map as for `preview`, of this slice; x runs to the right where the axes say which is x and which y."""
     if at is None:
         return preview(store, name, most)

@@ -23,7 +23,7 @@ from dask_uncert.formulas.resampling import weighted_means
 from dask_uncert.summaries.confidence import mean_interval, pooled_intervals
 from dask_uncert.summaries.items import counts_of
 from dask_uncert.summaries.ledger import REASONS, REPAIRS
-from dask_uncert.summaries.scalars import QUANTILES, scalars
+from dask_uncert.summaries.scalars import QUANTILES, Scalars, scalars
 from dask_uncert.summaries.stack import Stack
 from dask_uncert.summaries.units import OnlyFor, StackUnits, cases, of_each, parts, patients
 
@@ -70,8 +70,11 @@ class Cohort:
         return found
 
 
-def case_table(stack: Stack) -> dict[str, Sequence[Any]]:
-    """A row a case: its name, groups, counts, what was left out and repaired, and every scalar; columns by name."""
+def case_table(stack: Stack, each: Scalars | None = None) -> dict[str, Sequence[Any]]:
+    """A row a case: its name, groups, counts, what was left out and repaired, and every scalar; columns by name.
+
+    each: `case_scalars(stack)`, if the caller has them.
+    """
     found: dict[str, Sequence[Any]] = {"case": stack.names, "patient": stack.patients}
     if any(case.visit for case in stack.cases):
         found["visit"] = tuple(case.visit for case in stack.cases)
@@ -80,20 +83,25 @@ def case_table(stack: Stack) -> dict[str, Sequence[Any]]:
     for name, kinds in (("excluded", REASONS), ("repaired", REPAIRS)):
         columns = stack.array(f"ledger/{name}")
         found |= {f"{name}/{kind}": columns[:, i].tolist() for i, kind in enumerate(kinds)}
-    return found | {name: values.tolist() for name, values in of_each(cases(stack)).items()}
+    known = case_scalars(stack) if each is None else each
+    return found | {name: values.tolist() for name, values in known.items()}
 
 
 def cohort(
-    stack: Stack, confidence: Confidence | None = None, metrics: Sequence[str] | None = None
+    stack: Stack,
+    confidence: Confidence | None = None,
+    metrics: Sequence[str] | None = None,
+    each: Scalars | None = None,
 ) -> Cohort:
     """The numbers of all cases of a Stack; intervals where `confidence` says how.
 
-    metrics: names or patterns (``classes/*/f1``), by default every scalar. InputError where none fits.
+    metrics: names or patterns (``classes/*/f1``), by default every scalar. each: `case_scalars(stack)`, if the
+    caller has them. InputError where no metric fits.
     """
     units = patients(stack)
     pooled = scalars(units.like, counts_of(units.like))
     chosen = chosen_of(tuple(pooled), metrics)
-    names, table = patient_values(stack, chosen)
+    names, table = patient_values(stack, chosen, each)
     numbers = statistics(chosen, names, table, np.array([float(pooled[name]) for name in chosen]))
     if confidence is None:
         return Cohort(**numbers)
@@ -104,18 +112,27 @@ def cohort(
 
 
 def cohort_by(
-    stack: Stack, column: str, confidence: Confidence | None = None, metrics: Sequence[str] | None = None
+    stack: Stack,
+    column: str,
+    confidence: Confidence | None = None,
+    metrics: Sequence[str] | None = None,
+    each: Scalars | None = None,
 ) -> dict[str, Cohort]:
-    """The numbers of each group of a grouping column, by its value."""
+    """The numbers of each group of a grouping column, by its value; arguments as for `cohort`."""
     groups = stack.by(column)
-    if confidence is not None:
-        return {value: cohort(part, confidence, metrics) for value, part in groups.items()}
-    # Without intervals, all groups are read at once: there may be many.
     labels = np.asarray(stack.patients if column == "patient" else stack.groups[column], object)
+    known = case_scalars(stack) if each is None else each
+    if confidence is not None:
+        rows = {value: np.flatnonzero(labels == value) for value in groups}
+        return {
+            value: cohort(part, confidence, metrics, {name: v[rows[value]] for name, v in known.items()})
+            for value, part in groups.items()
+        }
+    # Without intervals, all groups are read at once: there may be many.
     units = StackUnits(stack, labels.tolist())
     pooled = of_each(units)
     chosen = chosen_of(tuple(pooled), metrics)
-    values, patient = case_values(stack, chosen), np.asarray(stack.patients, object)
+    values, patient = case_values(stack, chosen, known), np.asarray(stack.patients, object)
     found = {}
     for i, value in enumerate(units.names):
         names, table = by_patient(patient[labels == value].tolist(), values[labels == value])
@@ -124,14 +141,21 @@ def cohort_by(
     return found
 
 
-def patient_values(stack: Stack, metrics: Sequence[str]) -> tuple[tuple[str, ...], Floats]:
+def case_scalars(stack: Stack) -> Scalars:
+    """Every scalar of every case, (cases,) each."""
+    return of_each(cases(stack))
+
+
+def patient_values(
+    stack: Stack, metrics: Sequence[str], each: Scalars | None = None
+) -> tuple[tuple[str, ...], Floats]:
     """Patients' names, sorted, and their values, (patients, metrics): means over the visits that define them."""
-    return by_patient(stack.patients, case_values(stack, metrics))
+    return by_patient(stack.patients, case_values(stack, metrics, each))
 
 
-def case_values(stack: Stack, metrics: Sequence[str]) -> Floats:
+def case_values(stack: Stack, metrics: Sequence[str], each: Scalars | None = None) -> Floats:
     """Every case's values, (cases, metrics)."""
-    found = of_each(OnlyFor(cases(stack), metrics))
+    found = of_each(OnlyFor(cases(stack), metrics)) if each is None else each
     return np.stack([found[metric] for metric in metrics], axis=1)
 
 

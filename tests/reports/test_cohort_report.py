@@ -6,6 +6,7 @@ import csv
 import html
 import json
 import re
+import shutil
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from io import BytesIO
@@ -207,12 +208,10 @@ def test_the_headline_is_of_numbers_that_there_are(number):
     p = np.random.default_rng(number).dirichlet(np.ones(number), 30)
     classes = {i: f"class {i}" for i in range(number)}
     soft = [
-        {"class": f"class {i}", "sigmas": [0, 0.1], "dampings": [0, 2], "uncertainty": "gini"}
+        {"class": f"class {i}", "sigmas": [0, 0.1], "dampings": [0, 2], "uncertainty": "gini", "sweep": False}
         for i in range(number)
     ]
-    one = evaluate(
-        p, p.argmax(-1), classes=classes, measures=["gini", "entropy"], soft_confusion=soft, sweep=False
-    )
+    one = evaluate(p, p.argmax(-1), classes=classes, measures=["gini", "entropy"], soft_confusion=soft)
     found = headline(one)
     known = scalars(one, counts_of(one))
     assert {metric.name for metric in found} <= set(known)
@@ -295,3 +294,156 @@ def test_csv_keeps_every_digit():
         csv.reader(as_csv([["a", "b"], [0.1 + 0.2, np.float64("nan")], [np.int64(3), None]]).splitlines())
     )
     assert rows == [["a", "b"], ["0.30000000000000004", ""], ["3", ""]]
+
+
+# ---- the page in a real browser with the network cut
+
+
+@pytest.fixture(scope="module")
+def browser():
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    from selenium.webdriver.chrome.service import Service
+
+    binary, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
+    if binary is None or driver is None:
+        pytest.skip("no Chromium with its driver (Debian: chromium, chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for word in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "force-device-scale-factor=1",
+                 "host-resolver-rules=MAP * ~NOTFOUND", "no-proxy-server"):  # fmt: skip
+        options.add_argument(f"--{word}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    found = webdriver.Chrome(options=options, service=Service(driver))
+    yield found
+    found.quit()
+
+
+@pytest.fixture
+def page(browser, whole):
+    """Opens the page, and sees afterwards that nothing was complained of."""
+
+    def open_it(width=1280):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        browser.get((whole[0] / "report.html").as_uri())
+
+    browser.get_log("browser")
+    yield open_it
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert not [one for one in browser.get_log("browser") if one["level"] in ("SEVERE", "WARNING")]
+
+
+def found_by(browser, selector):
+    return browser.find_elements("css selector", selector)
+
+
+def lit(browser):
+    """Of each strip that has a dot lit, its label and where the light is."""
+    return browser.execute_script(
+        """return [...document.querySelectorAll(".plot")].map((one) => {
+          const lit = one.querySelector(".lit");
+          return [one.dataset.label, lit && lit.style.display !== "none" ? lit.getAttribute("cx") : null];
+        });"""
+    )
+
+
+def test_arrow_keys_name_case_after_case_and_light_it_in_every_strip(browser, page, made):
+    from selenium.webdriver.common.keys import Keys
+
+    numbers, _ = made
+    page()
+    (metric, one), names = next(iter(whole_strips(numbers))), numbers.cohort.stack.names
+    plot = found_by(browser, ".strips .plot")[0]
+    assert plot.accessible_name == metric.label
+    plot.send_keys(Keys.HOME)
+    for place in (0, 1, 2):
+        dot = one.dots[place]
+        said = f"{names[dot.case]}: {dot.value:.4f}, {place + 1} of {len(one.dots)}"
+        assert plot.get_attribute("aria-valuetext") == said
+        assert found_by(browser, ".tip")[0].text.split() == [*names[dot.case].split(), f"{dot.value:.4f}"]
+        seen = dict(lit(browser))
+        for other, strip_ in whole_strips(numbers):
+            places = [f"{d.x}%" for d in strip_.dots if d.case == dot.case]
+            assert [seen[other.label]] == (places or [None])
+        plot.send_keys(Keys.ARROW_RIGHT)
+    plot.send_keys(Keys.END, Keys.ARROW_RIGHT)
+    assert plot.get_attribute("aria-valuenow") == str(len(one.dots))
+    plot.send_keys(Keys.ENTER)
+    (row,) = found_by(browser, "tr.picked")
+    assert row.get_attribute("id") == f"case-{one.dots[-1].case}"
+    plot.send_keys(Keys.ESCAPE)
+    assert not found_by(browser, ".tip")[0].is_displayed()
+    assert all(place is None for _, place in lit(browser))
+
+
+def test_pointing_at_a_dot_names_it(browser, page, made):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    numbers, _ = made
+    page()
+    dot = found_by(browser, ".strips .plot .dots circle")[0]
+    ActionChains(browser).move_to_element(dot).perform()
+    name = numbers.cohort.stack.names[int(dot.get_attribute("data-i"))]
+    assert found_by(browser, ".tip")[0].text.startswith(name)
+
+
+def test_groups_are_shown_by_the_number_chosen(browser, page, made):
+    from selenium.webdriver.support.select import Select
+
+    numbers, _ = made
+    page()
+    choice = Select(browser.find_element("id", "group-metric"))
+    assert [one.text for one in choice.options] == [metric.label for metric in numbers.headline]
+    for place in (0, 3):
+        choice.select_by_index(place)
+        shown = [one for one in found_by(browser, ".grouped") if one.is_displayed()]
+        assert len(shown) == len(numbers.shown)
+        assert all(one.text.startswith(numbers.headline[place].label) for one in shown)
+
+
+def test_the_table_of_cases_sorts_and_pictures_enlarge(browser, page, made):
+    from selenium.webdriver.common.keys import Keys
+
+    numbers, _ = made
+    page()
+    table = browser.find_element("css selector", "#cases table")
+    head = next(one for one in table.find_elements("css selector", "thead th") if one.text.startswith("ECE"))
+    head.find_element("tag name", "button").send_keys(Keys.ENTER)
+    order = [int(one.get_attribute("data-i")) for one in table.find_elements("css selector", "tbody tr")]
+    assert (
+        order
+        == best_first(
+            next(m for m in numbers.headline if m.short == "ECE"), numbers.table["calibration/ece"]
+        ).tolist()
+    )
+    found_by(browser, ".pictures button.thumb")[0].send_keys(Keys.ENTER)
+    dialog = browser.find_element("id", "enlarged")
+    assert dialog.is_displayed()
+    worst = numbers.cohort.stack.names[best_first(numbers.headline[0], numbers.table[F1])[0]]
+    assert dialog.find_element("tag name", "figcaption").text == f"{worst}: Gini, y × x"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_window(browser, page, width):
+    page(width)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    boxes = browser.execute_script(
+        """return [...document.querySelectorAll(".strip, .plot, .case, .column, .strips .plot > svg")].map((one) => {
+          const box = one.getBoundingClientRect();
+          return [one.closest("[hidden]") !== null, box.left, box.right];
+        });"""
+    )
+    shown = [(left, right) for hidden, left, right in boxes if not hidden]
+    assert len(shown) > 20
+    assert all(0 <= left < right - 100 < right <= width for left, right in shown)
+
+
+def test_on_paper_strips_stay_and_help_goes(browser, page):
+    page()
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert not any(one.is_displayed() for one in found_by(browser, "[data-strip-help], [data-group-choice]"))
+    assert all(one.is_displayed() for one in found_by(browser, ".strips .plot svg"))
+    assert (
+        browser.execute_script("return getComputedStyle(document.querySelector('.tall')).overflowY")
+        == "visible"
+    )

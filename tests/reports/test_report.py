@@ -25,7 +25,7 @@ from dask_uncert.reports.tables import write_tables
 from dask_uncert.reports.write import write_all
 
 AWKWARD = '<b>&"x"</b> $a_1$'
-VOID = {"meta", "link", "img", "br", "hr", "input"}
+VOID = {"meta", "link", "img", "br", "hr", "input", "wbr"}
 
 
 def drawn(accuracy=0.75, **words):
