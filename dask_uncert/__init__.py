@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dask_uncert.clusters import ClusterError, connect
+    from dask_uncert.cohort_outputs import load_cases
     from dask_uncert.compare import compare
     from dask_uncert.errors import InputError
     from dask_uncert.evaluate import evaluate, load, save
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "clusters": ("ClusterError", "connect"),
     "compare": ("compare",),
+    "cohort_outputs": ("load_cases",),
     "errors": ("InputError",),
     "evaluate": ("evaluate", "load", "save"),
     "formulas.entropies": (
@@ -184,6 +186,7 @@ __all__ = [
     "iou",
     "kappa",
     "load",
+    "load_cases",
     "maximum_calibration_error",
     "moments",
     "negative_log_likelihood",

@@ -3,7 +3,8 @@
 The only door to ``distributed``. It is imported inside the functions: importing it takes 0.8 s, which
 commands that compute nothing should not pay.
 
-A local cluster opens no port that another machine can reach. It is built from ``distributed.SpecCluster``
+A local cluster opens no port that another machine can reach, nor one that another user of this machine could
+use. It is built from ``distributed.SpecCluster``
 because ``LocalCluster`` with threads binds its HTTP server to every interface even when no dashboard is
 asked for (seen with distributed 2026.8).
 """
@@ -187,14 +188,16 @@ def _start(local: Local) -> Iterator[Client]:
 
 
 def _local_cluster(local: Local, scratch: str) -> SpecCluster:
-    from distributed import Nanny, Scheduler, SpecCluster, Worker
+    from distributed import Nanny, Scheduler, Security, SpecCluster, Worker
 
-    common = {
-        "protocol": "tcp://" if local.processes else "inproc://",
+    common: dict[str, Any] = {
+        "protocol": "tls://" if local.processes else "inproc://",
         "host": "127.0.0.1" if local.processes else None,
         "dashboard": False,
         "dashboard_address": "127.0.0.1:0",
     }
+    if local.processes:  # whoever reaches the port could run code as us: keys of this cluster alone forbid it
+        common["security"] = Security.temporary()
     scheduler: dict[str, Any] = dict(common)
     if local.dashboard:
         port = DASHBOARD_PORT if local.dashboard is True else local.dashboard
@@ -209,6 +212,7 @@ def _local_cluster(local: Local, scratch: str) -> SpecCluster:
     return SpecCluster(
         scheduler={"cls": Scheduler, "options": scheduler},
         workers=dict.fromkeys(range(local.workers or 1), worker),
+        security=common.get("security"),
         silence_logs=logging.CRITICAL,
     )
 

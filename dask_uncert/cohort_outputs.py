@@ -36,10 +36,29 @@ class Finished:
     record: dict[str, Any]
     stacks: dict[str, Stack]
 
-    @property
-    def marks(self) -> dict[str, str]:
-        """By case."""
-        return {case.name: case.mark for case in self.stacks[MAIN].cases}
+    def marks(self, with_maps: bool) -> dict[str, str]:
+        """By case; with_maps: of those alone whose maps are there."""
+        return {
+            case.name: case.mark
+            for case in self.stacks[MAIN].cases
+            if not with_maps or (self.place / MAPS / case.name).is_dir()
+        }
+
+
+def load_cases(path: str | Path) -> Stack:
+    """The cases of a cohort: of its finished output folder, or of the Zarr group in it that keeps them.
+
+    Their counts are read when they are asked for. Raises InputError where there are none.
+
+    >>> import dask_uncert as du
+    >>> du.load_cases("nothing")
+    Traceback (most recent call last):
+    ...
+    dask_uncert.errors.InputError: there is no summary at nothing ...
+    """
+    folder = Path(path)
+    store = folder / SUMMARY if (folder / SUMMARY).exists() else folder
+    return read_cases(str(store))
 
 
 def finished_cohort(folder: Path) -> Finished:

@@ -58,7 +58,7 @@ def run_cohort(
 
     Cases that the finished output or case files of an earlier run hold are not computed again.
     """
-    todo = asked(words, folder)
+    todo, output = asked(words, folder), output.absolute()  # workers may be elsewhere
     earlier = earlier_output(output, todo.cases.asked, fresh)
     files = files_of(output)
     if fresh:
@@ -130,7 +130,7 @@ def _outcomes(
     cases: CasePass, lines: Sequence[Line], earlier: Finished | None, client: Client, report: Report | None
 ) -> dict[str, Outcome]:
     """What became of every case, by name; large ones last, each over the whole cluster."""
-    known = {} if earlier is None else earlier.marks
+    known = {} if earlier is None else earlier.marks(with_maps=bool(cases.request.layers))
     tell = report or (lambda what, done, total: None)
     tell("cases", 0, len(lines))
     found: dict[str, Outcome] = {}
@@ -168,8 +168,10 @@ def _of_one_frame(gathered: Gathered, failed: dict[str, str]) -> tuple[Gathered,
     failed = dict(failed)
     for label in gathered.labels() if gathered.cases else ():
         digests = gathered.digests(label)
-        most = max(Counter(digests.values()).values(), default=0)
-        wanted = next((d for d in digests.values() if Counter(digests.values())[d] == most), "")
+        numbers = Counter(
+            digests.values()
+        )  # in the order of the cases: of equal numbers the first one's wins
+        wanted = max(numbers, key=numbers.__getitem__, default="")
         for name, digest in digests.items():
             if digest != wanted:
                 failed[name] = (

@@ -44,8 +44,9 @@ class Column(NamedTuple):
 class Outcome(NamedTuple):
     """What became of a case.
 
-    status: "computed" now, or "kept" from an earlier run: in a case file, or in `output`, the finished folder; "large", to be
-    run over the whole cluster; or "failed", for `reason`. frames: by label, which frame the summaries have.
+    status: "computed" now; "kept" from an earlier run, in its file, or in "output", the finished folder; "large", to
+    be run over the whole cluster; or "failed", for `reason`. mark: of what it was computed from, "" where inputs
+    cannot tell; key: of its file. frames: by label, which frame the summaries have. facts: for `run.json`.
     """
 
     status: Literal["computed", "kept", "output", "large", "failed"]
@@ -69,8 +70,9 @@ class Forecast(NamedTuple):
 class CasePass:
     """What every case is asked, and where it leaves its file; pickles.
 
-    asked: a digest of the request, the inputs' words and our version. room: bytes that a task may use; None for no limit. run: of this run alone, in place
-    of a fingerprint where inputs have none.
+    raters: how many, where the job says; per_rater: evaluate against each as well; fuzzy: the reference holds shares.
+    asked: a digest of the request, the inputs' words and our version. run: of this run alone, in place of a
+    fingerprint where inputs have none. room: bytes that a task may use; None for no limit.
     """
 
     request: Request
@@ -112,21 +114,13 @@ class CasePass:
         nbytes = sum(plans[MAIN].nbytes().values())
         if nbytes > LARGE:
             return Outcome("large", mark, key)
-        clock = time.perf_counter()
         plans = {label: plan.within_a_task() for label, plan in plans.items()}
-        needed = max(plan.block_memory() for plan in plans.values())
-        if self.room is not None and needed > self.room:
-            raise InputError(
-                f"a block of {plans[MAIN].grid.block} needs {needed / 2**20:.0f} MiB, but a task has "
-                f"{self.room / 2**20:.0f} MiB. Store the inputs in smaller chunks, or use fewer threads or more memory."
-            )
-        return self.finish(line, mark, plans, clock, here=True)
+        return self.finish(line, mark, plans, here=True)
 
     def large(self, line: Line) -> Outcome:
         """Evaluate a large case over the current cluster; raises what that raises."""
-        clock = time.perf_counter()
         cubes = self.open(line)
-        return self.finish(line, self.mark(line, cubes), self.plans(cubes), clock, here=False)
+        return self.finish(line, self.mark(line, cubes), self.plans(cubes), here=False)
 
     def forecast(self, line: Line) -> Forecast:
         """What the case takes, from its inputs' headers; InputError where it can be refused already."""
@@ -137,8 +131,15 @@ class CasePass:
         tasks = 1 + sum(plan.tasks() for plan in cut) if large else 1
         return Forecast(nbytes, max(plan.block_memory() for plan in cut), large, tasks)
 
-    def finish(self, line: Line, mark: str, plans: Mapping[str, Plan], clock: float, here: bool) -> Outcome:
-        """Run the plans of a case and leave its maps, then its file."""
+    def finish(self, line: Line, mark: str, plans: Mapping[str, Plan], here: bool) -> Outcome:
+        """Run the plans of a case, in this task or over the cluster, and leave its maps, then its file."""
+        clock = time.perf_counter()
+        needed = max(plan.block_memory() for plan in plans.values())
+        if self.room is not None and needed > self.room:
+            raise InputError(
+                f"a block of {plans[MAIN].grid.block} needs {needed / 2**20:.0f} MiB, but a task has "
+                f"{self.room / 2**20:.0f} MiB. Store the inputs in smaller chunks, or use fewer threads or more memory."
+            )
         name, key, files = line.case.name, mark or self.run, CaseFolder(self.folder)
         summaries: dict[str, tuple[Frame, Evaluation]] = {}
         for label, plan in plans.items():

@@ -15,7 +15,7 @@ from typing import Any
 import dask
 import psutil
 import pytest
-from distributed import Client, get_worker
+from distributed import Client, Security, get_worker
 
 from dask_uncert.cluster_file import Local, read_cluster
 from dask_uncert.clusters import ClusterError, connect, describe, memory_per_thread, progress
@@ -115,6 +115,10 @@ def test_local_processes_listen_on_loopback() -> None:
         assert {worker["memory_limit"] for worker in workers} == {300 * 2**20}
         assert describe(client) == {"workers": 2, "threads": 2, "memory_bytes": 600 * 2**20}
         assert memory_per_thread(client) == 300 * 2**20
+        address = client.scheduler.address
+        for other, security in ((address.replace("tls://", "tcp://"), None), (address, Security.temporary())):
+            with pytest.raises(OSError, match=r"."):  # who has no key, or one of their own, stays outside
+                Client(other, security=security, timeout=5, set_as_default=False)
         used = set(client.run(os.getpid).values())
         assert len(used) == 2
         assert os.getpid() not in used

@@ -1,12 +1,14 @@
 """Cohorts as people use them: each case once, by itself; what is finished stays; what fails is named."""
 
 import json
+import shutil
 import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import jsonschema
+import nibabel
 import numpy as np
 import pytest
 import xarray as xr
@@ -204,6 +206,9 @@ def test_maps_of_each_patient(tmp_path, go):
         str(p.parent.relative_to(cohort.out / "maps.zarr")) for p in cohort.out.rglob("maps.zarr/**/gini")
     }
     assert names == {"P0/a", "P1/a", "P1/b", "P7/z"}
+    shutil.rmtree(cohort.out / "maps.zarr" / "P1" / "b")
+    go(cohort)
+    assert [name for name, status in cohort.statuses().items() if status == "computed"] == ["P1/b"]
     assert not list(tmp_path.glob("*unfinished*"))
 
 
@@ -258,6 +263,26 @@ def test_samples_in_columns(tmp_path, go):
     assert go(cohort) == sum(evaluate(samples=members, reference=values(i)["y"], **words) for i in range(2))
 
 
+def test_nifti_files_that_lie_differently(tmp_path, go):
+    """A patient in NIfTI: the reference's axes run the other way, and one rater's as well."""
+    rng = np.random.default_rng(3)
+    p, y = rng.random((3, 4, 5)).astype("float32"), rng.choice(list(CLASSES), (3, 4, 5)).astype("uint8")
+    there, back = np.diag([2.0, 2, 3, 1]), np.diag([-2.0, 2, 3, 1])
+    back[0, 3] = 4
+    for name, array, affine in (("p", p, there), ("y", y[::-1], back), ("z", y, there)):
+        nibabel.save(nibabel.Nifti1Image(array, affine), tmp_path / f"{name}.nii.gz")
+    inputs = {"probabilities": {}, "reference": {}}
+    cohort = Cohort(tmp_path, ["P0"], inputs=inputs, groups=[])
+    cohort.rows["P0"] |= {"probabilities": "p.nii.gz", "reference": "y.nii.gz", "other": "z.nii.gz"}
+    wanted = evaluate(p, y, axis=None, classes=CLASSES, measures=[])
+    assert go(cohort) == wanted
+    go(cohort)
+    assert cohort.statuses() == {"P0": "computed"}  # of the first run, whose output stays
+    inputs["reference"] = {"raters": ["reference", "other"]}
+    shares = evaluate(p, (y == 7) * 1.0, axis=None, classes=CLASSES, measures=[], fuzzy=True, raters=2)
+    assert go(cohort, inputs=inputs, output="raters") == shares
+
+
 def test_class_distances_of_a_cohort_are_a_table(tmp_path, go):
     cohort = Cohort(tmp_path, NAMES[:2], measures=["homophily"])
     with pytest.raises(InputError, match="a metric would give every case distances of its own"):
@@ -298,6 +323,7 @@ def test_merging_and_leaving_out_read_no_voxel(tmp_path, go):
     assert (tmp_path / "less" / "results.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_commands_say_what_failed(tmp_path):
     """On processes of their own, as `local` gives a cohort; with figures and page."""
     cohort = Cohort(tmp_path, NAMES[:3])

@@ -1,5 +1,6 @@
 """Killed at a random moment and run again: the same bits, and nothing computed twice that was finished."""
 
+import logging
 import multiprocessing
 import os
 import shutil
@@ -10,11 +11,13 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import SimpleNamespace
 
+import dask
 import numpy as np
 import pytest
+from distributed import Client, LocalCluster, WorkerPlugin
 
 from dask_uncert import cohort_runs, runs
-from dask_uncert.clusters import ClusterError, connect
+from dask_uncert.clusters import ClusterError
 from dask_uncert.evaluate import load
 from dask_uncert.reports import write
 
@@ -45,7 +48,17 @@ def processes():
 
 @pytest.fixture(scope="module")
 def client():
-    with connect(processes=True, workers=2, threads=1) as client:
+    """Two workers in processes of their own, which nannies start again; open to other processes of these tests."""
+    words = {
+        "distributed.scheduler.allowed-failures": 1,  # a task that ended two processes is given up
+        "distributed.deploy.lost-worker-timeout": "1 day",
+    }
+    quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+    with (
+        dask.config.set(words),
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **quiet) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
         yield client
 
 
@@ -184,7 +197,6 @@ def test_the_scheduler_is_killed(cohort, client, processes, wanted, seed):
 @pytest.mark.slow
 def test_d2_a_patient_that_kills_its_process_is_named(cohort, client):
     """Ten patients, number 7 kills its process every time: nine results, one named failure."""
-    from distributed import WorkerPlugin
 
     class Poison(WorkerPlugin):
         """What a decoder may do to the process it runs in, whichever worker it is."""

@@ -9,6 +9,7 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
+from dask_uncert.orientation import Geometry, geometry_in
 from dask_uncert.request import RGB
 from dask_uncert.stores.zarr import describe, opening, preview
 
@@ -40,7 +41,11 @@ def telling_slice(store: str, names: Sequence[str]) -> Slice | None:
 
 
 def sliced(store: str, name: str, at: Slice | None, most: int = 600) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """A map as for `preview`, of this slice; x runs to the right where the axes say which is x and which y."""
+    """A map as for `preview`, of this slice, as it is looked at.
+
+    Where an affine says how the volume lies, the picture is as radiologists have it: the patient's right is on the
+    left, the front or the head above. Else x runs to the right where the axes say which is x and which y.
+    """
     if at is None:
         return preview(store, name, most)
     with opening(store):
@@ -58,8 +63,23 @@ def sliced(store: str, name: str, at: Slice | None, most: int = 600) -> tuple[ND
         fill = array.attrs.get("_FillValue")
         if fill is not None:
             values[values == float(str(fill))] = np.nan
-    shown = tuple(dims[i] for i in left)
-    return (values.swapaxes(0, 1), shown[::-1]) if shown == ("x", "y") else (values, shown)
+    shown = [dims[i] for i in left]
+    across, turned = _as_looked_at(geometry_in(dict(array.attrs), dims[:3]), shown)
+    for i, name_ in enumerate(shown):
+        if name_ in turned:
+            values = np.flip(values, axis=i)
+    if shown[0] == across:
+        values, shown = values.swapaxes(0, 1), shown[::-1]
+    return values, tuple(shown)
+
+
+def _as_looked_at(lies: Geometry | None, shown: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Which axis runs across the picture, and which axes are turned round."""
+    if lies is None or not set(shown) <= set(lies.dims):
+        return ("x" if set(shown) == {"x", "y"} else shown[1]), ()
+    steps = {name: lies.affine[:3, lies.dims.index(name)] for name in shown}
+    main = {name: int(np.argmax(np.abs(step))) for name, step in steps.items()}  # to the right, front, head
+    return min(shown, key=main.__getitem__), tuple(name for name in shown if steps[name][main[name]] > 0)
 
 
 def _array_of(group: zarr.Group, name: str) -> Any:

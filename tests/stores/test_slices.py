@@ -66,3 +66,29 @@ def test_a_map_of_two_dimensions_is_shown_whole(tmp_path):
     shown, dims = sliced(store, "gini", None)
     np.testing.assert_array_equal(shown, values)
     assert dims == ("y", "x")
+
+
+@pytest.mark.parametrize("signs", [(1, 1, 1), (-1, -1, 1), (1, -1, -1)])
+@pytest.mark.parametrize("order", ["xyz", "zyx", "yzx"])
+@pytest.mark.parametrize("across", "xyz")
+def test_a_patient_is_looked_at_from_the_feet_or_from_the_front(tmp_path, signs, order, across):
+    """Values are where voxels lie: x to the patient's right, y to the front, z to the head."""
+    shape = [4 if axis == across else 6 + "xyz".index(axis) for axis in order]
+    sign = dict(zip("xyz", signs, strict=True))
+    index = dict(zip(order, np.indices(shape), strict=True))
+    place = {axis: sign[axis] * index[axis] for axis in "xyz"}
+    store = maps(
+        tmp_path / "m.zarr", tuple(order), shape, code=sum(place[a] * 10**k for k, a in enumerate("xyz"))
+    )
+    array = zarr.open_group(store, mode="r+")["code"]
+    affine = np.eye(4)
+    affine[:3, :3] = 0
+    for column, axis in enumerate(order):
+        affine["xyz".index(axis), column] = 2.0 * sign[axis]
+    array.attrs.update({"affine": affine.tolist(), "affine_dims": list(order)})
+    shown, dims = sliced(store, "code", telling_slice(store, ["code"]))
+    one, other = (axis for axis in "xyz" if axis != across)
+    assert dims == (other, one)
+    k = {axis: 10 ** "xyz".index(axis) for axis in "xyz"}
+    assert (np.diff(shown, axis=1) == -k[one]).all()  # across: towards the left, or the back
+    assert (np.diff(shown, axis=0) == -k[other]).all()  # down: towards the back, or the feet
