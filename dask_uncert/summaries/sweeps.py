@@ -38,7 +38,7 @@ class Sweep:
     >>> import dask_uncert as du
     >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1], soft_confusion=[{"class": "1"}])
     >>> found.sweep("1", sigmas=[0.1, 0.3]).share.round(4).tolist()
-    [[[0.9986], [0.682]]]
+    [[[0.9986], [0.6784]]]
     """
 
     class_name: str
@@ -109,7 +109,7 @@ def sweep(
     >>> found = du.evaluate(p, [0, 1, 1], uncertainty=u, soft_confusion=soft)
     >>> one = du.sweep(found, "1", thresholds=0.5, sigmas=[0, 0.1], dampings=[0, 1])
     >>> one.values["f1"].round(4).tolist()
-    [[[0.6667, 0.7297], [0.7598, 0.8103]]]
+    [[[0.6667, 0.7297], [0.745, 0.7977]]]
     """
     joint = chosen(evaluation, class_name, uncertainty, reference_threshold)
     s = joint.settings
