@@ -176,7 +176,9 @@ def _check_fuzzy(request: Request) -> None:
     if request.reference != "codes" and request.ignore:
         raise InputError("ignore: a fuzzy reference holds shares and no codes to ignore; use `mask`, or NaN.")
     if request.reference == "codes" and request.raters is not None:
-        raise InputError("reference: raters belongs to a fuzzy reference of shares, and this one holds codes.")
+        raise InputError(
+            "reference: raters belongs to a fuzzy reference of shares, and this one holds codes."
+        )
     if request.reference == "share" and len(request.classes) != 2:
         raise InputError(
             f"reference: a fuzzy one without a class dimension holds the share of the second of two classes, but "
