@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dask_uncert.counting import Counter, Indices
 from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY
+from dask_uncert.gaps import GAPS
 from dask_uncert.kernels.pixels import MISSING, OFF, Pixels
 from dask_uncert.members import members_of, spread_of
 from dask_uncert.request import MAPS, Request
@@ -30,11 +31,12 @@ from dask_uncert.stored import (
     three_axes,
 )
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.ledger import REASONS
+from dask_uncert.summaries.ledger import INPUTS, REASONS
 from dask_uncert.tiling import TileCounter
 
 STEP = 1 << 14  # pixels at a time: their measures are not held for a whole block
 LEFT_OUT = -4  # and below: left out for the reason with that number
+REFERENCE_GAPS = [number + 1 for number, reason in enumerate(REASONS) if reason.startswith("reference_")]
 
 
 def evaluate_block(
@@ -49,8 +51,8 @@ def evaluate_block(
     arrays: `probabilities` (grid dimensions, with the classes on `class_axis`; None for a binary prediction,
     which holds the second class's probability), `samples` of them (the sample axis first; or `samples_0`,
     `samples_1`, ... apart), or both: without probabilities the samples' mean is the prediction. `reference`:
-    codes or, where the request says so, shares (classes last). Where given, `mask` (true counts) and
-    `uncertainty`. All over the same grid dimensions in the same order; none is written to.
+    codes or, where the request says so, shares (classes last). Where given, `mask` (true counts), `uncertainty` and
+    `gaps` (see there). All over the same grid dimensions in the same order; none is written to.
     kernels: `kernels.compiled` or `kernels.reference`. offset: where the block lies in the grid, for tiles; by
     default at its origin.
 
@@ -68,7 +70,9 @@ def evaluate_block(
     if u is not None and off_range(request, u[reference >= 0]).any():
         raise UnusableBlockError("uncertainty", "predicted uncertainty out of range")
     layers = request.layers
-    wanted = np.arange(reference.size) if layers else np.flatnonzero(reference >= 0)
+    wanted = np.flatnonzero(reference >= 0)
+    if layers:  # they show what does not count, too
+        wanted = np.flatnonzero(arrays[GAPS] == 0) if GAPS in arrays else np.arange(reference.size)
     maps = {
         name: np.full((reference.size, *layer.extra.values()), layer.fill, layer.dtype)
         for name, layer in layers.items()
@@ -92,13 +96,11 @@ def evaluate_block(
         truth = reference[pixels]
         if spread is not None:
             said = spread.state[pixels]
-            _leave_out(truth, (truth >= 0) & (said == MISSING), "no_prediction", excluded)
-            if ((truth >= 0) & (said == OFF)).any():
-                raise UnusableBlockError("samples", "samples out of tolerance")
+            _leave_out(truth, (truth >= 0) & (said == MISSING), "samples_nan", excluded)
+            _leave_out_off(request, truth, said == OFF, "samples", excluded)
             found = spread.on(found, pixels, request.measures)
-        _leave_out(truth, (truth >= 0) & (found.state == MISSING), "no_prediction", excluded)
-        if ((truth >= 0) & (found.state == OFF)).any():
-            raise UnusableBlockError("probabilities", "probabilities out of tolerance")
+        _leave_out(truth, (truth >= 0) & (found.state == MISSING), "probabilities_nan", excluded)
+        _leave_out_off(request, truth, found.state == OFF, "probabilities", excluded)
         soft = counter.add(
             found, truth, stored, pixels,
             None if u is None else u[pixels].astype(np.float64), None if shares is None else shares[pixels],
@@ -123,25 +125,47 @@ def counted_pixels(
     shares: NDArray[np.float64] | None = None,
 ) -> Indices:
     """Class indices (n,) of the pixels that count as far as all inputs but the prediction say, else < 0."""
-    excluded = np.zeros(len(REASONS), np.int64) if excluded is None else excluded
+    excluded = np.zeros((len(REASONS), len(request.codes) + 1), np.int64) if excluded is None else excluded
     reference = reference_indices(request, arrays["reference"], shares)
+    gaps = arrays[GAPS].ravel() if GAPS in arrays else None
+    if gaps is not None:
+        reference[np.isin(gaps, REFERENCE_GAPS)] = NO_CODE
     if request.reference == "codes" and (reference == UNKNOWN).any():
         raise UnusableBlockError("codes", "unknown reference codes")
     if "mask" in arrays:
         _leave_out(reference, arrays["mask"].ravel() == 0, "masked", excluded)
     _leave_out(reference, reference == UNLABELLED, "ignored", excluded)
-    _leave_out(reference, reference == NO_CODE, "no_reference", excluded)
-    if "uncertainty" in arrays:
-        _leave_out(reference, np.isnan(arrays["uncertainty"].ravel()), "no_uncertainty", excluded)
+    present = [] if gaps is None else np.unique(gaps[gaps > 0]).tolist()
+    for name in INPUTS:
+        for number in present:
+            if REASONS[number - 1].startswith(f"{name}_"):
+                _leave_out(reference, gaps == number, REASONS[number - 1], excluded)
+        if name == "reference":
+            _leave_out(reference, reference == NO_CODE, "reference_nan", excluded)
+        elif name in ("uncertainty", "weight") and name in arrays:
+            _leave_out(reference, np.isnan(arrays[name].ravel()), f"{name}_nan", excluded)
     return reference
 
 
 def _leave_out(reference: Indices, where: NDArray[np.bool_], reason: str, excluded: Indices) -> None:
     """Leave out pixels for a reason; a pixel is left out once, for the first reason that applies."""
     fresh = where & (reference > LEFT_OUT)
-    number = REASONS.index(reason)
-    excluded[number] += np.count_nonzero(fresh)
+    if not fresh.any():
+        return
+    number, last = REASONS.index(reason), excluded.shape[1] - 1
+    known = reference[fresh]
+    excluded[number] += np.bincount(np.where(known >= 0, known, last), minlength=last + 1)
     reference[fresh] = LEFT_OUT - number
+
+
+def _leave_out_off(
+    request: Request, truth: Indices, off: NDArray[np.bool_], name: str, excluded: Indices
+) -> None:
+    """Leave out counted pixels whose vectors are off the simplex, or refuse them, as is asked."""
+    where = (truth >= 0) & off
+    if where.any() and not request.leave_out_off:
+        raise UnusableBlockError(name, f"{name} out of tolerance")
+    _leave_out(truth, where, f"{name}_off", excluded)
 
 
 def _map_values(name: str, found: Pixels, truth: Indices, request: Request) -> NDArray[Any]:

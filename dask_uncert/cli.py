@@ -52,15 +52,19 @@ def run(
     place = out or Path(resolve(words.output, folder))
     with progress(quiet or as_json) as report, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", runs.FailedCasesWarning)
+        warnings.simplefilter("always", runs.InputWarning)
         evaluation = runs.run(job, cluster=cluster, out=out, fresh=fresh, sets=changes, report=report)
     if as_json:
         click.echo((place / "results.json").read_text(encoding="utf-8"), nl=False)
     elif not quiet:
         headline(evaluation, place)
-    for one in said:
+    for one in sorted(said, key=lambda one: issubclass(one.category, runs.FailedCasesWarning)):
         if issubclass(one.category, runs.FailedCasesWarning):
             click.echo(f"error: {one.message}", err=True)
             sys.exit(1)
+        if issubclass(one.category, runs.InputWarning):
+            click.echo(f"warning: {one.message}", err=True)
+            continue
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 

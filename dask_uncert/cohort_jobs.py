@@ -15,7 +15,7 @@ from dask_uncert.cohort_words import CohortJob
 from dask_uncert.cohorts import CasePass, Column
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import class_distances_of
-from dask_uncert.jobs import class_distances_from, request_from, resolve, role_of
+from dask_uncert.jobs import class_distances_from, given_as, request_from, resolve
 from dask_uncert.manifest import Line, read_manifest
 
 FILES = ".cases"  # ends the name of the folder beside the output that holds what finished cases left
@@ -53,14 +53,20 @@ def asked(words: CohortJob, folder: Path) -> Asked:
     request, _ = class_distances_of(request, distances, has_features=False)
     columns = []
     for column, (name, one) in words.columns().items():
-        given = getattr(scene.inputs, "samples" if name.startswith("samples") else name)
-        role = role_of(name, given[0] if isinstance(given, list) else given)
-        columns.append(Column(column, name, one.array, None if one.dims is None else tuple(one.dims), role))
+        # Raters are told apart by their columns.
+        columns.append(Column(column, name, given_as(column if name == "reference" else name, one, "", "")))
         if "/" in column or column.startswith("."):
             raise InputError(f"inputs: the column {column!r} becomes a folder; name it without slash or dot.")
     reference = words.inputs.reference
     raters = scene.inputs.reference.raters
-    said = [repr(request), columns, raters, reference.per_rater, reference.fuzzy, version("dask-uncert")]
+    said = [
+        repr(request),
+        repr(columns),
+        raters,
+        reference.per_rater,
+        reference.fuzzy,
+        version("dask-uncert"),
+    ]
     digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()
     cases = CasePass(
         request, tuple(columns), raters, reference.per_rater, reference.fuzzy, "", digest, uuid.uuid4().hex

@@ -6,7 +6,19 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from dask_uncert.job_words import Inputs, Job, Questions, Words
+from dask_uncert.inputs import MissingChunks
+from dask_uncert.job_words import (
+    MISSING_CHUNKS,
+    NODATA,
+    OFFSET,
+    OUT_OF_TOLERANCE,
+    SCALE,
+    Inputs,
+    Job,
+    OutOfTolerance,
+    Questions,
+    Words,
+)
 
 
 class CaseInput(Words):
@@ -16,6 +28,10 @@ class CaseInput(Words):
     dims: list[str] | None = Field(
         None, description="Names of the dimensions in the array's order; class, sample and rater are reserved"
     )
+    scale: float | None = Field(None, description=SCALE)
+    offset: float | None = Field(None, description=OFFSET)
+    nodata: float | list[float] | None = Field(None, description=NODATA)
+    missing_chunks: MissingChunks = Field("refuse", description=MISSING_CHUNKS)
 
 
 class CaseProbabilities(CaseInput):
@@ -25,6 +41,7 @@ class CaseProbabilities(CaseInput):
     tolerance: float | None = Field(
         None, gt=0, description="How far values and sums may be off before a case is refused; by dtype"
     )
+    out_of_tolerance: OutOfTolerance = Field("refuse", description=OUT_OF_TOLERANCE)
 
 
 class CaseSamples(CaseProbabilities):

@@ -16,14 +16,15 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from dask_uncert.case_files import CaseFolder, Frame, replacing_folder
-from dask_uncert.cubes import CLASS, Cube, make_cube
+from dask_uncert.cubes import CLASS, Cube
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import prepare, with_maps, write_coordinates
+from dask_uncert.gaps import gap_of
+from dask_uncert.inputs import Given, open_given
 from dask_uncert.manifest import Line
 from dask_uncert.plan import Plan
 from dask_uncert.raters import MeanOfRaters, apart
 from dask_uncert.request import Request
-from dask_uncert.stores.opening import Role, open_stored
 from dask_uncert.summaries.evaluation import Evaluation
 
 LARGE = 1 << 30  # decoded bytes; above it, a case is run like a scene: about 16 s of one core at 16 classes
@@ -32,13 +33,11 @@ MAIN = ""
 
 
 class Column(NamedTuple):
-    """A column of the manifest: the input that its places are of, the array in each, the dimensions declared."""
+    """A column of the manifest: the input that its places are of, and its words, but for the place."""
 
     column: str
     name: str
-    array: str
-    dims: tuple[str, ...] | None
-    role: Role
+    words: Given
 
 
 class Outcome(NamedTuple):
@@ -166,12 +165,15 @@ class CasePass:
         """The case's inputs by name, several only of a reference in columns; InputError where one cannot be."""
         found: dict[str, list[Cube]] = {}
         for one in self.columns:
-            found.setdefault(one.name, []).append(opened(one, line.places[one.column]))
+            place = line.places[one.column]
+            for name, cube in open_given(replace(one.words, place=place, where=place)).items():
+                found.setdefault(one.name if name == one.words.name else name, []).append(cube)
         return found
 
     def mark(self, line: Line, cubes: Mapping[str, list[Cube]]) -> str:
         """Changes when an input is written, the job asks something else, or our version changes; "" if unknown."""
-        marks = [cube.data.fingerprint() for listed in cubes.values() for cube in listed]
+        read = [cube for name, listed in cubes.items() if gap_of(name) is None for cube in listed]
+        marks = [cube.data.fingerprint() for cube in read]
         if None in marks:
             return ""
         text = json.dumps([line.case.name, self.asked, line.places, marks])
@@ -204,15 +206,6 @@ class CasePass:
             for label, cube in raters.items():
                 plans[label] = prepare(one, {**inputs, "reference": replace(cube, name="reference")})
         return plans
-
-
-def opened(one: Column, place: str) -> Cube:
-    """An input of a case, opened and not read."""
-    name = one.column if one.name == "reference" else one.name  # raters are told apart by their columns
-    stored = open_stored(place, one.array, name, one.dims, one.role)
-    where = f"{place}:{one.array}" if one.array else place
-    cube = make_cube(name, stored, one.dims, stored.dims, stored.chunks, where)
-    return replace(cube, geometry=stored.geometry(cube.dims), scale=stored.scale)
 
 
 @lru_cache(maxsize=64)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.decoding import AS_STORED, Decoding, Role
 from dask_uncert.errors import InputError
+from dask_uncert.gaps import gap_of
 from dask_uncert.members import APART, STACKED
 from dask_uncert.orientation import Geometry, brought_together
 
@@ -27,7 +29,8 @@ RESERVED = (CLASS, SAMPLE, BAND, OUTPUT, OUTPUT2)
 class Cube:
     """One input: `data` has shape, dtype and slicing; `where` tells people where it came from.
 
-    geometry: where its voxels lie, if that is known. scale: the factor of stored integers its file declares.
+    geometry: where its voxels lie, if that is known; coordinates: of its dimensions, where they stand beside it.
+    decoding: what its stored numbers mean, by what it holds, its role. remarks: what is odd about it.
     """
 
     name: str
@@ -36,7 +39,10 @@ class Cube:
     chunks: tuple[int, ...] | None = None
     where: str = "the array given"
     geometry: Geometry | None = None
-    scale: float | None = None
+    coordinates: Mapping[str, NDArray[Any]] | None = None
+    decoding: Decoding = AS_STORED
+    role: Role = "values"
+    remarks: tuple[str, ...] = ()
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -47,6 +53,12 @@ class Cube:
     def grid(self) -> dict[str, int]:
         """The dimensions that are not reserved."""
         return {d: n for d, n in self.sizes.items() if d not in RESERVED}
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of its values: that of what is stored, or float64 where that packs them."""
+        stored = np.dtype(self.data.dtype)
+        return stored if self.decoding.keeps_stored(stored, self.role) else np.dtype(np.float64)
 
     @property
     def nbytes(self) -> int:
@@ -125,24 +137,6 @@ class Scene:
         return tuple(dims.index(d) for d in wanted)
 
 
-class Ordered(Protocol):
-    """A scene of any kind: its cubes, and the transposition of each."""
-
-    @property
-    def cubes(self) -> Mapping[str, Cube]: ...
-    def order(self, name: str) -> tuple[int, ...]: ...
-
-
-class Orders:
-    """Brings block arrays to the scene's order of dimensions; pickles without the scene's data."""
-
-    def __init__(self, scene: Ordered) -> None:
-        self.orders = {name: scene.order(name) for name in scene.cubes}
-
-    def __call__(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        return {name: np.transpose(values, self.orders[name]) for name, values in arrays.items()}
-
-
 EXPECTED = {
     "probabilities": ((), (CLASS,)),
     STACKED: ((SAMPLE,), (CLASS, SAMPLE)),
@@ -178,6 +172,8 @@ def align(
     cubes = brought_together(cubes)
     for name, cube in cubes.items():
         reserved = tuple(d for d in RESERVED if d in cube.dims)
+        if gap_of(name) is not None:
+            continue
         expected = EXPECTED[APART if name.startswith(APART) else name]
         if reserved not in expected:
             wanted = " or ".join(", ".join(one) or "no reserved dimension" for one in expected)
@@ -255,7 +251,7 @@ def _check_reference(reference: Cube, classes: int) -> None:
 
 
 def _check_probabilities(cube: Cube, scale: float | None) -> None:
-    kind, wanted = np.dtype(cube.data.dtype).kind, "floats"
+    kind, wanted = cube.dtype.kind, "floats"
     if kind in "iu" and scale is None:
         wanted += ", or integers with a declared `scale` (such as 1/255)"
     elif kind in "fiu":
@@ -264,7 +260,7 @@ def _check_probabilities(cube: Cube, scale: float | None) -> None:
 
 
 def _check_dtypes(cubes: Mapping[str, Cube]) -> None:
-    kinds = {name: np.dtype(cube.data.dtype).kind for name, cube in cubes.items()}
+    kinds = {name: cube.dtype.kind for name, cube in cubes.items()}
 
     def refuse(name: str, wanted: str) -> None:
         raise InputError(f"{name}: {cubes[name].where} holds {cubes[name].data.dtype}; expected {wanted}.")

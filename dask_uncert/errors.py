@@ -5,6 +5,10 @@ class InputError(ValueError):
     """The request or its input is wrong; nothing was written. The message says what, where and what to do."""
 
 
+class LostPixelsError(RuntimeError):
+    """Pixels counted and left out do not add up to the grid; nothing was written."""
+
+
 class UnusableBlockError(InputError):
     """A block holds input that cannot be used; `what` is "codes" or the name of an input."""
 

@@ -189,10 +189,8 @@ def _check_fuzzy(request: Request) -> None:
 def _joints(request: Request, scene: Scene) -> Request:
     """The Request whose joint histograms fit what is stored."""
     cubes = scene.cubes
-    dtype = np.dtype(cubes["probabilities"].data.dtype) if "probabilities" in cubes else np.dtype(np.float64)
-    shares = (
-        None if request.reference == "codes" else np.dtype(cubes["reference"].data.dtype).newbyteorder("=")
-    )
+    dtype = cubes["probabilities"].dtype if "probabilities" in cubes else np.dtype(np.float64)
+    shares = None if request.reference == "codes" else cubes["reference"].dtype.newbyteorder("=")
     return with_joints(request, dtype, CLASS in prediction(cubes).dims, shares)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.block import counted_pixels, largest_uncertainty, off_range
+from dask_uncert.block import REFERENCE_GAPS, counted_pixels, largest_uncertainty, off_range
 from dask_uncert.formulas.pointwise import tolerance as tolerance_of
 from dask_uncert.members import members_of
 from dask_uncert.request import Request
@@ -22,12 +22,15 @@ from dask_uncert.stored import UNKNOWN, class_indices, rounding_of, three_axes
 SHOWN = 10
 
 
-def unknown_codes(request: Request, codes: NDArray[Any]) -> Counter[Any]:
-    """How often each code occurs that is neither in the class table nor to be ignored."""
+def unknown_codes(
+    request: Request, codes: NDArray[Any], gaps: NDArray[np.uint8] | None = None
+) -> Counter[Any]:
+    """How often each code occurs that is neither in the class table nor to be ignored nor missing."""
     flat = codes.ravel()
-    values, numbers = np.unique(
-        flat[class_indices(codes, request.codes, request.ignore) == UNKNOWN], return_counts=True
-    )
+    unknown = class_indices(codes, request.codes, request.ignore) == UNKNOWN
+    if gaps is not None:
+        unknown &= ~np.isin(gaps.ravel(), REFERENCE_GAPS)
+    values, numbers = np.unique(flat[unknown], return_counts=True)
     return Counter(dict(zip(values.tolist(), numbers.tolist(), strict=True)))
 
 

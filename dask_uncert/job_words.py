@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from dask_uncert.inputs import MissingChunks
 from dask_uncert.summaries.tiles import MOST, TILE
 from dask_uncert.words import UNCERTAINTY_THRESHOLDS
 
@@ -18,22 +19,38 @@ class Words(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+SCALE = "Values are stored numbers times this (plus the offset), where the file does not say so itself"
+OFFSET = "Added to stored numbers times the scale, where the file does not say so itself"
+NODATA = "Stored numbers that mean that there is no value, beside those that the file declares"
+MISSING_CHUNKS = (
+    "Chunks that a store does not hold: an error; or their pixels are left out and counted; or they are all the fill "
+    "value, as in stores written without empty chunks"
+)
+OUT_OF_TOLERANCE = "Pixels that are no probabilities within the tolerance: an error, or left out and counted"
+OutOfTolerance = Literal["refuse", "leave_out"]
+
+
 class Input(Words):
     """One array of one store, with the names of its dimensions where the store does not say them."""
 
     store: str = Field(
-        description="A Zarr store or a NIfTI file (.nii, .nii.gz): a path relative to the job file, or a URL"
+        description="A Zarr store, or a file of another format by its ending: a path relative to the job file, or a URL"
     )
     array: str = Field("", description="Name of the array in the store; empty where the store is the array")
     dims: list[str] | None = Field(
         None, description="Names of the dimensions in the array's order; class, sample and band are reserved"
     )
+    scale: float | None = Field(None, description=SCALE)
+    offset: float | None = Field(None, description=OFFSET)
+    nodata: float | list[float] | None = Field(None, description=NODATA)
+    missing_chunks: MissingChunks = Field("refuse", description=MISSING_CHUNKS)
 
 
 class Probabilities(Input):
     """The prediction: a probability for each class, or for the second of two."""
 
     scale: float | None = Field(None, gt=0, description="Factor of integer probabilities, such as 1/255")
+    out_of_tolerance: OutOfTolerance = Field("refuse", description=OUT_OF_TOLERANCE)
     tolerance: float | None = Field(
         None, gt=0, description="How far values and sums may be off before the run refuses; by dtype"
     )

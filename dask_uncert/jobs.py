@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,16 +11,17 @@ import numpy as np
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
-from dask_uncert.cohort_words import CohortJob
-from dask_uncert.cubes import CLASS, Cube, make_cube
+from dask_uncert.cohort_words import CaseInput, CaseProbabilities, CaseReference, CohortJob
+from dask_uncert.cubes import CLASS, Cube
+from dask_uncert.decoding import Role
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import prepare
+from dask_uncert.inputs import Given, open_given
 from dask_uncert.job_words import JOBS as SINGLE
 from dask_uncert.job_words import AnyJob, Input, Job, Probabilities, Questions, Reference, RegressionJob
 from dask_uncert.plan import Plan
 from dask_uncert.regression_plan import RegressionPlan, prepare_regression
 from dask_uncert.request import Request
-from dask_uncert.stores.opening import Role, open_stored
 from dask_uncert.words import request_of
 
 JOBS: dict[str, type[AnyJob] | type[CohortJob]] = {**SINGLE, "cohort": CohortJob}
@@ -100,7 +100,7 @@ def resolve(place: str, folder: Path) -> str:
 
 def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     """The job's inputs, opened and not read; InputError naming the input that cannot be."""
-    cubes = {}
+    cubes: dict[str, Cube] = {}
     given: dict[str, Input | list[Probabilities] | None] = dict(job.inputs)
     apart = given.get("samples")
     if isinstance(apart, list):
@@ -108,20 +108,35 @@ def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     for name, words in given.items():
         if not isinstance(words, Input):
             continue
-        stored = open_stored(
-            resolve(words.store, folder), words.array, name, words.dims, role_of(name, words)
-        )
-        where = f"{words.store}:{words.array}" if words.array else words.store
-        cube = make_cube(name, stored, words.dims, stored.dims, stored.chunks, where)
-        cubes[name] = replace(cube, geometry=stored.geometry(cube.dims), scale=stored.scale)
+        cubes |= open_given(given_as(name, words, resolve(words.store, folder), words.store))
     return cubes
 
 
-def role_of(name: str, words: Input) -> Role:
+def given_as(name: str, words: Input | CaseInput, place: str, where: str) -> Given:
+    """An input's words, with the place that they or a manifest name; where: as it is written there."""
+    nodata = words.nodata
+    codes = None if nodata is None else tuple(nodata if isinstance(nodata, list) else [nodata])
+    return Given(
+        name,
+        place,
+        where,
+        words.array,
+        None if words.dims is None else tuple(words.dims),
+        role_of(name, words),
+        words.scale,
+        words.offset,
+        codes,
+        words.missing_chunks,
+    )
+
+
+def role_of(name: str, words: Input | CaseInput) -> Role:
     """What an input holds, by its name and words."""
-    if isinstance(words, Probabilities):
+    if isinstance(words, Probabilities | CaseProbabilities):
         return "probabilities"
-    codes = isinstance(words, Reference) and not words.fuzzy and CLASS not in (words.dims or ())
+    codes = (
+        isinstance(words, Reference | CaseReference) and not words.fuzzy and CLASS not in (words.dims or ())
+    )
     return "labels" if codes or name == "mask" else "values"
 
 
@@ -145,10 +160,11 @@ def request_from(job: Job) -> Request:
         fuzzy=job.inputs.reference.fuzzy,
         raters=job.inputs.reference.raters,
         confidence=None if job.confidence is None else job.confidence.model_dump(exclude_none=True),
-        scale=probabilities.scale if probabilities else None,
+        scale=probabilities.scale if probabilities and probabilities.offset is None else None,
         tolerance=probabilities.tolerance if probabilities else None,
-        sample_scale=members[0].scale if members else None,
+        sample_scale=members[0].scale if members and members[0].offset is None else None,
         sample_tolerance=members[0].tolerance if members else None,
+        leave_out_off=any(one.out_of_tolerance == "leave_out" for one in (*members, probabilities) if one),
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,27 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert import graphs
-from dask_uncert.block import evaluate_block
-from dask_uncert.cubes import BAND, SAMPLE, Cube, Orders, Scene, is_prediction
-from dask_uncert.errors import InputError, UnusableBlockError
+from dask_uncert.block_tasks import GroupDistances, Inspection, Labelled, Pass
+from dask_uncert.cubes import BAND, SAMPLE, Cube, Scene, is_prediction
+from dask_uncert.errors import InputError, LostPixelsError, UnusableBlockError
 from dask_uncert.formulas.measures import SAMPLE_KINDS
-from dask_uncert.formulas.separation import Metric, band_distances, combine_bands
+from dask_uncert.formulas.separation import Metric, combine_bands
 from dask_uncert.formulas.values import measure_maximum
+from dask_uncert.gaps import VIRTUAL, gap_of
 from dask_uncert.inspection import (
-    Off,
-    off_probabilities,
-    off_samples,
-    off_shares,
-    off_uncertainties,
     say_codes,
     say_probabilities,
     say_shares,
     say_uncertainties,
-    unknown_codes,
 )
 from dask_uncert.members import APART, STACKED
 from dask_uncert.request import Request
-from dask_uncert.stored import UNKNOWN, reference_indices, rounding_of
+from dask_uncert.stored import rounding_of
 from dask_uncert.stores.zarr import MapWriter
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.tiling import HELD
@@ -39,6 +32,7 @@ from dask_uncert.tiling import HELD
 BAND_GROUPS = 8  # tasks that work out class distances side by side, at most
 PIECES = 512  # of blocks that travel to them, about: a piece is a task
 FLOATS = 8  # bytes of a float64
+DISTANCE_SOURCES = ("features", "reference", *(f"{prefix}reference" for prefix in VIRTUAL))
 
 
 @dataclass(frozen=True)
@@ -61,7 +55,8 @@ class Plan:
     @property
     def distance_sources(self) -> dict[str, Cube]:
         """The inputs of the class distances; empty where none are asked for."""
-        return {} if self.metric is None else {k: self.scene.cubes[k] for k in ("features", "reference")}
+        wanted = [name for name in DISTANCE_SOURCES if name in self.scene.cubes]
+        return {} if self.metric is None else {name: self.scene.cubes[name] for name in wanted}
 
     @property
     def distance_grid(self) -> graphs.Grid:
@@ -70,7 +65,7 @@ class Plan:
 
     def nbytes(self) -> dict[str, int]:
         """Decoded bytes that will be read, by input; the reference twice where class distances are asked for."""
-        read = {name: cube.nbytes for name, cube in self.sources.items()}
+        read = {name: cube.nbytes for name, cube in self.sources.items() if gap_of(name) is None}
         for name, cube in self.distance_sources.items():
             read[name] = read.get(name, 0) + cube.nbytes
         return read
@@ -97,13 +92,15 @@ class Plan:
         vectors = pixels * len(self.request.classes)
         predictions = [cube for name, cube in self.sources.items() if is_prediction(name)]
         widened = kept = 0
-        if any(np.dtype(cube.data.dtype) not in (np.float32, np.float64) for cube in predictions):
+        if any(cube.dtype not in (np.float32, np.float64) for cube in predictions):
             widened = vectors * FLOATS  # of samples, one at a time
         if any(cube.name != "probabilities" for cube in predictions):
             kept += vectors * (FLOATS + 4) + pixels * (len(SAMPLE_KINDS) + 2) * FLOATS
         if self.request.reference != "codes":
             kept += 2 * vectors * FLOATS
         kept += pixels * 3 * FLOATS
+        decoded = [cube for cube in self.sources.values() if cube.dtype != cube.data.dtype]
+        kept += int(sum(FLOATS * np.prod(cube.data.shape, dtype=np.float64) for cube in decoded) * share)
         for layer in self.request.layers.values():
             kept += pixels * int(np.dtype(layer.dtype).itemsize * np.prod([*layer.extra.values()], initial=1))
         kept += 2 * sum(one.nbytes for one in self.request.joint)
@@ -119,7 +116,7 @@ class Plan:
     def lazy(self) -> Any:
         """The Evaluation as a dask Delayed; class distances must be known."""
         assert self.metric is None
-        function = _Pass(self.request, self.scene, self.writer, self.engine)
+        function = Pass(self.request, self.scene, self.writer, self.engine)
         finish = Evaluation.sealed if self.request.tiles is not None else None
         return graphs.sum_over_blocks(
             function, self.sources, self.grid, "evaluate-block", self.split_every, finish
@@ -132,7 +129,17 @@ class Plan:
             (evaluation,) = graphs.compute_all([known.lazy()])
         except UnusableBlockError as error:
             raise InputError(self._diagnosis(error)) from None
+        return self._whole(evaluation)
+
+    def _whole(self, evaluation: Any) -> Evaluation:
+        """The Evaluation, once every pixel of the grid is in its ledger."""
         assert isinstance(evaluation, Evaluation)
+        found, expected = evaluation.ledger.pixels, int(np.prod(self.scene.shape, dtype=np.int64))
+        if found != expected:
+            raise LostPixelsError(
+                f"the grid has {expected} pixels, but {found} are accounted for: this is a fault of dask-uncert or of "
+                f"the cluster's software. Please report it; nothing was written."
+            )
         return evaluation
 
     def within_a_task(self) -> Plan:
@@ -142,13 +149,12 @@ class Plan:
     def compute_here(self) -> Evaluation:
         """Run the pass in this thread, block by block, without dask; class distances must be known."""
         assert self.metric is None
-        function = _Pass(self.request, self.scene, self.writer, self.engine)
+        function = Pass(self.request, self.scene, self.writer, self.engine)
         try:
             evaluation = graphs.sum_here(function, self.sources, self.grid)
         except UnusableBlockError as error:
             raise InputError(self._diagnosis(error, here=True)) from None
-        assert isinstance(evaluation, Evaluation)
-        return evaluation
+        return self._whole(evaluation)
 
     def known(self) -> Plan:
         """The same plan with the class distances worked out from the features, where they are asked for.
@@ -167,11 +173,11 @@ class Plan:
         parts = np.array_split(np.arange(bands), self._band_groups(bands))
         spans = tuple((int(part[0]), int(part[-1]) + 1) for part in parts)
         made = graphs.regroup_blocks(
-            _Labelled(self.request, self.scene, spans),
+            Labelled(self.request, self.scene, spans),
             self.distance_sources,
             self.distance_grid,
             len(spans),
-            _GroupDistances(len(self.request.classes), metric),
+            GroupDistances(len(self.request.classes), metric),
             "class-distances",
         )
         per_band = graphs.compute_all(made)
@@ -190,8 +196,10 @@ class Plan:
         """Read the refused input once more, whole, to say how much is wrong; independent of the blocks."""
         first = f"{APART}0" if error.what == STACKED and STACKED not in self.scene.cubes else error.what
         source = self.scene.cubes["reference" if error.what == "codes" else first]
-        function = _Inspection(error.what, self.request, self.scene)
-        names = ("reference",) if error.what == "codes" else tuple(self.sources)
+        function = Inspection(error.what, self.request, self.scene)
+        # Which codes occur does not depend on the other inputs, but on what is missing of the reference.
+        names = [name for name in self.sources if name == "reference" or error.what != "codes"]
+        names += [name for name in self.sources if gap_of(name) is not None and name not in names]
         cubes = {name: self.scene.cubes[name] for name in names}
         if here:
             found = graphs.sum_here(function, cubes, self.grid)
@@ -202,7 +210,7 @@ class Plan:
             return say_codes(found, self.request, source.where)
         if error.what == "uncertainty":
             return say_uncertainties(found, self.request, source.where)
-        dtype = np.dtype(source.data.dtype)
+        dtype = source.dtype
         if error.what == "reference":
             return say_shares(found, dtype, self.request.raters, source.where)
         request = self.request
@@ -223,77 +231,3 @@ def with_table(request: Request, table: NDArray[np.float64], metric: str | None)
     )
     maxima = tuple(measure_maximum(one) or 1.0 for one in measures)
     return replace(request, measures=measures, maxima=maxima, class_metric=metric or "table")
-
-
-class _Pass:
-    """What a block task does: evaluate, write its maps, leave the Summary."""
-
-    def __init__(self, request: Request, scene: Scene, writer: MapWriter | None, engine: str) -> None:
-        self.request, self.writer, self.engine = request, writer, engine
-        self.ordered = Orders(scene)
-        self.class_axis = scene.class_axis
-
-    def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> Evaluation:
-        if self.engine == "compiled":
-            from dask_uncert.kernels import compiled as kernels
-        else:
-            from dask_uncert.kernels import reference as kernels  # type: ignore[no-redef]
-        ordered = self.ordered(arrays)
-        maps, evaluation = evaluate_block(self.request, ordered, self.class_axis, kernels, offset)
-        if self.writer is not None and maps:
-            self.writer.write(maps, offset)
-        return evaluation
-
-
-class _Inspection:
-    """What a block task does once a pass was refused."""
-
-    def __init__(self, what: str, request: Request, scene: Scene) -> None:
-        self.what, self.request, self.class_axis = what, request, scene.class_axis
-        self.ordered = Orders(scene)
-
-    def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> Counter[Any] | Off:
-        ordered = self.ordered(arrays)
-        if self.what == "codes":
-            return unknown_codes(self.request, ordered["reference"])
-        if self.what == "uncertainty":
-            return off_uncertainties(self.request, ordered)
-        if self.what == "reference":
-            return off_shares(self.request, ordered)
-        if self.what == STACKED:
-            return off_samples(self.request, ordered, self.class_axis, offset)
-        return off_probabilities(self.request, ordered, self.class_axis, offset)
-
-
-class _Labelled:
-    """What a block task does for the class distances: its labelled pixels, cut into groups of bands."""
-
-    def __init__(self, request: Request, scene: Scene, spans: tuple[tuple[int, int], ...]) -> None:
-        self.request, self.spans = request, spans
-        self.ordered = Orders(scene)
-
-    def __call__(
-        self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]
-    ) -> list[tuple[NDArray[Any], NDArray[np.int64]]]:
-        ordered = self.ordered(arrays)
-        index = reference_indices(self.request, ordered["reference"])
-        if self.request.reference == "codes" and (index == UNKNOWN).any():
-            raise UnusableBlockError("codes", "unknown reference codes")
-        labelled = ordered["features"].reshape(index.size, -1)[index >= 0]
-        return [(np.ascontiguousarray(labelled[:, a:b]), index[index >= 0]) for a, b in self.spans]
-
-
-class _GroupDistances:
-    """Class distances of a group of bands from all blocks' labelled pixels; and the samples of each class."""
-
-    def __init__(self, classes: int, metric: Metric) -> None:
-        self.classes, self.metric = classes, metric
-
-    def __call__(self, pieces: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        values = np.concatenate([values for values, _ in pieces])
-        index = np.concatenate([index for _, index in pieces])
-        numbers = np.bincount(index, minlength=self.classes)
-        if (numbers == 0).any():
-            return np.empty((0, self.classes, self.classes)), numbers
-        bands = [band_distances(v, index, self.classes, self.metric) for v in values.T]
-        return np.stack(bands), numbers

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dask_uncert.cubes import CLASS, Cube
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import brought_together
-from dask_uncert.stored import UNKNOWN, class_indices
+from dask_uncert.stored import NO_CODE, UNKNOWN, class_indices
 
 RATER = "rater"
 WORST = 5  # codes that a message names
@@ -80,7 +80,7 @@ class MeanOfRaters:
                     f"{one.name}: {one.where} covers {one.sizes}, but {first.name}, {first.where}, covers "
                     f"{first.sizes}. All raters must have the same dimensions, in the same order."
                 )
-            kind = np.dtype(one.data.dtype).kind
+            kind = one.dtype.kind
             if kind not in ("f" if shares else "biuf"):
                 wanted = "shares in [0, 1], floats" if shares else "class codes, whole numbers"
                 raise InputError(f"{one.name}: {one.where} holds {one.data.dtype}; expected {wanted}.")
@@ -107,10 +107,18 @@ class MeanOfRaters:
     def __getitem__(self, region: Any) -> NDArray[np.float64]:
         slices = _slices(region, self.ndim)
         inner = slices[:-1] if self.many else slices
-        read = [np.asarray(one.data[inner]) for one in self.raters]
+        stored = [np.asarray(one.data[inner]) for one in self.raters]
+        absent = [one.decoding.absent(values) for one, values in zip(self.raters, stored, strict=True)]
+        read = [
+            one.decoding.values(values, one.role) for one, values in zip(self.raters, stored, strict=True)
+        ]
         if self.shares:
-            return np.asarray(np.mean([values.astype(np.float64) for values in read], axis=0))
-        votes = [self._indices(one, values) for one, values in zip(self.raters, read, strict=True)]
+            shares = [
+                np.where(gone, np.nan, values) if gone is not None else values.astype(np.float64)
+                for values, gone in zip(read, absent, strict=True)
+            ]
+            return np.asarray(np.mean(shares, axis=0))
+        votes = [self._indices(*each) for each in zip(self.raters, read, absent, strict=True)]
         open_ = np.any([index < 0 for index in votes], axis=0)  # no code, or one that is ignored
         if not self.many:
             share = np.sum([index == 1 for index in votes], axis=0) / len(votes)
@@ -118,8 +126,12 @@ class MeanOfRaters:
         found = np.stack([np.sum([v == i for v in votes], axis=0) for i in range(len(self.codes))], axis=-1)
         return np.asarray(np.where(open_[..., np.newaxis], np.nan, found / len(votes))[..., slices[-1]])
 
-    def _indices(self, one: Cube, values: NDArray[Any]) -> NDArray[np.int64]:
+    def _indices(
+        self, one: Cube, values: NDArray[Any], absent: NDArray[np.bool_] | None
+    ) -> NDArray[np.int64]:
         index = class_indices(values, self.codes, self.ignore).reshape(values.shape)
+        if absent is not None:
+            index[absent] = NO_CODE
         if (index == UNKNOWN).any():
             codes = np.unique(values[index == UNKNOWN]).tolist()
             said = ", ".join(f"{code:g}" for code in codes[:WORST]) + (", ..." if len(codes) > WORST else "")

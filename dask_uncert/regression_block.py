@@ -17,6 +17,7 @@ from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.calibration import predicted_probability
 from dask_uncert.formulas.fixed_point import encode
 from dask_uncert.formulas.residuals import is_symmetric, nssr_of_covariances, nssr_of_variances
+from dask_uncert.gaps import GAPS
 from dask_uncert.request import Layer
 from dask_uncert.summaries.ledger import REASONS
 from dask_uncert.summaries.regression import RegressionEvaluation
@@ -104,7 +105,7 @@ def evaluate_regression_block(
         total.predicted[...] += encode(stated).sum(axis=0)
         total.not_finite[...] += np.count_nonzero(np.isinf(nssr))
         total.ledger.counted[...] += nssr.size
-        total.ledger.excluded[...] += np.bincount(batch.reason[~counted], minlength=len(REASONS))
+        total.ledger.excluded[:, 0] += np.bincount(batch.reason[~counted], minlength=len(REASONS))
     return {name: values.reshape(shape) for name, values in maps.items()}, total
 
 
@@ -120,10 +121,13 @@ def _batches(request: RegressionRequest, arrays: Mapping[str, NDArray[Any]], siz
             for name in ("mean", "reference", spread_name)
         )
         no_reference = np.asarray(np.isnan(reference).any(axis=0))
-        no_prediction = np.asarray(np.isnan(mean).any(axis=0) | np.isnan(spread).any(axis=0))
+        mean_nan, spread_nan = np.isnan(mean).any(axis=0), np.isnan(spread).any(axis=0)
         reason = np.full(no_reference.size, COUNTED, np.int64)
-        reason[no_prediction] = REASONS.index("no_prediction")
-        reason[no_reference] = REASONS.index("no_reference")  # the first reason that applies is set last
+        reason[spread_nan] = REASONS.index("variance_nan")
+        reason[mean_nan] = REASONS.index("mean_nan")
+        reason[no_reference] = REASONS.index("reference_nan")  # the first reason that applies is set last
+        gaps = flat[GAPS][part, 0].astype(np.int64) if GAPS in flat else np.zeros(reason.size, np.int64)
+        reason[gaps > 0] = gaps[gaps > 0] - 1
         if "mask" in flat:
             reason[flat["mask"][part, 0] == 0] = REASONS.index("masked")
         with np.errstate(invalid="ignore", over="ignore"):
@@ -135,7 +139,9 @@ def _batches(request: RegressionRequest, arrays: Mapping[str, NDArray[Any]], siz
             spread = spread.reshape(request.outputs, request.outputs, -1)
             nssr, least = nssr_of_covariances(residual, spread)
             symmetric = is_symmetric(spread, rounding)
-        yield Batch(start, reason, ~(no_reference | no_prediction), nssr, least, symmetric)
+        yield Batch(
+            start, reason, ~(no_reference | mean_nan | spread_nan | (gaps > 0)), nssr, least, symmetric
+        )
 
 
 @dataclass(frozen=True)

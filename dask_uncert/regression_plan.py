@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert import graphs
-from dask_uncert.cubes import OUTPUT, OUTPUT2, Cube, Orders, check_grids
+from dask_uncert.cubes import OUTPUT, OUTPUT2, Cube, check_grids
 from dask_uncert.errors import InputError, UnusableBlockError
+from dask_uncert.ordering import Orders
 from dask_uncert.orientation import brought_together
 from dask_uncert.regression_block import (
     REGRESSION_MAPS,

@@ -60,7 +60,8 @@ class Request:
     `maxima` and `thresholds` have an entry a measure: the maximum of H∘H over the simplex for homophily (else
     unused), and the values that must be edges. `joint` are the bins of `sweeps`. `raters`: the shares of a fuzzy
     reference are multiples of one over it. `scale` is the declared factor of integer probabilities;
-    `tolerance` overrides the storage dtype's; samples have their own. `tiles`: what is kept apart for intervals;
+    `tolerance` overrides the storage dtype's; samples have their own. `leave_out_off`: pixels beyond it are left
+    out, not refused. `tiles`: what is kept apart for intervals;
     their size is known once the grid is.
     """
 
@@ -83,6 +84,7 @@ class Request:
     sweeps: tuple[SweepWish, ...] = ()
     joint: tuple[JointSettings, ...] = ()
     tiles: TileWish | None = None
+    leave_out_off: bool = False
 
     @property
     def layers(self) -> dict[str, Layer]:
@@ -111,7 +113,7 @@ class Request:
         zero = Evaluation(
             classes=self.classes,
             class_metric=self.class_metric,
-            ledger=Ledger.zero(),
+            ledger=Ledger.zero(classes),
             decisions=Decisions.zero(classes),
             distributions=tuple(distributions),
             calibration=Calibration.zero(self.calibration_bins, classes),

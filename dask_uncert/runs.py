@@ -21,6 +21,7 @@ from dask_uncert.cohort_runs import failure, run_cohort
 from dask_uncert.cohort_words import CohortJob
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import load, save, with_maps, write_coordinates
+from dask_uncert.gaps import gap_of
 from dask_uncert.job_words import AnyJob
 from dask_uncert.jobs import plan_job, read_job, resolve
 from dask_uncert.outputs import (
@@ -42,6 +43,10 @@ from dask_uncert.summaries.regression import RegressionEvaluation
 
 if TYPE_CHECKING:
     from distributed import Client
+
+
+class InputWarning(UserWarning):
+    """An input can be used, but is odd."""
 
 
 class FailedCasesWarning(UserWarning):
@@ -86,8 +91,11 @@ def run(
             warnings.warn(failure(failed, output), FailedCasesWarning, stacklevel=2)
         return pooled
     plan = plan_job(words, folder)
-    stored = {name: cube.data.fingerprint() for name, cube in plan.scene.cubes.items()}
+    read = {name: cube for name, cube in plan.scene.cubes.items() if gap_of(name) is None}
+    stored = {name: cube.data.fingerprint() for name, cube in read.items()}
     mark = fingerprint(words, plan, stored)
+    for remark in remarks_of(plan):
+        warnings.warn(remark, InputWarning, stacklevel=2)
     if is_finished(output, mark, fresh):
         return load(output)
     started = datetime.now(UTC)
@@ -115,9 +123,9 @@ def run(
             "fingerprint": mark,
             "versions": versions(),
             "inputs": {
-                name: {**_input(cube.data), "fingerprint": stored[name]}
-                for name, cube in plan.scene.cubes.items()
+                name: {**_input(cube.data), "fingerprint": stored[name]} for name, cube in read.items()
             },
+            "remarks": remarks_of(plan),
             "started": started.isoformat(timespec="seconds"),
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
             "blocks": plan.grid.blocks,
@@ -160,6 +168,11 @@ def fingerprint(job: AnyJob, plan: AnyPlan, stored: Mapping[str, str | None]) ->
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def remarks_of(plan: AnyPlan) -> list[str]:
+    """What is odd about the inputs, a sentence each."""
+    return [remark for cube in plan.scene.cubes.values() for remark in cube.remarks]
+
+
 def _input(stored: Stored) -> dict[str, Any]:
     return {
         "store": stored.store,
@@ -194,6 +207,7 @@ def _about(job: AnyJob, plan: AnyPlan) -> dict[str, str]:
     about = {
         f"input {name}": f"{cube.where}, {cube.data.shape} {cube.data.dtype}"
         for name, cube in plan.scene.cubes.items()
+        if gap_of(name) is None
     }
     return {**about, **{name: value for name, value in versions().items() if name == "dask-uncert"}}
 

@@ -33,6 +33,7 @@ def request_of(
     tolerance: float | None = None,
     sample_scale: float | None = None,
     sample_tolerance: float | None = None,
+    leave_out_off: bool = False,
 ) -> Request:
     """The Request these words ask for; InputError where a word is unknown or words contradict each other."""
     table = class_table(classes)
@@ -71,6 +72,7 @@ def request_of(
         tolerance=tolerance,
         sample_scale=sample_scale,
         sample_tolerance=sample_tolerance,
+        leave_out_off=leave_out_off,
         reference="share" if fuzzy else "codes",
         soft_maps=soft.maps,
         raters=raters,

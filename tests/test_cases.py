@@ -199,7 +199,7 @@ def test_nan_in_an_input_leaves_out_that_pixel_and_says_why():
     )
     assert int(found.ledger.counted) == 1
     assert found.ledger.reasons() == {
-        "masked": 0, "ignored": 1, "no_reference": 1, "no_prediction": 1, "no_uncertainty": 1,
+        "masked": 0, "ignored": 1, "reference_nan": 1, "probabilities_nan": 1, "uncertainty_nan": 1,
     }  # fmt: skip
 
 

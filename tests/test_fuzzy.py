@@ -95,7 +95,7 @@ def test_hard_counts_take_the_largest_share():
     wanted = np.zeros((3, 3), int)
     np.add.at(wanted, (truth, decided), 1)
     assert readings.confusion_matrix(found).tolist() == wanted.tolist()
-    assert found.ledger.reasons()["no_reference"] == (arrays["mask"] & ~counted).sum()
+    assert found.ledger.reasons()["reference_nan"] == (arrays["mask"] & ~counted).sum()
     codes = np.where(np.isnan(arrays["reference"]).any(axis=2), 9, arrays["reference"].argmax(axis=2))
     hard = evaluate(
         arrays["probabilities"], codes, mask=arrays["mask"], classes=WORDS["classes"], ignore=[9], measures=["gini"]
@@ -108,7 +108,7 @@ def test_ties_go_to_the_lowest_and_nothing_is_no_reference():
     shares = np.array([[0.4, 0.4, 0.2], [0.0, 0.5, 0.5], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
     found = evaluate(np.full((4, 3), 1 / 3), shares, classes=WORDS["classes"], fuzzy=True)
     assert readings.confusion_matrix(found).sum(axis=1).tolist() == [2, 1, 0]
-    assert found.ledger.reasons()["no_reference"] == 1
+    assert found.ledger.reasons()["reference_nan"] == 1
 
 
 def test_certain_shares_are_codes():

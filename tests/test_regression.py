@@ -245,7 +245,7 @@ def test_reasons_in_their_order_and_infinities():
         mask=np.array([1, 1, 1, 1, 0, 1, 1, 1]),
     )
     reasons = {name: n for name, n in found.ledger.reasons().items() if n}
-    assert reasons == {"masked": 1, "no_reference": 2, "no_prediction": 2}
+    assert reasons == {"masked": 1, "reference_nan": 2, "mean_nan": 1, "variance_nan": 1}
     assert int(found.ledger.counted) == 3
     assert int(found.not_finite) == 2
     assert found.histogram[-1] == 2

@@ -154,7 +154,7 @@ def test_a_hole_in_any_member_is_no_prediction():
     arrays["samples"][1, 7, 7, 0] = np.nan
     arrays["samples"][0, 7, 7] *= 9  # off the simplex where another is missing: still no prediction
     found = evaluate(**arrays, **WORDS)
-    assert found.ledger.reasons()["no_prediction"] == 2
+    assert found.ledger.reasons()["samples_nan"] == 2
     assert int(found.ledger.counted) == 97
 
 

@@ -26,12 +26,27 @@ PRETTY = {
     "confused_classes": "Confused classes",
 }
 """What a measure or map is called for people; one with parameters keeps its own name."""
+_INPUTS = {
+    "mask": "the mask",
+    "reference": "the reference",
+    "uncertainty": "the predicted uncertainty",
+    "weight": "the weight",
+    "samples": "one of the samples",
+    "probabilities": "the prediction",
+    "mean": "the predicted mean",
+    "variance": "the predicted variance or covariance",
+}
+_FAULTS = {
+    "outside": "does not reach there",
+    "missing_chunk": "lacks the chunk that this pixel lies in",
+    "nodata": "holds a number there that its file or the job declares to be no data",
+    "nan": "is NaN there",
+    "off": "is further from a probability vector there than the tolerance, and the job leaves such pixels out",
+}
 REASONS = {
     "masked": "the mask says that they do not count",
     "ignored": "the reference holds a code that the job ignores",
-    "no_reference": "the reference is missing there",
-    "no_prediction": "the prediction is missing there",
-    "no_uncertainty": "the predicted uncertainty is missing there",
+    **{f"{name}_{fault}": f"{of} {why}" for name, of in _INPUTS.items() for fault, why in _FAULTS.items()},
     "clipped": "probabilities outside [0, 1] by rounding, moved to its end",
     "renormalised": "probabilities whose sum missed 1 by rounding, divided by it",
 }

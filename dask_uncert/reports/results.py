@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dask_uncert.formulas import agreement, calibration
+from dask_uncert.formulas.bounds import accuracy_bounds, f1_bounds
 from dask_uncert.formulas.simplex import simplex_maximum
 from dask_uncert.reports.breakdowns import by_class, by_confused, by_second_best
 from dask_uncert.reports.intervals import add_tile_intervals
@@ -32,7 +33,8 @@ def results(evaluation: Evaluation) -> dict[str, Any]:
     found = {
         "format": FORMAT,
         "counted": int(ledger.counted),
-        "excluded": dict(zip(REASONS, ledger.excluded.tolist(), strict=True)),
+        "excluded": ledger.reasons(),
+        "excluded_by_class": excluded_by_class(evaluation),
         "repaired": dict(zip(REPAIRS, ledger.repaired.tolist(), strict=True)),
         "overall": _overall(evaluation),
         "classes": _classes(evaluation),
@@ -49,10 +51,31 @@ def results(evaluation: Evaluation) -> dict[str, Any]:
         "soft_confusion_overall": soft_overall(evaluation),
         "class_distances": _class_distances(evaluation),
     }
+    _add_bounds(found, evaluation)
     if evaluation.tiles is not None:
         add_tile_intervals(found, evaluation)
     plain: dict[str, Any] = undefined_as_null(found)
     return plain
+
+
+def excluded_by_class(evaluation: Evaluation) -> dict[str, dict[str, int]]:
+    """Excluded pixels by reason and by the reference's class; those whose class is not known under ""."""
+    names = [*(one.name for one in evaluation.classes), ""]
+    rows = zip(REASONS, evaluation.ledger.excluded.tolist(), strict=True)
+    return {
+        reason: {name: n for name, n in zip(names, row, strict=True) if n} for reason, row in rows if any(row)
+    }
+
+
+def _add_bounds(found: dict[str, Any], evaluation: Evaluation) -> None:
+    """Where pixels were lost, what accuracy and F1 could be had they counted."""
+    lost = evaluation.ledger.lost()
+    if not lost.any():
+        return
+    matrix = readings.confusion_matrix(evaluation)
+    found["overall"]["accuracy_bounds"] = accuracy_bounds(matrix, lost).tolist()
+    for one, ends in zip(found["classes"], f1_bounds(matrix, lost).T.tolist(), strict=True):
+        one["f1_bounds"] = ends
 
 
 def to_json(found: dict[str, Any]) -> str:

@@ -18,9 +18,9 @@ import nibabel
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.decoding import Decoding, Role
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry, geometry_of
-from dask_uncert.stores.opening import Role
 from dask_uncert.stores.whole_files import (
     EXPANSION,
     as_volume,
@@ -66,37 +66,32 @@ class Header:
         """Bytes of the voxels as stored."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    @property
-    def is_scaled(self) -> bool:
-        """Whether stored numbers are not yet the values."""
-        return (self.slope, self.inter) != (1.0, 0.0)
+
+def opened(store: str, array: str, what: str, dims: Sequence[str] | None, role: Role) -> StoredNifti:
+    """A volume by its address; see `StoredNifti`."""
+    if array:
+        raise InputError(f"{what}: {store} is one array; leave out `array: {array}`.")
+    return StoredNifti(store, what, dims)
 
 
 class StoredNifti:
     """One NIfTI volume, opened lazily in whichever process slices it; it pickles as its address.
 
     Axes after the third that hold one index are dropped, unless `dims` names them; `dims` of two drop such a third.
-    Voxels have the stored dtype, in this machine's byte order. Where the header declares a scaling (scl_slope
-    and scl_inter, other than 1 and 0) they are stored * slope + inter in float64; but probabilities stored as
-    integers without an intercept stay so, and `scale` is their factor. Labels that scaling has left within its
-    own rounding (half a step, at most a quarter) of a whole number are that number.
+    Voxels have the stored dtype, in this machine's byte order; `decoding` is the header's scaling.
     """
 
-    def __init__(
-        self, store: str, what: str, dims: Sequence[str] | None = None, role: Role = "values"
-    ) -> None:
+    def __init__(self, store: str, what: str, dims: Sequence[str] | None = None) -> None:
         """what: the input's name, for messages. Raises InputError for a file that cannot be used."""
-        self.store, self.what, self.role = store, what, role
+        self.store, self.what = store, what
         self._stamp = stamp_of(store, what)
         self.header = header = read_header(store, what)
         self.array = ""
         self._kept = _kept_axes(header.shape, None if dims is None else len(dims))
         self.shape = tuple(header.shape[axis] for axis in self._kept)
         self.ndim = len(self.shape)
-        packed = header.is_scaled and header.dtype.kind in "iu" and header.inter == 0 and header.slope > 0
-        self.scale = header.slope if packed and role == "probabilities" else None
-        self._scaled = header.is_scaled and self.scale is None
-        self.dtype = np.dtype(np.float64) if self._scaled else header.dtype.newbyteorder("=")
+        self.decoding = Decoding(header.slope, header.inter)
+        self.dtype = header.dtype.newbyteorder("=")
         self.dims = tuple(NAMES[axis] for axis in self._kept) if max(self._kept) < len(NAMES) else None
         _check_names(dims or (), self.dims or (), f"{what}: dims {list(dims or ())} contradict {store}")
         self.chunks = _slabs(self.shape, header.dtype.itemsize)
@@ -109,11 +104,11 @@ class StoredNifti:
 
     def __getitem__(self, region: Any) -> NDArray[Any]:
         axes = tuple(slice(None) if axis in self._kept else 0 for axis in range(len(self.header.shape)))
-        stored = self._voxels()[axes][region]
-        if not self._scaled:
-            return np.asarray(stored, self.dtype)
-        values = stored.astype(np.float64) * self.header.slope + self.header.inter
-        return _whole(values, self.header) if self.role == "labels" else values
+        return np.asarray(self._voxels()[axes][region], self.dtype)
+
+    def absent_chunks(self) -> tuple[tuple[int, ...], ...]:
+        """None: a file is whole or refused."""
+        return ()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_mapped": None}
@@ -199,17 +194,6 @@ def _slabs(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(
         max(1, min(n, -(-SLAB // slice_bytes)) if axis == last else n) for axis, n in enumerate(shape)
     )
-
-
-def _whole(values: NDArray[np.float64], header: Header) -> NDArray[np.float64]:
-    """Labels, put back where scaling has moved them off a whole number.
-
-    Integers hold them to half a step; the factor itself is a float32 in NIfTI-1.
-    """
-    step = abs(header.slope) if header.dtype.kind in "iu" else 0.0
-    near = min(step / 2, 0.25) + 2.0**-22 * np.abs(values)
-    whole = np.rint(values)
-    return np.where(np.abs(values - whole) <= near, whole, values)
 
 
 def read_header(store: str, what: str) -> Header:

@@ -1,4 +1,4 @@
-"""An input opened by its address, whatever it is stored as: a Zarr store, or a NIfTI file by its name.
+"""An input opened by its address, whatever it is stored as.
 
 Each reader is one file behind `Stored`; its library is imported when the first such input is opened.
 """
@@ -6,24 +6,25 @@ Each reader is one file behind `Stored`; its library is imported when the first 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.decoding import Decoding, Role
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry
 from dask_uncert.stores.whole_files import file_name
-
-Role = Literal["labels", "probabilities", "values"]
-"""What an input holds: class codes, probabilities, or anything else. It decides what a declared scaling means."""
 
 
 class Stored(Protocol):
     """An opened input: it knows what its header says, reads what is sliced, and pickles as its address.
 
-    dims: as stored, None where they are not named. scale: the factor of stored integers that the file declares
-    and that is left to whoever reads. held: bytes that stay in memory while it is read.
+    Slicing gives numbers as they are stored, in this machine's byte order; nothing is scaled or masked.
+    dims: as stored, None where they are not named. decoding: what the file says that stored numbers mean.
+    absent_chunks: which chunks, by their numbers along the axes, the store does not hold though it should; reading
+    gives the fill value there. held: bytes that stay in memory while it is read.
     """
 
     store: str
@@ -33,13 +34,16 @@ class Stored(Protocol):
     dtype: np.dtype[Any]
     chunks: tuple[int, ...]
     dims: tuple[str, ...] | None
-    scale: float | None
+    decoding: Decoding
     held: int
 
     @property
     def attributes(self) -> dict[str, Any]: ...
 
     def __getitem__(self, region: Any) -> NDArray[Any]: ...
+
+    def absent_chunks(self) -> Sequence[tuple[int, ...]]:
+        """Chunks that are not there; () where a file has no chunks that can be missing."""
 
     def fingerprint(self) -> str | None:
         """Changes whenever the input is written; None where that cannot be told."""
@@ -51,6 +55,33 @@ class Stored(Protocol):
         """One-dimensional coordinates that stand beside it, with their attributes."""
 
 
+class Format(NamedTuple):
+    """A format by the endings of its files: the module of `stores/` whose `opened` reads it, the extra it needs."""
+
+    name: str
+    endings: tuple[str, ...]
+    module: str
+    extra: str | None = None
+
+
+FORMATS = (
+    Format("NIfTI", (".nii", ".nii.gz"), "nifti"),
+    Format("GeoTIFF", (".tif", ".tiff"), "geotiff", "geotiff"),
+    Format("NetCDF or HDF5", (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5"), "netcdf", "netcdf"),
+    Format("ENVI", (".hdr", ".img", ".dat", ".bil", ".bip", ".bsq"), "envi", "envi"),
+    Format("NumPy", (".npy", ".npz"), "numpy_files"),
+    Format("MATLAB", (".mat",), "matlab"),
+)
+"""Whatever ends otherwise is a Zarr store."""
+ZARR = Format("Zarr", (), "zarr")
+
+
+def format_of(store: str) -> Format:
+    """The format that the store's name says."""
+    name = file_name(store)
+    return next((one for one in FORMATS if name.endswith(one.endings)), ZARR)
+
+
 def open_stored(
     store: str, array: str, what: str, dims: Sequence[str] | None = None, role: Role = "values"
 ) -> Stored:
@@ -58,12 +89,15 @@ def open_stored(
 
     dims: names declared for its dimensions. Raises InputError for what is not there or cannot be used.
     """
-    if file_name(store).endswith((".nii", ".nii.gz")):
-        if array:
-            raise InputError(f"{what}: {store} is one array; leave out `array: {array}`.")
-        from dask_uncert.stores.nifti import StoredNifti
-
-        return StoredNifti(store, what, dims, role)
-    from dask_uncert.stores.zarr import StoredArray
-
-    return StoredArray(store, array, what)
+    found = format_of(store)
+    try:
+        reader = import_module(f"dask_uncert.stores.{found.module}")
+    except ModuleNotFoundError as error:
+        if found.extra is None or (error.name or "").startswith("dask_uncert"):
+            raise
+        raise InputError(
+            f"{what}: reading {found.name} files such as {store} needs {error.name}, which is not installed. Run "
+            f"`python -m pip install 'dask-uncert[{found.extra}]'`."
+        ) from None
+    opened: Stored = reader.opened(store, array, what, dims, role)
+    return opened

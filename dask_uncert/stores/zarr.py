@@ -21,6 +21,7 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
+from dask_uncert.decoding import AS_STORED, Role
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry, geometry_in
 from dask_uncert.request import RGB
@@ -57,7 +58,7 @@ class StoredArray:
         self.chunks: tuple[int, ...] = tuple(opened.shards or opened.chunks)
         self.attributes: dict[str, Any] = dict(opened.attrs)
         self.dims = _dimension_names(opened)
-        self.scale: float | None = None
+        self.decoding = AS_STORED
         self.held = 0
         self._opened: Any = opened
 
@@ -71,6 +72,10 @@ class StoredArray:
 
     def __repr__(self) -> str:
         return f"{self.store}:{self.array}"
+
+    def absent_chunks(self) -> tuple[tuple[int, ...], ...]:
+        """Not looked for yet."""
+        return ()
 
     def fingerprint(self) -> str | None:
         """Changes whenever a file of a local array is written, added or removed; None for remote stores."""
@@ -103,6 +108,11 @@ class StoredArray:
             if one.ndim == 1 and (one.dims or (dim,)) == (dim,):
                 found[dim] = (one[...], one.attributes)
         return found
+
+
+def opened(store: str, array: str, what: str, dims: Sequence[str] | None, role: Role) -> StoredArray:
+    """A Zarr array by its address; see `StoredArray`."""
+    return StoredArray(store, array, what)
 
 
 def _dimension_names(array: Any) -> tuple[str, ...] | None:

@@ -22,7 +22,7 @@ from dask_uncert.formulas.intervals import Confidence, Interval, quantiles_of
 from dask_uncert.formulas.resampling import weighted_means
 from dask_uncert.summaries.confidence import mean_interval, pooled_intervals
 from dask_uncert.summaries.items import counts_of
-from dask_uncert.summaries.ledger import REASONS, REPAIRS
+from dask_uncert.summaries.ledger import CHOSEN, REASONS, REPAIRS
 from dask_uncert.summaries.scalars import QUANTILES, Scalars, scalars
 from dask_uncert.summaries.stack import Stack
 from dask_uncert.summaries.units import OnlyFor, StackUnits, cases, of_each, parts, patients
@@ -80,9 +80,14 @@ def case_table(stack: Stack, each: Scalars | None = None) -> dict[str, Sequence[
         found["visit"] = tuple(case.visit for case in stack.cases)
     found |= stack.groups
     found["counted"] = stack.array("ledger/counted").tolist()
-    for name, kinds in (("excluded", REASONS), ("repaired", REPAIRS)):
-        columns = stack.array(f"ledger/{name}")
-        found |= {f"{name}/{kind}": columns[:, i].tolist() for i, kind in enumerate(kinds)}
+    excluded = stack.array("ledger/excluded").sum(axis=2)
+    found |= {
+        f"excluded/{reason}": excluded[:, i].tolist()
+        for i, reason in enumerate(REASONS)
+        if reason in CHOSEN or excluded[:, i].any()
+    }
+    repaired = stack.array("ledger/repaired")
+    found |= {f"repaired/{kind}": repaired[:, i].tolist() for i, kind in enumerate(REPAIRS)}
     known = case_scalars(stack) if each is None else each
     return found | {name: values.tolist() for name, values in known.items()}
 

@@ -126,7 +126,7 @@ class Summary:
         return xr.Dataset(variables, attrs={"frame": self.frame()})
 
 
-OWN_DIMS = ("bin", "reason", "threshold", "sigma", "damping", "level", "row", "column")
+OWN_DIMS = ("bin", "reason", "threshold", "sigma", "damping", "level", "row", "column", "known_class")
 """Dimensions that a part sizes for itself."""
 
 

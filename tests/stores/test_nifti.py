@@ -31,6 +31,11 @@ def write(path, values, affine=LINEAR, kind=nibabel.Nifti1Image, order="<", slop
     return str(path)
 
 
+def values_of(stored, region=..., role="values"):
+    """What a pass makes of stored numbers."""
+    return stored.decoding.values(stored[region], role)
+
+
 def any_slice(n):
     return st.tuples(st.integers(0, n), st.integers(0, n), st.integers(1, 3)).map(lambda t: slice(*t))
 
@@ -57,9 +62,10 @@ def test_any_part_of_any_volume_is_what_nibabel_reads(tmp_path_factory, volume, 
     values, region, slope, inter = volume
     path = write(tmp_path_factory.mktemp("v") / f"a{ending}", values, LINEAR, kind, order, slope, inter)
     stored = pickle.loads(pickle.dumps(open_stored(path, "", "features")))
-    found, wanted = stored[region], np.asarray(nibabel.load(path).dataobj)[region]
+    found, wanted = values_of(stored, region), np.asarray(nibabel.load(path).dataobj)[region]
     assert stored.shape == values.shape
-    assert stored.dtype == found.dtype == wanted.dtype.newbyteorder("=")
+    assert found.dtype == wanted.dtype.newbyteorder("=")
+    assert stored.dtype == values.dtype.newbyteorder("=")
     assert np.array_equal(found, wanted)
     assert stored.dims == ("x", "y", "z", "t")[: values.ndim]
     assert (
@@ -77,7 +83,7 @@ def test_samples_of_the_wild(name):
     # scl_slope and scl_inter, big-endian, oblique, NIfTI-2
     image, stored = nibabel.load(SAMPLES / name), open_stored(str(SAMPLES / name), "", "features")
     assert stored.shape == image.shape
-    assert np.array_equal(stored[...], np.asarray(image.dataobj))
+    assert np.array_equal(values_of(stored), np.asarray(image.dataobj))
     assert stored[...].dtype.isnative
     assert np.allclose(stored.geometry(stored.dims).affine, image.affine[:, :4])
     assert stored.attributes["spacing_mm"] == pytest.approx(nibabel.affines.voxel_sizes(image.affine))
@@ -117,8 +123,8 @@ def test_f1_labels_come_through_scaling(tmp_path, dtype, top):
     header.set_data_dtype(dtype)
     nibabel.save(nibabel.Nifti1Image(labels, np.eye(4), header), path)  # nibabel packs the floats
     assert nibabel.load(path).dataobj.slope != 1
-    assert np.array_equal(open_stored(str(path), "", "reference", role="labels")[...], labels)
-    plain = open_stored(str(path), "", "features")[...]
+    assert np.array_equal(values_of(open_stored(str(path), "", "reference"), role="labels"), labels)
+    plain = values_of(open_stored(str(path), "", "features"))
     assert np.array_equal(plain, np.asarray(nibabel.load(path).dataobj))
 
 
@@ -127,7 +133,7 @@ def test_f1_what_is_no_label_stays_none(tmp_path):
     header = nibabel.Nifti1Header()
     header.set_data_dtype("u2")
     nibabel.save(nibabel.Nifti1Image(values, np.eye(4), header), tmp_path / "a.nii")
-    found = open_stored(str(tmp_path / "a.nii"), "", "reference", role="labels")[...].ravel()
+    found = values_of(open_stored(str(tmp_path / "a.nii"), "", "reference"), role="labels").ravel()
     assert found[[0, 1, 3]].tolist() == [0, 1, 5]
     assert np.allclose(found, values.ravel(), atol=5 / 65535)
     assert (found[[2, 4]] % 1 != 0).all()
@@ -137,10 +143,11 @@ def test_probabilities_stored_as_integers_keep_their_factor(tmp_path):
     path = write(tmp_path / "p.nii.gz", np.array([[[0, 127, 255]]], "u1"), slope=1 / 255)
     stored = open_stored(path, "", "probabilities", role="probabilities")
     assert stored.dtype == np.uint8
-    assert stored.scale == pytest.approx(1 / 255, rel=1e-7)
-    assert open_stored(path, "", "uncertainty").scale is None
+    assert stored.decoding.scale == pytest.approx(1 / 255, rel=1e-7)
+    assert values_of(stored, role="probabilities").dtype == np.uint8
+    assert values_of(stored).max() == pytest.approx(1)
     shifted = write(tmp_path / "q.nii", np.array([[[0, 127, 255]]], "u1"), slope=0.5, inter=1.0)
-    assert open_stored(shifted, "", "p", role="probabilities")[...].tolist() == [[[1.0, 64.5, 128.5]]]
+    assert values_of(open_stored(shifted, "", "p"), role="probabilities").tolist() == [[[1.0, 64.5, 128.5]]]
 
 
 def test_microns_and_metres_are_millimetres(tmp_path):
