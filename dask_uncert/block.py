@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dask_uncert.counting import Counter, Indices
 from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY
-from dask_uncert.gaps import GAPS
+from dask_uncert.gaps import BLANK, GAPS
 from dask_uncert.kernels.pixels import MISSING, OFF, Pixels
 from dask_uncert.members import members_of, spread_of
 from dask_uncert.request import MAPS, Request
@@ -72,7 +72,7 @@ def evaluate_block(
     layers = request.layers
     wanted = np.flatnonzero(reference >= 0)
     if layers:  # they show what does not count, too
-        wanted = np.flatnonzero(arrays[GAPS] == 0) if GAPS in arrays else np.arange(reference.size)
+        wanted = np.flatnonzero(~arrays[BLANK]) if BLANK in arrays else np.arange(reference.size)
     maps = {
         name: np.full((reference.size, *layer.extra.values()), layer.fill, layer.dtype)
         for name, layer in layers.items()

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 GAPS = "gaps"
 """Beside a block's values: over the grid, uint8, 0 or one more than a reason's place in the ledger's `REASONS`."""
+BLANK = "blank"
+"""The same where the prediction is among what is missing: true there, and maps are undefined."""
 VIRTUAL = {"absent_": "missing_chunk", "outside_": "outside"}
 """How inputs begin that say, not 0, where another one is not there; and why not."""
 

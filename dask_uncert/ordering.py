@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.cubes import Cube
-from dask_uncert.gaps import GAPS, gap_of
+from dask_uncert.gaps import BLANK, GAPS, gap_of
 from dask_uncert.members import APART, STACKED
 from dask_uncert.summaries.ledger import REASONS
+
+PREDICTIONS = ("probabilities_", "samples_", "mean_", "variance_")
 
 
 class Ordered(Protocol):
@@ -27,8 +29,8 @@ class Ordered(Protocol):
 class Orders:
     """Brings block arrays to the scene's order of dimensions, and stored numbers to values.
 
-    Where pixels have no value of an input, for a reason that its file or store knows, there is one array more,
-    GAPS: see `gaps`. Pickles without the scene's data.
+    Where pixels have no value of an input, for a reason that its file or store knows, there are arrays more, GAPS
+    and BLANK: see `gaps`. Pickles without the scene's data.
     """
 
     def __init__(self, scene: Ordered) -> None:
@@ -59,6 +61,9 @@ class Orders:
             found[name] = decoding.values(values, role)
             if absent is not None and name == "features":
                 found[name] = np.where(absent, np.nan, found[name])
+        blank = [where for reason, where in gaps.items() if REASONS[reason].startswith(PREDICTIONS)]
+        if blank:
+            found[BLANK] = np.logical_or.reduce(blank)
         if gaps:
             shape = next(iter(gaps.values())).shape
             found[GAPS] = np.zeros(shape, np.uint8)

@@ -17,7 +17,7 @@ from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.calibration import predicted_probability
 from dask_uncert.formulas.fixed_point import encode
 from dask_uncert.formulas.residuals import is_symmetric, nssr_of_covariances, nssr_of_variances
-from dask_uncert.gaps import GAPS
+from dask_uncert.gaps import BLANK, GAPS
 from dask_uncert.request import Layer
 from dask_uncert.summaries.ledger import REASONS
 from dask_uncert.summaries.regression import RegressionEvaluation
@@ -127,6 +127,7 @@ def _batches(request: RegressionRequest, arrays: Mapping[str, NDArray[Any]], siz
         reason[mean_nan] = REASONS.index("mean_nan")
         reason[no_reference] = REASONS.index("reference_nan")  # the first reason that applies is set last
         gaps = flat[GAPS][part, 0].astype(np.int64) if GAPS in flat else np.zeros(reason.size, np.int64)
+        blank = flat[BLANK][part, 0] if BLANK in flat else np.zeros(reason.size, bool)
         reason[gaps > 0] = gaps[gaps > 0] - 1
         if "mask" in flat:
             reason[flat["mask"][part, 0] == 0] = REASONS.index("masked")
@@ -140,7 +141,7 @@ def _batches(request: RegressionRequest, arrays: Mapping[str, NDArray[Any]], siz
             nssr, least = nssr_of_covariances(residual, spread)
             symmetric = is_symmetric(spread, rounding)
         yield Batch(
-            start, reason, ~(no_reference | mean_nan | spread_nan | (gaps > 0)), nssr, least, symmetric
+            start, reason, ~(no_reference | mean_nan | spread_nan | blank | (gaps > 0)), nssr, least, symmetric
         )
 
 
