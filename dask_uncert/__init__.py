@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dask_uncert.cohort_outputs import load_cases
     from dask_uncert.compare import compare
     from dask_uncert.errors import InputError
-    from dask_uncert.evaluate import evaluate, load, save
+    from dask_uncert.evaluate import evaluate
     from dask_uncert.formulas.entropies import (
         binary_variance,
         confused_classes,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dask_uncert.formulas.soft import soft_weights
     from dask_uncert.regression import evaluate_regression
     from dask_uncert.runs import run
+    from dask_uncert.saving import load, save
     from dask_uncert.summaries.calibration_readings import (
         brier,
         classwise_calibration_error,
@@ -85,7 +86,8 @@ _HOMES = {
     "compare": ("compare",),
     "cohort_outputs": ("load_cases",),
     "errors": ("InputError",),
-    "evaluate": ("evaluate", "load", "save"),
+    "evaluate": ("evaluate",),
+    "saving": ("load", "save"),
     "formulas.entropies": (
         "binary_variance",
         "confused_classes",

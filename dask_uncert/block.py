@@ -32,6 +32,7 @@ from dask_uncert.stored import (
 )
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.ledger import INPUTS, REASONS
+from dask_uncert.summaries.weighted import LARGEST
 from dask_uncert.tiling import TileCounter
 
 STEP = 1 << 14  # pixels at a time: their measures are not held for a whole block
@@ -51,8 +52,8 @@ def evaluate_block(
     arrays: `probabilities` (grid dimensions, with the classes on `class_axis`; None for a binary prediction,
     which holds the second class's probability), `samples` of them (the sample axis first; or `samples_0`,
     `samples_1`, ... apart), or both: without probabilities the samples' mean is the prediction. `reference`:
-    codes or, where the request says so, shares (classes last). Where given, `mask` (true counts), `uncertainty` and
-    `gaps` (see there). All over the same grid dimensions in the same order; none is written to.
+    codes or, where the request says so, shares (classes last). Where given, `mask` (true counts), `uncertainty`,
+    `weight`, `gaps` and `blank` (see `gaps`). All over the same grid dimensions in the same order; none is written to.
     kernels: `kernels.compiled` or `kernels.reference`. offset: where the block lies in the grid, for tiles; by
     default at its origin.
 
@@ -69,6 +70,9 @@ def evaluate_block(
     u = arrays["uncertainty"].ravel() if "uncertainty" in arrays else None
     if u is not None and off_range(request, u[reference >= 0]).any():
         raise UnusableBlockError("uncertainty", "predicted uncertainty out of range")
+    weights = arrays["weight"].ravel() if "weight" in arrays else None
+    if weights is not None and off_weights(weights[reference >= 0]).any():
+        raise UnusableBlockError("weight", "weight out of range")
     layers = request.layers
     wanted = np.flatnonzero(reference >= 0)
     if layers:  # they show what does not count, too
@@ -105,6 +109,8 @@ def evaluate_block(
             found, truth, stored, pixels,
             None if u is None else u[pixels].astype(np.float64), None if shares is None else shares[pixels],
         )  # fmt: skip
+        if weights is not None:
+            total.weighted[0].add(truth, found.predicted, weights[pixels].astype(np.float64))
         for name, values in maps.items():
             values[pixels] = soft[name] if name in soft else _map_values(name, found, truth, request)
     total.ledger.counted[...] = reference.size - excluded.sum()
@@ -177,6 +183,11 @@ def _map_values(name: str, found: Pixels, truth: Indices, request: Request) -> N
     if name == "confused_classes":
         return np.where(usable, found.confused, MAPS[name][1])
     return np.asarray(found.values[[one.name for one in request.measures].index(name)])
+
+
+def off_weights(weights: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a weight is negative, or larger than can be summed."""
+    return np.asarray(~((weights >= 0) & (weights <= LARGEST)))
 
 
 def largest_uncertainty(request: Request) -> float:

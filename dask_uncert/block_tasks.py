@@ -20,6 +20,7 @@ from dask_uncert.inspection import (
     off_samples,
     off_shares,
     off_uncertainties,
+    off_weighted,
     unknown_codes,
 )
 from dask_uncert.members import STACKED
@@ -63,6 +64,8 @@ class Inspection:
             return unknown_codes(self.request, ordered["reference"], ordered.get(GAPS))
         if self.what == "uncertainty":
             return off_uncertainties(self.request, ordered)
+        if self.what == "weight":
+            return off_weighted(self.request, ordered)
         if self.what == "reference":
             return off_shares(self.request, ordered)
         if self.what == STACKED:

@@ -184,8 +184,8 @@ def sweep(
     **words: Any,
 ) -> None:
     """Any soft confusion of a class in a finished FOLDER, with bounds, without reading a pixel."""
-    from dask_uncert.evaluate import load
     from dask_uncert.reports import sweeps
+    from dask_uncert.saving import load
     from dask_uncert.summaries.evaluation import Evaluation
 
     if csv_file is not None and csv_file.exists():

@@ -59,8 +59,10 @@ def asked(words: CohortJob, folder: Path) -> Asked:
             raise InputError(f"inputs: the column {column!r} becomes a folder; name it without slash or dot.")
     reference = words.inputs.reference
     raters = scene.inputs.reference.raters
+    weigh = words.inputs.weight == "geometry"
     said = [
         repr(request),
+        weigh,
         repr(columns),
         raters,
         reference.per_rater,
@@ -68,8 +70,9 @@ def asked(words: CohortJob, folder: Path) -> Asked:
         version("dask-uncert"),
     ]
     digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    run = uuid.uuid4().hex
     cases = CasePass(
-        request, tuple(columns), raters, reference.per_rater, reference.fuzzy, "", digest, uuid.uuid4().hex
+        request, tuple(columns), raters, reference.per_rater, reference.fuzzy, "", digest, run, weigh=weigh
     )
     inputs = list(words.columns())
     lines = read_manifest(resolve(words.manifest, folder), inputs, words.visits, words.groups)

@@ -26,10 +26,10 @@ from dask_uncert.cohort_outputs import (
 )
 from dask_uncert.cohorts import MAIN
 from dask_uncert.errors import InputError
-from dask_uncert.evaluate import load
 from dask_uncert.outputs import being_written, is_finished, versions, write_record
 from dask_uncert.reports.cohort import Cohort
 from dask_uncert.reports.write import write_all
+from dask_uncert.saving import load
 from dask_uncert.stores.cases import read_cases
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.rows import Row

@@ -16,8 +16,8 @@ from typing import Any
 from dask_uncert.case_files import CaseFolder, Frame
 from dask_uncert.cohorts import MAIN, Outcome
 from dask_uncert.errors import InputError
-from dask_uncert.evaluate import save
 from dask_uncert.outputs import RECORD, is_finished, read_record
+from dask_uncert.saving import save
 from dask_uncert.stores.cases import has_cases, make_groups, read_cases, write_cases
 from dask_uncert.stores.slices import sliced, telling_slice
 from dask_uncert.summaries.evaluation import Evaluation, from_plain

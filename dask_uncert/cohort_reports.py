@@ -7,10 +7,10 @@ from pathlib import Path
 from dask_uncert.cohort_outputs import SUMMARY, lost_cases, map_pictures
 from dask_uncert.compare import compare
 from dask_uncert.errors import InputError
-from dask_uncert.evaluate import load
 from dask_uncert.outputs import read_record
 from dask_uncert.reports.cohort import Against, Cohort
 from dask_uncert.reports.write import write_all
+from dask_uncert.saving import load
 from dask_uncert.stores.cases import read_cases
 from dask_uncert.summaries.evaluation import Evaluation
 

@@ -29,11 +29,11 @@ from dask_uncert.cohort_outputs import (
 from dask_uncert.cohort_words import CohortJob
 from dask_uncert.cohorts import MAIN, CasePass, Outcome
 from dask_uncert.errors import InputError
-from dask_uncert.evaluate import load
 from dask_uncert.manifest import Line
 from dask_uncert.outputs import Report, being_written, peak_memory, versions, write_record
 from dask_uncert.reports.cohort import Cohort
 from dask_uncert.reports.write import write_all
+from dask_uncert.saving import load
 from dask_uncert.stores.cases import read_cases
 from dask_uncert.streams import LOST, KilledError, stream
 from dask_uncert.summaries.evaluation import Evaluation

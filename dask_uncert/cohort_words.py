@@ -13,6 +13,7 @@ from dask_uncert.job_words import (
     OFFSET,
     OUT_OF_TOLERANCE,
     SCALE,
+    WEIGHT,
     Inputs,
     Job,
     OutOfTolerance,
@@ -68,6 +69,12 @@ class CaseReference(CaseInput):
     per_rater: bool = Field(False, description="Evaluate against each rater as well, into `raters/`")
 
 
+class CaseWeight(CaseInput):
+    """What each pixel weighs: 0 or above; NaN leaves it out."""
+
+    unit: str = Field("1", description="Of the weights, for reports")
+
+
 class CaseInputs(Words):
     """What is read of each case: probabilities, samples of them, or both."""
 
@@ -78,6 +85,7 @@ class CaseInputs(Words):
     uncertainty: CaseInput | None = Field(
         None, description="A predicted uncertainty, 0 or above; NaN where there is none"
     )
+    weight: Literal["geometry"] | CaseWeight | None = Field(None, description=WEIGHT)
 
 
 class Confidence(Words):
@@ -108,8 +116,10 @@ class CohortJob(Questions):
     def columns(self) -> dict[str, tuple[str, CaseInput]]:
         """By column of the manifest, the input it is of and its words; samples apart are `samples_0`, ..."""
         found: dict[str, tuple[str, CaseInput]] = {}
-        for name in ("probabilities", "samples", "reference", "mask", "uncertainty"):
+        for name in ("probabilities", "samples", "reference", "mask", "uncertainty", "weight"):
             words = getattr(self.inputs, name)
+            if isinstance(words, str):
+                continue
             if isinstance(words, CaseSamples) and words.members:
                 for number, column in enumerate(words.members):
                     found[column] = (f"samples_{number}", words)
@@ -123,7 +133,8 @@ class CohortJob(Questions):
         """What each case is asked, in the words of a scene, but for several raters."""
         inputs: dict[str, Any] = {}
         for name, words in self.inputs:
-            if words is None:
+            if words is None or isinstance(words, str):
+                inputs[name] = words
                 continue
             own = words.model_dump(exclude={"members", "per_rater", "raters"}) | {"store": self.manifest}
             inputs[name] = [own] * len(words.members) if getattr(words, "members", None) else own

@@ -22,6 +22,7 @@ from dask_uncert.evaluate import prepare, with_maps, write_coordinates
 from dask_uncert.gaps import gap_of
 from dask_uncert.inputs import Given, open_given
 from dask_uncert.manifest import Line
+from dask_uncert.pixel_sizes import weight_of
 from dask_uncert.plan import Plan
 from dask_uncert.raters import MeanOfRaters, apart
 from dask_uncert.request import Request
@@ -71,7 +72,8 @@ class CasePass:
 
     raters: how many, where the job says; per_rater: evaluate against each as well; fuzzy: the reference holds shares.
     asked: a digest of the request, the inputs' words and our version. run: of this run alone, in place of a
-    fingerprint where inputs have none. room: bytes that a task may use; None for no limit.
+    fingerprint where inputs have none. room: bytes that a task may use; None for no limit. weigh: pixels weigh what
+    their size is.
     """
 
     request: Request
@@ -84,6 +86,7 @@ class CasePass:
     run: str
     room: float | None = None
     about_maps: Mapping[str, Any] | None = None
+    weigh: bool = False
 
     def one(self, item: tuple[Line, str]) -> Outcome:
         """Evaluate a case, unless its mark is the one known from a finished output or its file is there.
@@ -182,6 +185,8 @@ class CasePass:
     def plans(self, cubes: Mapping[str, list[Cube]]) -> dict[str, Plan]:
         """The case's pass, and one for each rater where they are asked for, checked and cut into blocks."""
         inputs = {name: listed[0] for name, listed in cubes.items()}
+        if self.weigh:
+            inputs["weight"] = weight_of(inputs)
         first = inputs["reference"]
         shares = self.fuzzy or CLASS in first.dims
         in_columns = any(one.name == "reference" != one.column for one in self.columns)

@@ -30,7 +30,7 @@ class Cube:
     """One input: `data` has shape, dtype and slicing; `where` tells people where it came from.
 
     geometry: where its voxels lie, if that is known; coordinates: of its dimensions, where they stand beside it.
-    decoding: what its stored numbers mean, by what it holds, its role. remarks: what is odd about it.
+    decoding: what its stored numbers mean, by what it holds, its role. remarks: what is odd about it. unit: of its values.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Cube:
     decoding: Decoding = AS_STORED
     role: Role = "values"
     remarks: tuple[str, ...] = ()
+    unit: str = "1"
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -144,6 +145,7 @@ EXPECTED = {
     "reference": ((), (CLASS,)),
     "mask": ((),),
     "uncertainty": ((),),
+    "weight": ((),),
     "features": ((BAND,),),
 }
 """Which reserved dimensions an input may have; APART stands for every `samples_0`, `samples_1`, ..."""
@@ -269,6 +271,6 @@ def _check_dtypes(cubes: Mapping[str, Cube]) -> None:
         refuse("reference", "class codes, whole numbers, or shares")
     if kinds.get("mask", "b") not in "biu":
         refuse("mask", "true and false, or whole numbers (0: left out)")
-    for name in ("features", "uncertainty"):
+    for name in ("features", "uncertainty", "weight"):
         if kinds.get(name, "f") not in "fiu":
             refuse(name, "numbers")

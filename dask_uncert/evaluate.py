@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,19 +22,11 @@ from dask_uncert.packing import with_packing
 from dask_uncert.plan import Plan, with_table
 from dask_uncert.regression_plan import RegressionPlan
 from dask_uncert.request import Request
-from dask_uncert.stores.zarr import MapWriter, read_counts, write_counts
-from dask_uncert.summaries.evaluation import Evaluation, from_plain
-from dask_uncert.summaries.regression import RegressionEvaluation, regression_from_plain
-from dask_uncert.summaries.summary import Summary
+from dask_uncert.stores.zarr import MapWriter
 from dask_uncert.tile_words import with_tiles
 from dask_uncert.words import request_of
 
 ENGINES = ("compiled", "reference")
-READERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Evaluation | RegressionEvaluation]] = {
-    "Evaluation": from_plain,
-    "RegressionEvaluation": regression_from_plain,
-}
-"""By kind of Summary: how it is made of its frame and arrays."""
 AnyPlan = TypeVar("AnyPlan", bound=Plan | RegressionPlan)
 
 
@@ -46,6 +38,7 @@ def evaluate(
     mask: Any = None,
     features: Any = None,
     uncertainty: Any = None,
+    weight: Any = None,
     classes: Mapping[int, str] | Sequence[str] | None = None,
     ignore: Iterable[int] = (),
     measures: Sequence[str | Mapping[str, Any] | Measure] = ("gini", "entropy", "fisher_rao"),
@@ -84,6 +77,7 @@ def evaluate(
         none where a share is NaN or all are 0; soft confusion takes the shares themselves. raters: shares are
         multiples of one over it, and sweeps exact in them.
     mask: (grid) true counts. uncertainty: (grid) a predicted uncertainty, 0 or above, NaN where there is none.
+        weight: (grid) 0 or above, such as each pixel's area, for a second confusion matrix of sums of weights.
         features: (grid and bands on `band_axis`), for `class_distances`.
     classes: {code: name} in the order of the class axis, or names whose codes are 0, 1, ...; by default the
         codes 0, 1, ... themselves. ignore: codes of pixels that do not count.
@@ -108,6 +102,7 @@ def evaluate(
         "reference": reference,
         "mask": mask,
         "uncertainty": uncertainty,
+        "weight": weight,
         "features": features,
     }
     cubes = cubes_of(given, axis=axis, sample_axis=sample_axis, band_axis=band_axis, fuzzy=fuzzy)
@@ -160,6 +155,8 @@ def prepare(
     if CLASS in cubes["reference"].dims:
         request = replace(request, reference="shares")
     _check_fuzzy(request)
+    if "weight" in cubes:
+        request = replace(request, weight_unit=cubes["weight"].unit)
     request = with_packing(request, cubes)
     scene = align(cubes, len(request.classes), request.scale, request.sample_scale)
     request, metric = class_distances_of(request, class_distances, "features" in cubes)
@@ -256,40 +253,3 @@ def write_coordinates(plan: AnyPlan) -> None:
     for name in (n for n in ("reference", "mean", "samples_0", "samples", "probabilities") if n in cubes):
         found.update(cubes[name].data.coordinates(plan.scene.dims))
     plan.writer.add_coordinates(found)
-
-
-def save(evaluation: Summary, path: str | Path) -> None:
-    """Write an Evaluation of any kind to a Zarr group; equal ones give equal bytes.
-
-    Raises InputError where something else than an Evaluation is there already.
-
-    >>> import tempfile, dask_uncert as du
-    >>> one = du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     du.save(one, folder + "/one.zarr")
-    ...     du.load(folder + "/one.zarr") == one
-    True
-    """
-    if Path(path).exists():
-        read_counts(str(path))
-    write_counts(str(path), evaluation.frame(), evaluation.arrays())
-
-
-def load(path: str | Path) -> Evaluation | RegressionEvaluation:
-    """The Evaluation that `save` or a job wrote, of its own kind: its Zarr group, or the output folder with it.
-
-    Raises InputError where there is none.
-
-    >>> import dask_uncert as du
-    >>> du.load("nothing.zarr")
-    Traceback (most recent call last):
-    ...
-    dask_uncert.errors.InputError: there is no summary at nothing.zarr ...
-    """
-    folder = Path(path)
-    store = folder / "summary.zarr" if (folder / "summary.zarr").exists() else folder
-    frame, arrays = read_counts(str(store))
-    try:
-        return READERS[frame["kind"]](frame, arrays)
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{store} is damaged or of another version: {error}.") from error

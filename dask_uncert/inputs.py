@@ -35,6 +35,7 @@ class Given:
     offset: float | None = None
     nodata: tuple[float, ...] | None = None
     missing_chunks: MissingChunks = "refuse"
+    unit: str = "1"
 
 
 def open_given(one: Given) -> dict[str, Cube]:
@@ -55,6 +56,7 @@ def open_given(one: Given) -> dict[str, Cube]:
         coordinates={dim: values for dim, (values, _) in stored.coordinates(cube.dims).items()},
         decoding=said,
         role=one.role,
+        unit=one.unit,
     )
     cube = replace(cube, remarks=_remarks(cube, one))
     if one.missing_chunks == "fill":

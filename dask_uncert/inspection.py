@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.block import REFERENCE_GAPS, counted_pixels, largest_uncertainty, off_range
+from dask_uncert.block import REFERENCE_GAPS, counted_pixels, largest_uncertainty, off_range, off_weights
 from dask_uncert.formulas.pointwise import tolerance as tolerance_of
 from dask_uncert.members import members_of
 from dask_uncert.request import Request
 from dask_uncert.stored import UNKNOWN, class_indices, rounding_of, three_axes
+from dask_uncert.summaries.weighted import LARGEST
 
 SHOWN = 10
 
@@ -158,6 +159,23 @@ def off_uncertainties(request: Request, arrays: Mapping[str, NDArray[Any]]) -> O
     if not off.size:
         return NONE_OFF
     return Off(off.size, float(off.min()), float(off.max()), (0.0, 0.0), ())
+
+
+def off_weighted(request: Request, arrays: Mapping[str, NDArray[Any]]) -> Off:
+    """The counted pixels of a block whose weight is out of range."""
+    weights = arrays["weight"].ravel()
+    off = weights[(counted_pixels(request, arrays) >= 0) & off_weights(weights)]
+    if not off.size:
+        return NONE_OFF
+    return Off(off.size, float(off.min()), float(off.max()), (0.0, 0.0), ())
+
+
+def say_weights(found: Off, where: str) -> str:
+    """One paragraph about weights out of range."""
+    return (
+        f"weight: {where} holds {found.number} counted pixels outside [0, {LARGEST:g}]: from {found.low:g} to "
+        f"{found.high:g}. Give weights in a larger unit, or mask those pixels out."
+    )
 
 
 def off_shares(request: Request, arrays: Mapping[str, NDArray[Any]]) -> Off:

@@ -27,6 +27,10 @@ MISSING_CHUNKS = (
     "value, as in stores written without empty chunks"
 )
 OUT_OF_TOLERANCE = "Pixels that are no probabilities within the tolerance: an error, or left out and counted"
+WEIGHT = (
+    "What each pixel weighs, for a second confusion matrix: an array, or `geometry`, the pixels' own area or volume by "
+    "their affine, projection or latitude"
+)
 OutOfTolerance = Literal["refuse", "leave_out"]
 
 
@@ -76,6 +80,12 @@ Samples = Annotated[
 ]
 
 
+class Weight(Input):
+    """What each pixel weighs: 0 or above; NaN leaves it out."""
+
+    unit: str = Field("1", description="Of the weights, for reports")
+
+
 class Inputs(Words):
     """What is read: probabilities, samples of them, or both."""
 
@@ -89,6 +99,7 @@ class Inputs(Words):
     uncertainty: Input | None = Field(
         None, description="A predicted uncertainty, 0 or above; NaN where there is none"
     )
+    weight: Literal["geometry"] | Weight | None = Field(None, description=WEIGHT)
 
 
 class ClassDistances(Words):

@@ -11,14 +11,24 @@ import numpy as np
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
-from dask_uncert.cohort_words import CaseInput, CaseProbabilities, CaseReference, CohortJob
+from dask_uncert.cohort_words import CaseInput, CaseProbabilities, CaseReference, CaseWeight, CohortJob
 from dask_uncert.cubes import CLASS, Cube
 from dask_uncert.decoding import Role
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import prepare
 from dask_uncert.inputs import Given, open_given
 from dask_uncert.job_words import JOBS as SINGLE
-from dask_uncert.job_words import AnyJob, Input, Job, Probabilities, Questions, Reference, RegressionJob
+from dask_uncert.job_words import (
+    AnyJob,
+    Input,
+    Job,
+    Probabilities,
+    Questions,
+    Reference,
+    RegressionJob,
+    Weight,
+)
+from dask_uncert.pixel_sizes import weight_of
 from dask_uncert.plan import Plan
 from dask_uncert.regression_plan import RegressionPlan, prepare_regression
 from dask_uncert.request import Request
@@ -101,7 +111,7 @@ def resolve(place: str, folder: Path) -> str:
 def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     """The job's inputs, opened and not read; InputError naming the input that cannot be."""
     cubes: dict[str, Cube] = {}
-    given: dict[str, Input | list[Probabilities] | None] = dict(job.inputs)
+    given: dict[str, Input | list[Probabilities] | str | None] = dict(job.inputs)
     apart = given.get("samples")
     if isinstance(apart, list):
         given.update({"samples": None, **{f"samples_{number}": one for number, one in enumerate(apart)}})
@@ -109,6 +119,8 @@ def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
         if not isinstance(words, Input):
             continue
         cubes |= open_given(given_as(name, words, resolve(words.store, folder), words.store))
+    if given.get("weight") == "geometry":
+        cubes["weight"] = weight_of(cubes)
     return cubes
 
 
@@ -127,6 +139,7 @@ def given_as(name: str, words: Input | CaseInput, place: str, where: str) -> Giv
         words.offset,
         codes,
         words.missing_chunks,
+        words.unit if isinstance(words, Weight | CaseWeight) else "1",
     )
 
 

@@ -21,6 +21,7 @@ from dask_uncert.inspection import (
     say_probabilities,
     say_shares,
     say_uncertainties,
+    say_weights,
 )
 from dask_uncert.members import APART, STACKED
 from dask_uncert.request import Request
@@ -210,6 +211,8 @@ class Plan:
             return say_codes(found, self.request, source.where)
         if error.what == "uncertainty":
             return say_uncertainties(found, self.request, source.where)
+        if error.what == "weight":
+            return say_weights(found, source.where)
         dtype = source.dtype
         if error.what == "reference":
             return say_shares(found, dtype, self.request.raters, source.where)

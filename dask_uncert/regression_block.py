@@ -141,7 +141,12 @@ def _batches(request: RegressionRequest, arrays: Mapping[str, NDArray[Any]], siz
             nssr, least = nssr_of_covariances(residual, spread)
             symmetric = is_symmetric(spread, rounding)
         yield Batch(
-            start, reason, ~(no_reference | mean_nan | spread_nan | blank | (gaps > 0)), nssr, least, symmetric
+            start,
+            reason,
+            ~(no_reference | mean_nan | spread_nan | blank | (gaps > 0)),
+            nssr,
+            least,
+            symmetric,
         )
 
 

@@ -15,6 +15,7 @@ from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion, SoftSettings
 from dask_uncert.summaries.tile_units import tile_layout
 from dask_uncert.summaries.tiles import Tiles, TileWish
+from dask_uncert.summaries.weighted import WeightedDecisions
 
 MAPS = {"correct": ("uint8", 255), "predicted": ("uint16", 65535), "confused_classes": ("uint16", 65535)}
 """Maps beside the measures (float32, NaN): dtype and the value that means undefined."""
@@ -61,7 +62,7 @@ class Request:
     unused), and the values that must be edges. `joint` are the bins of `sweeps`. `raters`: the shares of a fuzzy
     reference are multiples of one over it. `scale` is the declared factor of integer probabilities;
     `tolerance` overrides the storage dtype's; samples have their own. `leave_out_off`: pixels beyond it are left
-    out, not refused. `tiles`: what is kept apart for intervals;
+    out, not refused. `weight_unit`: of pixels' weights, None where they have none. `tiles`: what is kept apart for intervals;
     their size is known once the grid is.
     """
 
@@ -85,6 +86,7 @@ class Request:
     joint: tuple[JointSettings, ...] = ()
     tiles: TileWish | None = None
     leave_out_off: bool = False
+    weight_unit: str | None = None
 
     @property
     def layers(self) -> dict[str, Layer]:
@@ -119,6 +121,7 @@ class Request:
             calibration=Calibration.zero(self.calibration_bins, classes),
             soft_confusion=tuple(SoftConfusion.zero(settings) for settings in self.soft),
             joint=tuple(JointHistogram.zero(settings) for settings in self.joint),
+            weighted=() if self.weight_unit is None else (WeightedDecisions.zero(classes, self.weight_unit),),
         )
         if self.tiles is None:
             return zero

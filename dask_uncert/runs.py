@@ -20,7 +20,7 @@ from dask_uncert.cohort_reports import rewrite_cohort
 from dask_uncert.cohort_runs import failure, run_cohort
 from dask_uncert.cohort_words import CohortJob
 from dask_uncert.errors import InputError
-from dask_uncert.evaluate import load, save, with_maps, write_coordinates
+from dask_uncert.evaluate import with_maps, write_coordinates
 from dask_uncert.gaps import gap_of
 from dask_uncert.job_words import AnyJob
 from dask_uncert.jobs import plan_job, read_job, resolve
@@ -36,6 +36,7 @@ from dask_uncert.outputs import (
 from dask_uncert.plan import Plan
 from dask_uncert.regression_plan import RegressionPlan
 from dask_uncert.reports.write import write_all
+from dask_uncert.saving import load, save
 from dask_uncert.stores.opening import Stored
 from dask_uncert.stores.zarr import preview
 from dask_uncert.summaries.evaluation import Evaluation
@@ -123,7 +124,9 @@ def run(
             "fingerprint": mark,
             "versions": versions(),
             "inputs": {
-                name: {**_input(cube.data), "fingerprint": stored[name]} for name, cube in read.items()
+                name: {**_input(cube.data), "fingerprint": stored[name]}
+                for name, cube in read.items()
+                if hasattr(cube.data, "store")
             },
             "remarks": remarks_of(plan),
             "started": started.isoformat(timespec="seconds"),

@@ -15,9 +15,9 @@ import zarr
 from click.testing import CliRunner
 
 from dask_uncert import cli, clusters, runs
-from dask_uncert.evaluate import load, save
 from dask_uncert.jobs import plan_job, read_job
 from dask_uncert.reports.results import results, to_json
+from dask_uncert.saving import load, save
 
 ROOT = Path(__file__).parent.parent
 SCENE = ROOT / "workflows" / "hyperspectral_scene.yaml"

@@ -18,9 +18,10 @@ from click.testing import CliRunner
 from dask_uncert import cli, cohorts, runs
 from dask_uncert.clusters import connect
 from dask_uncert.errors import InputError
-from dask_uncert.evaluate import evaluate, load
+from dask_uncert.evaluate import evaluate
 from dask_uncert.reports import write
 from dask_uncert.reports.schema import results_schema
+from dask_uncert.saving import load
 from dask_uncert.stores.cases import read_cases
 
 spec = spec_from_file_location("cohort_of", Path(__file__).with_name("cohort_of.py"))

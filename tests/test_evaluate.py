@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
-from dask_uncert.evaluate import evaluate, load, save
+from dask_uncert.evaluate import evaluate
 from dask_uncert.reports.results import results, to_json
+from dask_uncert.saving import load, save
 from dask_uncert.summaries import readings
 
 WORDS = {

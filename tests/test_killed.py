@@ -18,8 +18,8 @@ from distributed import Client, LocalCluster, WorkerPlugin
 
 from dask_uncert import cohort_runs, runs
 from dask_uncert.clusters import ClusterError
-from dask_uncert.evaluate import load
 from dask_uncert.reports import write
+from dask_uncert.saving import load
 
 spec = spec_from_file_location("cohort_of", Path(__file__).with_name("cohort_of.py"))
 cohort_of = module_from_spec(spec)

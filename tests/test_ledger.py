@@ -29,7 +29,9 @@ SIZE = 12
 def scenes(draw):
     """Stored arrays with every fault somewhere, and which chunks of the prediction are missing."""
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
-    reference = rng.choice([*CODES, NODATA, IGNORED], (SIZE, SIZE), p=[0.25, 0.25, 0.3, 0.1, 0.1]).astype("u1")
+    reference = rng.choice([*CODES, NODATA, IGNORED], (SIZE, SIZE), p=[0.25, 0.25, 0.3, 0.1, 0.1]).astype(
+        "u1"
+    )
     p = rng.integers(0, 200, (SIZE, SIZE, 3))
     p[..., 2] = 250 - p[..., :2].sum(axis=-1)
     p[p[..., 2] < 0] = (100, 100, 50)
@@ -50,9 +52,15 @@ def cubes_of(scene):
     holes = Holes(p.shape, (chunk, chunk, 3), absent, (0, 1))
     return {
         "probabilities": Cube(
-            "probabilities", p, ("y", "x", "class"), decoding=Decoding(1 / 250, 0, (NODATA,)), role="probabilities"
+            "probabilities",
+            p,
+            ("y", "x", "class"),
+            decoding=Decoding(1 / 250, 0, (NODATA,)),
+            role="probabilities",
         ),
-        "reference": Cube("reference", reference, ("y", "x"), decoding=Decoding(missing=(NODATA,)), role="labels"),
+        "reference": Cube(
+            "reference", reference, ("y", "x"), decoding=Decoding(missing=(NODATA,)), role="labels"
+        ),
         "mask": Cube("mask", mask, ("y", "x"), role="labels"),
         "uncertainty": Cube("uncertainty", u, ("y", "x"), decoding=Decoding(missing=(-9999.0,))),
         "absent_probabilities": Cube("absent_probabilities", holes, ("y", "x"), holes.chunks),
@@ -130,7 +138,10 @@ def test_vectors_off_the_simplex_are_refused_unless_the_job_leaves_them_out():
     y = np.array([0, 1, 1])
     with pytest.raises(InputError, match="1 counted pixels that are no probabilities"):
         du.evaluate(p, y)
-    cubes = {"probabilities": Cube("probabilities", p, ("x", "class")), "reference": Cube("reference", y, ("x",))}
+    cubes = {
+        "probabilities": Cube("probabilities", p, ("x", "class")),
+        "reference": Cube("reference", y, ("x",)),
+    }
     request = replace(request_of(classes=["a", "b"]), leave_out_off=True)
     found = prepare(request, cubes).compute_here()
     assert found.ledger.reasons() == {"masked": 0, "ignored": 0, "probabilities_off": 1}

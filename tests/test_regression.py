@@ -14,10 +14,10 @@ from scipy.stats import chi2
 
 from dask_uncert import regression_block
 from dask_uncert.errors import InputError
-from dask_uncert.evaluate import load, save
 from dask_uncert.formulas import calibration
 from dask_uncert.formulas.residuals import nssr_of_covariances
 from dask_uncert.regression import evaluate_regression
+from dask_uncert.saving import load, save
 from dask_uncert.summaries.regression import (
     regression_area,
     regression_coverage,

@@ -12,10 +12,10 @@ import zarr
 from click.testing import CliRunner
 
 from dask_uncert import cli, runs
-from dask_uncert.evaluate import load
 from dask_uncert.jobs import read_job, schema
 from dask_uncert.reports.regression import regression_results, regression_schema, write_regression
 from dask_uncert.reports.results import to_json
+from dask_uncert.saving import load
 from dask_uncert.summaries.regression import RegressionEvaluation, regression_area
 
 

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
-from dask_uncert.evaluate import evaluate, load, save
+from dask_uncert.evaluate import evaluate
 from dask_uncert.formulas.agreement import cell_metrics
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.shapes import DISTRIBUTIONS
 from dask_uncert.formulas.soft import DAMPING_FORMS, soft_weights
+from dask_uncert.saving import load, save
 from dask_uncert.summaries import readings
 from dask_uncert.summaries.soft_confusion import CELLS
 from dask_uncert.summaries.sweeps import sweep

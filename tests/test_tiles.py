@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from dask_uncert import runs
 from dask_uncert.block import evaluate_block
 from dask_uncert.errors import InputError
-from dask_uncert.evaluate import evaluate, load, save
+from dask_uncert.evaluate import evaluate
 from dask_uncert.formulas.intervals import bca_interval
 from dask_uncert.formulas.resampling import bootstrap_weights
 from dask_uncert.kernels import compiled, reference
 from dask_uncert.reports.results import results
 from dask_uncert.reports.schema import results_schema
+from dask_uncert.saving import load, save
 from dask_uncert.summaries.items import counts_of
 from dask_uncert.summaries.scalars import scalars
 from dask_uncert.summaries.tile_units import GROUPS, TileUnits, tile_intervals, tile_layout

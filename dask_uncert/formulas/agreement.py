@@ -1,14 +1,14 @@
 """How far predicted and reference classes agree, from counts.
 
 Counts come as confusion matrices of shape (..., C, C), row = reference, column = predicted, or as the four
-cells TP, TN, FP, FN of any shape, which may also be sums of weights [S22]. A ratio 0/0 is NaN. Every
+cells TP, TN, FP, FN of any shape; either may also hold sums of weights (float64) [S22]. A ratio 0/0 is NaN. Every
 formula avoids products of int64 counts and differences of large products, so counts up to 2**40 lose no
 digits beyond rounding.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -231,14 +231,14 @@ def cell_metrics(tp: ArrayLike, tn: ArrayLike, fp: ArrayLike, fn: ArrayLike) -> 
     }
 
 
-def _matrix(matrix: ArrayLike) -> NDArray[np.int64]:
+def _matrix(matrix: ArrayLike) -> NDArray[Any]:
     m = np.asarray(matrix)
     if m.ndim < 2 or m.shape[-1] != m.shape[-2]:
         raise ValueError(f"a confusion matrix has shape (..., C, C), found {m.shape}")
-    return m if m.dtype == np.int64 else m.astype(np.int64, casting="safe")
+    return m if m.dtype in (np.int64, np.float64) else m.astype(np.int64, casting="safe")
 
 
-def _disagreements(m: NDArray[np.int64]) -> tuple[Floats, Floats, Floats, Floats]:
+def _disagreements(m: NDArray[Any]) -> tuple[Floats, Floats, Floats, Floats]:
     """1 - p_o, 1 - p_e and the two self-disagreements, each times n**2.
 
     Sums of non-negative terms ``r_i (n - c_i)``: no cancellation where nearly all items are of one class,

@@ -18,8 +18,9 @@ from dask_uncert.summaries import calibration_readings, readings
 from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.items import counts_of
 from dask_uncert.summaries.ledger import REASONS, REPAIRS
-from dask_uncert.summaries.scalars import MACRO, QUANTILES
+from dask_uncert.summaries.scalars import MACRO, QUANTILES, WEIGHTED, scalars
 
 ECDF_STEPS = 100  # the full grid stands in tables/ and summary.zarr
 WINDOWS = tuple(i / 20 for i in range(1, 20))
@@ -39,6 +40,7 @@ def results(evaluation: Evaluation) -> dict[str, Any]:
         "overall": _overall(evaluation),
         "classes": _classes(evaluation),
         "confusion": readings.confusion_matrix(evaluation).tolist(),
+        "weighted": _weighted(evaluation),
         "measures": {name: _measure(evaluation, name) for name in evaluation.measures},
         "by_class": by_class(evaluation, reference=True),
         "by_predicted_class": by_class(evaluation, reference=False),
@@ -112,6 +114,28 @@ def _overall(evaluation: Evaluation) -> dict[str, Any]:
         found[f"macro_{name}_n"] = n
         found[f"macro_{name}_undefined"] = undefined
     return found
+
+
+def _weighted(evaluation: Evaluation) -> dict[str, Any] | None:
+    """The numbers of the confusion matrix of sums of weights; None without weights."""
+    if not evaluation.weighted:
+        return None
+    (one,) = evaluation.weighted
+    numbers = scalars(evaluation, counts_of(evaluation))
+    found: dict[str, Any] = {"unit": one.unit}
+    found |= {name: numbers[f"weighted/{name}"] for name in ("total", "accuracy", "kappa")}
+    found["classes"] = [
+        {
+            "code": c.code,
+            "name": c.name,
+            **{
+                key: numbers[f"weighted/classes/{c.name}/{key}"]
+                for key in ("reference", "predicted", *WEIGHTED)
+            },
+        }
+        for c in evaluation.classes
+    ]
+    return {**found, "confusion": one.confusion}
 
 
 def _classes(evaluation: Evaluation) -> list[dict[str, Any]]:

@@ -58,6 +58,8 @@ def tables(evaluation: Evaluation, found: dict[str, Any]) -> Iterator[tuple[str,
     names = file_names(evaluation.measures)
     for name in evaluation.measures:
         yield f"ecdf_{names[name]}", _ecdf(evaluation, name)
+    if found["weighted"] is not None:
+        yield "weighted", _weighted(found["weighted"])
     yield "by_class", _by_class(evaluation, found)
     yield "by_confused_classes", _by_confused_classes(evaluation, found)
     yield "by_second_best", _by_second_best(evaluation, found)
@@ -98,6 +100,12 @@ def _overall(evaluation: Evaluation, found: dict[str, Any]) -> Table:
         rows.append(["class_distances_maximum_upper_bound", certificate["upper_bound"], "1"])
         rows.append(["class_distances_maximum_gap", certificate["gap"], "1"])
     return rows
+
+
+def _weighted(found: dict[str, Any]) -> Table:
+    unit = f" ({found['unit']})"
+    head = ["code", "class", f"reference{unit}", f"predicted{unit}", "precision", "recall", "f1", "iou"]
+    return [head, *(list(one.values()) for one in found["classes"])]
 
 
 def _excluded(found: dict[str, Any]) -> Table:

@@ -19,6 +19,7 @@ from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 from dask_uncert.summaries.summary import Summary
 from dask_uncert.summaries.tiles import Tiles
+from dask_uncert.summaries.weighted import WeightedDecisions
 
 if TYPE_CHECKING:
     from dask_uncert.summaries.sweeps import Sweep
@@ -54,6 +55,7 @@ class Evaluation(Summary):
     soft_confusion: tuple[SoftConfusion, ...]
     joint: tuple[JointHistogram, ...]
     tiles: Tiles | None = None
+    weighted: tuple[WeightedDecisions, ...] = ()
 
     @property
     def measures(self) -> dict[str, Distribution]:
@@ -140,4 +142,8 @@ def from_plain(frame: dict[str, Any], arrays: dict[str, Any]) -> Evaluation:
         tiles=part(Tiles, frame["tiles"], "tiles", ("positions", "starts", "cells", "numbers"))
         if frame.get("tiles")
         else None,
+        weighted=tuple(
+            part(WeightedDecisions, words, f"weighted/{i}", ("pairs",))
+            for i, words in enumerate(frame.get("weighted", ()))
+        ),
     )

@@ -52,6 +52,8 @@ def items(like: Evaluation) -> dict[str, Item]:
     found["squared_error"] = Item("calibration/squared_error", ("limb",))
     found["log_loss"] = Item("calibration/log_loss", ("limb",))
     found["infinite"] = Item("calibration/infinite", ())
+    for i in range(len(like.weighted)):
+        found[f"weighted/{i}"] = Item(f"weighted/{i}/pairs", ("reference_class", "predicted_class", "limb"))
     for i in range(len(like.soft_confusion)):
         kept = ("threshold", "sigma", "damping", "cell", "limb")
         found[f"soft/{i}"] = Item(f"soft_confusion/{i}/weights", kept)
@@ -96,6 +98,8 @@ def needed(like: Evaluation, names: Collection[str]) -> set[str]:
             found |= {f"class/{c}", f"class_in_bins/{c}"}
     if asked("calibration/brier/", "calibration/nll/"):
         found |= {"squared_error", "log_loss", "infinite"}
+    if asked("weighted/"):
+        found |= {f"weighted/{i}" for i in range(len(like.weighted))}
     if asked("soft_confusion/"):
         found |= {f"soft/{i}" for i in range(len(like.soft_confusion))}
     return found

@@ -30,6 +30,7 @@ Scalars = dict[str, Floats]
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 COVERAGES = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
 RISKS = (0.01, 0.02, 0.05, 0.1, 0.2)
+WEIGHTED = ("precision", "recall", "f1", "iou")
 MACRO = ("precision", "recall", "f1", "iou")
 SELECTIVE = {
     "aurc": selective.aurc,
@@ -64,6 +65,10 @@ def scalars(like: Evaluation, read: Read) -> Scalars:
         if histogram is not None:
             found |= run(partial(_histogram, one), histogram)
     found |= _calibration(like, read, run, confusion)
+    for i in range(len(like.weighted)):
+        pairs = read(f"weighted/{i}")
+        if pairs is not None:
+            found |= run(partial(_weighted, like), pairs)
     labels = setting_labels(like)
     for i, soft in enumerate(like.soft_confusion):
         weights = read(f"soft/{i}")
@@ -108,6 +113,23 @@ def _agreement(like: Evaluation, confusion: Counts) -> Scalars:
     metrics = agreement.cell_metrics(*agreement.cells(confusion))
     for i, one in enumerate(like.classes):
         found |= {f"classes/{one.name}/{name}": values[..., i] for name, values in metrics.items()}
+    return found
+
+
+def _weighted(like: Evaluation, pairs: Counts) -> Scalars:
+    """The numbers of the confusion matrix whose cells are sums of weights."""
+    matrix = decode(pairs)
+    found = {
+        "weighted/accuracy": agreement.accuracy(matrix),
+        "weighted/kappa": agreement.kappa(matrix),
+        "weighted/total": np.asarray(matrix.sum(axis=(-2, -1))),
+    }
+    metrics = agreement.cell_metrics(*agreement.cells(matrix))
+    for i, one in enumerate(like.classes):
+        found[f"weighted/classes/{one.name}/reference"] = np.asarray(matrix[..., i, :].sum(axis=-1))
+        found[f"weighted/classes/{one.name}/predicted"] = np.asarray(matrix[..., i].sum(axis=-1))
+        for name in WEIGHTED:
+            found[f"weighted/classes/{one.name}/{name}"] = metrics[name][..., i]
     return found
 
 

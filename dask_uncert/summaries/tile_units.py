@@ -1,7 +1,8 @@
 """The tiles of an Evaluation as units to resample, and the intervals that they give its numbers.
 
 A tile keeps what the scalars are read off, but for the fine bins of calibration: those would be most of it, and
-only the equal-mass error and the parts of the Brier score need them, which therefore have no interval.
+only the equal-mass error and the parts of the Brier score need them, which therefore have no interval. Weighted
+numbers have none either.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def tile_layout(like: Evaluation) -> TileLayout:
     shapes = {path: (dims, array.shape) for path, dims, array in like.arrays()}
     places, width = {}, 0
     for name, item in items(like).items():
-        if name == "winning" or name.startswith("class/"):
+        if name == "winning" or name.startswith(("class/", "weighted/")):
             continue
         dims, shape = shapes[item.path]
         kept = [n for d, n in zip(dims, shape, strict=True) if d in item.keep]

@@ -207,4 +207,4 @@ def test_refusals():
     with pytest.raises(ValueError, match=r"\(2, 3\)"):
         ag.accuracy(np.zeros((2, 3), int))
     with pytest.raises(TypeError):
-        ag.accuracy([[0.5, 0], [0, 1]])
+        ag.accuracy(np.array([["a", "b"], ["c", "d"]]))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
-from dask_uncert.evaluate import load, save
+from dask_uncert.saving import load, save
 from dask_uncert.stores import cases as stored_cases
 from dask_uncert.stores.cases import has_cases, read_cases, write_cases, write_stack
 from dask_uncert.summaries.stack import Case, Stack
