@@ -36,6 +36,11 @@ class Finished:
     record: dict[str, Any]
     stacks: dict[str, Stack]
 
+    @property
+    def raters(self) -> dict[str, Stack]:
+        """The Stacks against single raters, by the rater's name."""
+        return {label: stack for label, stack in self.stacks.items() if label != MAIN}
+
     def marks(self, with_maps: bool) -> dict[str, str]:
         """By case; with_maps: of those alone whose maps are there."""
         return {
@@ -63,11 +68,15 @@ def load_cases(path: str | Path) -> Stack:
 
 def finished_cohort(folder: Path) -> Finished:
     """A finished folder of a cohort; InputError where it is unfinished, or no cohort's."""
-    record = read_record(folder)
+    return Finished(folder, read_record(folder), stacks_of(folder))
+
+
+def stacks_of(folder: Path) -> dict[str, Stack]:
+    """The Stacks in a folder, by label: of the cases, and against each rater."""
     stacks = {MAIN: read_cases(str(folder / SUMMARY))}
     for place in sorted((folder / RATERS).iterdir()) if (folder / RATERS).is_dir() else ():
         stacks[place.name] = read_cases(str(place / SUMMARY))
-    return Finished(folder, record, stacks)
+    return stacks
 
 
 def is_cohort(folder: Path) -> bool:

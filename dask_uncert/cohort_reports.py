@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dask_uncert.cohort_outputs import SUMMARY, lost_cases, map_pictures
+from dask_uncert.cohort_outputs import SUMMARY, finished_cohort, lost_cases, map_pictures
+from dask_uncert.cohorts import MAIN
 from dask_uncert.compare import compare
 from dask_uncert.errors import InputError
-from dask_uncert.outputs import read_record
 from dask_uncert.reports.cohort import Against, Cohort
 from dask_uncert.reports.write import write_all
 from dask_uncert.saving import load
@@ -23,7 +23,8 @@ def rewrite_cohort(place: Path, against: Path | None = None) -> Evaluation:
     against: the folder of another model. Raises InputError, before anything is written, where the two do not
     compare; see `compare`.
     """
-    record, stack = read_record(place), read_cases(str(place / SUMMARY))
+    finished = finished_cohort(place)
+    record, stack = finished.record, finished.stacks[MAIN]
     evaluation = load(place)
     assert isinstance(evaluation, Evaluation)
     confidence = record.get("job", {}).get("confidence")
@@ -35,7 +36,9 @@ def rewrite_cohort(place: Path, against: Path | None = None) -> Evaluation:
         found = compare(place, against, **words)
         other = Against(str(against), read_cases(str(against / SUMMARY)), found, words["level"])
     pictures = map_pictures(place, record.get("maps", []))
-    cohort = Cohort(stack, record.get("failed", {}), confidence, lost_cases(record), pictures, other)
+    cohort = Cohort(
+        stack, record.get("failed", {}), confidence, lost_cases(record), pictures, other, finished.raters
+    )
     if against is None:
         for name in ABOUT_AGAINST:
             (place / name).unlink(missing_ok=True)

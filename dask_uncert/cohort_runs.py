@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from dask_uncert import clusters
 from dask_uncert.cohort_jobs import Asked, asked, files_of
 from dask_uncert.cohort_outputs import (
-    SUMMARY,
     Finished,
     Gathered,
     earlier_output,
     map_pictures,
+    stacks_of,
     who,
     write_maps,
     write_summaries,
@@ -34,7 +34,6 @@ from dask_uncert.outputs import Report, being_written, peak_memory, versions, wr
 from dask_uncert.reports.cohort import Cohort
 from dask_uncert.reports.write import write_all
 from dask_uncert.saving import load
-from dask_uncert.stores.cases import read_cases
 from dask_uncert.streams import LOST, KilledError, stream
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.stack import Case
@@ -91,11 +90,10 @@ def run_cohort(
             write_maps(gathered.map_folders(), working)
         confidence, about = words.confidence.model_dump(mode="json"), _about(words, todo)
         lost = {line.case.name: line.case for line in todo.lines if line.case.name in failed}
-        stack, pictures = (
-            read_cases(str(working / SUMMARY)),
-            map_pictures(working, list(todo.cases.request.layers)),
-        )
-        cohort = Cohort(stack, failed, confidence, lost, pictures)
+        stacks = stacks_of(working)
+        pictures = map_pictures(working, list(todo.cases.request.layers))
+        stack = stacks.pop(MAIN)
+        cohort = Cohort(stack, failed, confidence, lost, pictures, raters=stacks)
         write_all(evaluation, working, about=about, cohort=cohort)
         seconds = {"cases": computed - clock, "report": time.perf_counter() - computed}
         record = {

@@ -1,5 +1,6 @@
 """Cohorts as people use them: each case once, by itself; what is finished stays; what fails is named."""
 
+import csv
 import json
 import shutil
 import subprocess
@@ -20,9 +21,11 @@ from dask_uncert.clusters import connect
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import evaluate
 from dask_uncert.reports import write
+from dask_uncert.reports.html import write_report
 from dask_uncert.reports.schema import results_schema
 from dask_uncert.saving import load
 from dask_uncert.stores.cases import read_cases
+from dask_uncert.summaries.readings import accuracy
 
 spec = spec_from_file_location("cohort_of", Path(__file__).with_name("cohort_of.py"))
 cohort_of = module_from_spec(spec)
@@ -239,6 +242,17 @@ def test_raters_in_columns_and_along_an_axis(tmp_path, go):
         assert load(cohort.out / "raters" / column) == sum(
             evaluate(p[name], three[i], **words) for name, three in votes.items()
         )
+    found = json.loads((cohort.out / "results.json").read_text())
+    jsonschema.validate(found, results_schema())
+    for column in columns:
+        against = accuracy(load(cohort.out / "raters" / column))
+        assert found["cohort"]["by_rater"][column]["metrics"]["overall/accuracy"]["pooled"] == against
+    rows = list(csv.DictReader((cohort.out / "tables" / "raters.csv").open()))
+    assert {row["rater"] for row in rows} == set(columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(write, "write_report", write_report)
+        runs.rewrite_report(cohort.out)
+    assert "Against each rater" in (cohort.out / "report.html").read_text(encoding="utf-8")
     for name in votes:
         cohort.rows[name]["reference"] = f"{name}-all.zarr"
     inputs["reference"] = {"per_rater": True}

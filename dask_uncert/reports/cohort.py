@@ -38,6 +38,7 @@ class Cohort:
     """The cases of a finished evaluation; why others failed, by name; how intervals are asked for, as in the job.
 
     lost: who they are that failed, as far as it is known. pictures: gives the maps of a case, of a size to show.
+    raters: the same cases against each rater alone, by the rater's name.
     """
 
     stack: Stack
@@ -46,6 +47,7 @@ class Cohort:
     lost: Mapping[str, Case] = field(default_factory=dict)
     pictures: Callable[[str], Mapping[str, Any]] | None = None
     against: Against | None = None
+    raters: Mapping[str, Stack] = field(default_factory=dict)
 
     def how(self) -> Confidence | None:
         """How intervals are made; None without any, also where one patient says nothing of how patients differ."""
@@ -58,7 +60,8 @@ class Cohort:
 class Numbers:
     """All that is read off the cases. groups: every metric, without intervals, by column and value.
 
-    shown: the metrics of the headline, with intervals; columns of few values alone. table: a row a case.
+    shown: the metrics of the headline, with intervals; columns of few values alone. table: a row a case. raters: the
+    metrics of the headline against each rater, with intervals.
     """
 
     cohort: Cohort
@@ -68,6 +71,7 @@ class Numbers:
     shown: dict[str, dict[str, cohort_readings.Cohort]]
     sizes: dict[str, dict[str, int]]
     table: dict[str, Sequence[Any]]
+    raters: dict[str, cohort_readings.Cohort] = field(default_factory=dict)
 
 
 def numbers_of(cohort: Cohort, evaluation: Evaluation) -> Numbers:
@@ -84,6 +88,7 @@ def numbers_of(cohort: Cohort, evaluation: Evaluation) -> Numbers:
         {column: cohort_readings.cohort_by(stack, column, how, names, each) for column in few},
         sizes,
         cohort_readings.case_table(stack, each),
+        {name: cohort_readings.cohort(of, how, names) for name, of in cohort.raters.items()},
     )
 
 
@@ -97,6 +102,10 @@ def add_cohort(found: dict[str, Any], numbers: Numbers, evaluation: Evaluation) 
         }
         for column, parts in numbers.shown.items()
     }
+    by_rater = {
+        name: {"cases": len(cohort.raters[name]), "patients": len(of.patients), **_metrics(of)}
+        for name, of in numbers.raters.items()
+    }
     found |= {
         "cohort": {
             "cases": len(cohort.stack),
@@ -105,6 +114,7 @@ def add_cohort(found: dict[str, Any], numbers: Numbers, evaluation: Evaluation) 
             "headline": [metric.name for metric in numbers.headline],
             **_metrics(whole),
             "by_group": by_group,
+            **({"by_rater": by_rater} if by_rater else {}),
         },
         "failed": [{"case": name, "reason": reason} for name, reason in cohort.failed.items()],
     }

@@ -19,7 +19,7 @@ INTERVALS = tuple(
 
 
 def write_cohort_tables(numbers: Numbers, folder: Path) -> list[str]:
-    """Write `patients.csv`, `cohort.csv`, `groups.csv`, and what else there is; returns the names of the files.
+    """Write `patients.csv`, `cohort.csv`, `groups.csv`, `raters.csv`, and what else there is; returns the names of the files.
 
     UTF-8, one header row; a cell is empty where a number is undefined.
     """
@@ -27,6 +27,9 @@ def write_cohort_tables(numbers: Numbers, folder: Path) -> list[str]:
     made = {"patients": patient_rows(numbers), "cohort": header_and(numbers.whole.rows())}
     if numbers.groups:
         made["groups"] = header_and(group_rows(numbers))
+    if numbers.raters:
+        by_rater = [{"rater": name, **row} for name, of in numbers.raters.items() for row in of.rows()]
+        made["raters"] = header_and(by_rater)
     if cohort.failed:
         made["failed"] = [("case", "reason"), *cohort.failed.items()]
     if cohort.against is not None:
