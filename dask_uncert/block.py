@@ -135,7 +135,7 @@ def counted_pixels(
     reference = reference_indices(request, arrays["reference"], shares)
     gaps = arrays[GAPS].ravel() if GAPS in arrays else None
     if gaps is not None:
-        reference[np.isin(gaps, REFERENCE_GAPS)] = NO_CODE
+        reference[np.isin(gaps, REFERENCE_GAPS) & (reference != UNLABELLED)] = NO_CODE
     if request.reference == "codes" and (reference == UNKNOWN).any():
         raise UnusableBlockError("codes", "unknown reference codes")
     if "mask" in arrays:

@@ -7,6 +7,7 @@ is copied or interpolated. Grids that differ by anything else are refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, replace
 from itertools import product
@@ -27,37 +28,56 @@ component, which is not stored, is as small as .02), a third of this over 512 vo
 
 @dataclass(frozen=True)
 class Geometry:
-    """Where voxel centres lie: origin + the sum over `dims` of index times step, in mm (x right, y front, z up)."""
+    """Where centres of voxels or pixels lie: origin + the sum over `dims` of index times step.
+
+    unit: of all of them; mm without a reference system (x right, y front, z up), else what `crs` says (x east, y
+    north, z 0), "1" where that is not known.
+    """
 
     dims: tuple[str, ...]
     steps: tuple[tuple[float, float, float], ...]
     origin: tuple[float, float, float]
+    crs: str | None = None
+    unit: str = "mm"
 
     @property
     def spacing(self) -> tuple[float, ...]:
-        """Distance of neighbouring voxel centres along each of `dims`, in mm."""
+        """Distance of neighbouring centres along each of `dims`."""
         return tuple(float(np.linalg.norm(step)) for step in self.steps)
 
     @property
     def affine(self) -> NDArray[np.float64]:
-        """Index along `dims`, and 1, to mm, and 1: (4, number of dims + 1)."""
+        """Index along `dims`, and 1, to a place, and 1: (4, number of dims + 1)."""
         columns = [*((*step, 0.0) for step in self.steps), (*self.origin, 1.0)]
         return np.array(columns, np.float64).T
 
     def attributes(self) -> dict[str, Any]:
         """As attributes of a stored array, which `geometry_in` reads."""
-        return {"affine": self.affine.tolist(), "affine_dims": list(self.dims)}
+        found = {"affine": self.affine.tolist(), "affine_dims": list(self.dims), "affine_unit": self.unit}
+        return found if self.crs is None else {**found, "crs": self.crs}
 
     def __str__(self) -> str:
         steps = (f"{dim} ({_numbers(step)})" for dim, step in zip(self.dims, self.steps, strict=True))
-        return f"steps {', '.join(steps)} mm from ({_numbers(self.origin)})"
+        unit = "" if self.unit == "1" else f" {self.unit}"
+        return f"steps {', '.join(steps)}{unit} from ({_numbers(self.origin)})"
 
 
 def _numbers(values: Sequence[float]) -> str:
-    return ", ".join(f"{value + 0.0:.6g}" for value in values)  # never -0
+    return ", ".join(f"{value + 0.0:.10g}" for value in values)  # never -0
 
 
-def geometry_of(affine: Any, dims: Sequence[str]) -> Geometry:
+def canonical_crs(text: str) -> str:
+    """A reference system by its authority's code where its WKT names one, else its text on one line.
+
+    >>> canonical_crs('PROJCRS["WGS 84 / UTM zone 16N", ID["EPSG",32616]]')
+    'EPSG:32616'
+    """
+    line = " ".join(text.split())
+    found = re.search(r'(?:AUTHORITY|ID)\["(\w+)",\s*"?(\w+)"?\]\s*\]$', line)
+    return f"{found[1]}:{found[2]}" if found else line
+
+
+def geometry_of(affine: Any, dims: Sequence[str], crs: str | None = None, unit: str = "mm") -> Geometry:
     """The Geometry of an affine, rows x, y, z (and 0 0 0 1), one column for each of `dims` and one for the origin.
 
     Raises ValueError where it has another shape or holds what is no finite number.
@@ -70,7 +90,7 @@ def geometry_of(affine: Any, dims: Sequence[str]) -> Geometry:
     if not np.isfinite(matrix).all():
         raise ValueError("an affine holds finite numbers only")
     *steps, origin = (tuple(column[:3]) for column in matrix.T.tolist())
-    return Geometry(tuple(dims), tuple(steps), origin)
+    return Geometry(tuple(dims), tuple(steps), origin, crs, unit)
 
 
 def geometry_in(attributes: Mapping[str, Any], dims: Sequence[str]) -> Geometry | None:
@@ -78,7 +98,13 @@ def geometry_in(attributes: Mapping[str, Any], dims: Sequence[str]) -> Geometry 
     named = attributes.get("affine_dims")
     if "affine" not in attributes or not isinstance(named, list) or not set(named) <= set(dims):
         return None
-    return geometry_of(attributes["affine"], named)
+    crs = attributes.get("crs")
+    return geometry_of(
+        attributes["affine"],
+        named,
+        None if crs is None else str(crs),
+        str(attributes.get("affine_unit", "mm")),
+    )
 
 
 class Placed(Protocol):
@@ -137,6 +163,11 @@ def _brought(one: AnyPlaced, target: Placed) -> AnyPlaced:
     assert wanted is not None
     if set(own.dims) != set(wanted.dims):
         return one  # the check of the grids says which dimensions differ
+    if own.crs is not None and wanted.crs is not None and own.crs != wanted.crs:
+        raise InputError(
+            f"{one.name}: {one.where} has the reference system {_short(own.crs)}, but {target.where} ({target.name}) "
+            f"has {_short(wanted.crs)}. Project one to the other's."
+        )
     sizes = dict(zip(one.dims, one.data.shape, strict=True))
     turn = _turn(own, wanted, sizes)
     if turn is None:
@@ -194,7 +225,12 @@ def _difference(own: Geometry, wanted: Geometry, sizes: Mapping[str, int]) -> st
         return np.stack([places.min(axis=0), places.max(axis=0)])
 
     apart = float(np.abs(box(own) - box(wanted)).max())
-    return f"The first has {own}, the second {wanted}; their outer voxels lie up to {apart:.6g} mm apart."
+    unit = "" if own.unit == "1" else f" {own.unit}"
+    return f"The first has {own}, the second {wanted}; their outer voxels lie up to {apart:.6g}{unit} apart."
+
+
+def _short(text: str, most: int = 80) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 class Reversed:

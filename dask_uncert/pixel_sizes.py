@@ -75,7 +75,7 @@ def _of_geometry(cube: Cube, geometry: Geometry) -> Sizes | None:
     if not set(dims) <= set(geometry.dims):
         return None
     steps = np.array([geometry.steps[geometry.dims.index(d)] for d in dims])
-    if getattr(geometry, "unit", "mm") == "degree":
+    if geometry.unit == "degree":
         return _of_degrees(cube, geometry, steps)
     if len(dims) == 2:
         size = float(np.linalg.norm(np.cross(*steps)))
@@ -83,7 +83,7 @@ def _of_geometry(cube: Cube, geometry: Geometry) -> Sizes | None:
         size = float(
             abs(steps[0] @ np.cross(steps[1], steps[2])) if len(dims) == 3 else np.linalg.norm(steps)
         )
-    return 0, np.array([size]), f"{getattr(geometry, 'unit', 'mm')}{POWERS[len(dims)]}"
+    return 0, np.array([size]), f"{geometry.unit}{POWERS[len(dims)]}"
 
 
 def _of_degrees(cube: Cube, geometry: Geometry, steps: NDArray[np.float64]) -> Sizes | None:
