@@ -27,7 +27,7 @@ from dask_uncert.members import STACKED
 from dask_uncert.ordering import Orders
 from dask_uncert.request import Request
 from dask_uncert.stored import UNKNOWN, reference_indices
-from dask_uncert.stores.zarr import MapWriter
+from dask_uncert.stores.maps import MapWriter
 from dask_uncert.summaries.evaluation import Evaluation
 
 

@@ -22,7 +22,7 @@ from dask_uncert.packing import with_packing
 from dask_uncert.plan import Plan, with_table
 from dask_uncert.regression_plan import RegressionPlan
 from dask_uncert.request import Request
-from dask_uncert.stores.zarr import MapWriter
+from dask_uncert.stores.maps import MapWriter
 from dask_uncert.tile_words import with_tiles
 from dask_uncert.words import request_of
 

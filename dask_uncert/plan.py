@@ -26,7 +26,7 @@ from dask_uncert.inspection import (
 from dask_uncert.members import APART, STACKED
 from dask_uncert.request import Request
 from dask_uncert.stored import rounding_of
-from dask_uncert.stores.zarr import MapWriter
+from dask_uncert.stores.maps import MapWriter
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.tiling import HELD
 

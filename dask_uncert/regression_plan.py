@@ -23,7 +23,7 @@ from dask_uncert.regression_block import (
     refused_uncertainties,
     say_refused,
 )
-from dask_uncert.stores.zarr import MapWriter
+from dask_uncert.stores.maps import MapWriter
 from dask_uncert.summaries.regression import RegressionEvaluation
 
 MOST_OUTPUTS = 8

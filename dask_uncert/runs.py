@@ -37,8 +37,8 @@ from dask_uncert.plan import Plan
 from dask_uncert.regression_plan import RegressionPlan
 from dask_uncert.reports.write import write_all
 from dask_uncert.saving import load, save
+from dask_uncert.stores.maps import preview
 from dask_uncert.stores.opening import Stored
-from dask_uncert.stores.zarr import preview
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
 

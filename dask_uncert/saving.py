@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dask_uncert.errors import InputError
-from dask_uncert.stores.zarr import read_counts, write_counts
+from dask_uncert.stores.counts import read_counts, write_counts
 from dask_uncert.summaries.evaluation import Evaluation, from_plain
 from dask_uncert.summaries.regression import RegressionEvaluation, regression_from_plain
 from dask_uncert.summaries.summary import Summary

@@ -65,7 +65,7 @@ DOORS = {  # library: the only modules and folders that import it
     "dask": ("graphs", "clusters"),
     "distributed": ("clusters",),
     "dask_jobqueue": ("clusters",),
-    "zarr": ("stores.zarr", "stores.cases", "stores.slices"),
+    "zarr": ("stores",),
     "zarrs": ("stores.zarr",),
     "nibabel": ("stores.nifti",),
     "rasterio": ("stores.geotiff", "stores.rasters"),

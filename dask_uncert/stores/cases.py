@@ -15,7 +15,8 @@ import zarr
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
-from dask_uncert.stores.zarr import opening, read_frame
+from dask_uncert.stores.counts import read_frame
+from dask_uncert.stores.zarr import opening
 from dask_uncert.summaries.rows import Row, Rows
 from dask_uncert.summaries.stack import Case, Layout, Stack, width_of
 

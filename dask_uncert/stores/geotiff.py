@@ -179,10 +179,10 @@ def _check(one: StoredGeoTiff, file: Any) -> None:
     """Refuse what would be read as something else than it is."""
     if one.dtype.kind not in "iuf":
         raise InputError(f"{one.what}: {one.store} holds {one.dtype} numbers; expected real ones.")
-    masks = (MaskFlags.per_dataset, MaskFlags.alpha)
-    if any(flag in masks for flags in file.mask_flag_enums for flag in flags):
+    # GDAL takes the fourth of four bytes for an alpha band unless told otherwise, so that is a band like others.
+    if any(MaskFlags.per_dataset in flags and MaskFlags.alpha not in flags for flags in file.mask_flag_enums):
         raise InputError(
-            f"{one.what}: {one.store} has a mask or an alpha band beside its bands. Write what is missing as nodata, or "
+            f"{one.what}: {one.store} has a mask beside its bands. Write what is missing as nodata, or "
             f"give it as the input `mask`."
         )
     nbytes = one.dtype.itemsize * math.prod(one.chunks)

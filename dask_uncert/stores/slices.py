@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dask_uncert.orientation import Geometry, geometry_in
 from dask_uncert.request import RGB
-from dask_uncert.stores.zarr import describe, opening, preview
+from dask_uncert.stores.maps import preview
+from dask_uncert.stores.zarr import describe, opening
 
 Slice = tuple[int, int]
 """An axis of a volume, and the place along it."""

@@ -35,7 +35,7 @@ from dask_uncert.reports.soft_map_figures import soft_map
 from dask_uncert.reports.style import CELLS, spread_out
 from dask_uncert.reports.sweep_figures import F1, OTHERS, SIGMAS, drawn_sweep, sweep_panels, swept
 from dask_uncert.reports.weight_figures import weight_functions
-from dask_uncert.stores.zarr import preview
+from dask_uncert.stores.maps import preview
 from dask_uncert.summaries.distribution import Distribution
 
 CLASSES = {1: "soil", 2: "Corn, no till", 7: "US$ <b>/tree_1"}

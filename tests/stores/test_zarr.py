@@ -9,7 +9,9 @@ import pytest
 import zarr
 
 from dask_uncert.errors import InputError
-from dask_uncert.stores.zarr import MapWriter, StoredArray, preview, read_counts, write_counts
+from dask_uncert.stores.counts import read_counts, write_counts
+from dask_uncert.stores.maps import MapWriter, preview
+from dask_uncert.stores.zarr import StoredArray
 
 VALUES = np.random.default_rng(0).random((40, 30, 3)).astype("float32")
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dask_uncert.formulas.measures import MEASURES, Measure
-from dask_uncert.stores.zarr import read_counts, write_counts
+from dask_uncert.stores.counts import read_counts, write_counts
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution

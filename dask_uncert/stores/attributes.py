@@ -1,0 +1,61 @@
+"""What attributes say of stored numbers by the conventions of NetCDF and CF: packing and missing codes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dask_uncert.decoding import Decoding
+from dask_uncert.errors import InputError
+
+MISSING = ("_FillValue", "missing_value")
+
+
+def decoding_in(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> Decoding:
+    """The Decoding that the attributes scale_factor, add_offset, _FillValue and missing_value state.
+
+    dtype: of the stored numbers. where: for messages. Raises InputError for attributes that are no numbers.
+    """
+    found = {}
+    for key, plain in (("scale_factor", 1.0), ("add_offset", 0.0)):
+        (found[key],) = _numbers(attributes.get(key, plain), dtype, f"{where}: its attribute {key}") or (
+            plain,
+        )
+    if found["scale_factor"] == 0 or not np.isfinite(list(found.values())).all():
+        raise InputError(f"{where}: its attributes state a scale_factor of {found['scale_factor']:g}.")
+    missing: dict[float, None] = {}
+    for key in MISSING:
+        if attributes.get(key) is not None:
+            codes = _numbers(attributes[key], dtype, f"{where}: its attribute {key}")
+            missing.update(dict.fromkeys(codes))
+    return Decoding(found["scale_factor"], found["add_offset"], tuple(missing))
+
+
+def _numbers(value: Any, dtype: np.dtype[Any], where: str) -> tuple[float, ...]:
+    """The numbers of an attribute; a text may be one, or what xarray makes of a float, its bytes in base 64."""
+    try:
+        if isinstance(value, bytes):
+            value = value.decode()
+        if isinstance(value, str):
+            return (_from_text(value, dtype),)
+        flat = np.atleast_1d(np.asarray(value)).ravel()
+        if flat.dtype.kind not in "biuf" or flat.size > 64:
+            raise ValueError(f"of type {flat.dtype}")
+        return tuple(one.item() for one in flat)
+    except (ValueError, TypeError, binascii.Error, struct.error):
+        raise InputError(f"{where} is {str(value)[:60]!r}; expected a number.") from None
+
+
+def _from_text(text: str, dtype: np.dtype[Any]) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        if dtype.kind != "f":
+            raise
+        (number,) = struct.unpack("<d", base64.standard_b64decode(text))
+        return float(number)
