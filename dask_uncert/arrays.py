@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,14 @@ def cube_of(name: str, data: Any, places: Mapping[str, Place], grid: tuple[str, 
     if isinstance(data, Cube):
         return data
     stored = describe(data)
+    known: dict[str, Any] = {}
     if is_labelled(data):
         names, chunks = [str(d) for d in data.dims], None
+        known = {
+            str(d): v
+            for d in data.dims
+            if d in data.coords and (v := np.asarray(data[d])).dtype.kind in "iuf"
+        }
         data = data.data
     elif stored is not None:
         names, chunks = list(stored[0] or ()), stored[1]
@@ -90,7 +97,8 @@ def cube_of(name: str, data: Any, places: Mapping[str, Place], grid: tuple[str, 
                 at = names.index(str(place)) if place in names else rest[_number(name, place, len(rest))]
                 names[at] = reserved
             rest.remove(at)
-    return make_cube(name, data, names, None, chunks, f"the array given as {name}")
+    cube = make_cube(name, data, names, None, chunks, f"the array given as {name}")
+    return replace(cube, coordinates=known) if known else cube
 
 
 def _number(name: str, place: Place, ndim: int) -> int:

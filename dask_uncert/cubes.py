@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.coordinates import together
 from dask_uncert.decoding import AS_STORED, Decoding, Role
 from dask_uncert.errors import InputError
 from dask_uncert.gaps import gap_of
 from dask_uncert.members import APART, STACKED
-from dask_uncert.orientation import Geometry, brought_together
+from dask_uncert.orientation import Geometry
 
 CLASS, SAMPLE, BAND = "class", "sample", "band"
 OUTPUT, OUTPUT2 = "output", "output2"
@@ -29,7 +30,8 @@ RESERVED = (CLASS, SAMPLE, BAND, OUTPUT, OUTPUT2)
 class Cube:
     """One input: `data` has shape, dtype and slicing; `where` tells people where it came from.
 
-    geometry: where its voxels lie, if that is known; coordinates: of its dimensions, where they stand beside it.
+    geometry: where its voxels lie, if that is known; coordinates: of its dimensions, where they stand beside it, in the
+    reference system `crs`.
     decoding: what its stored numbers mean, by what it holds, its role. remarks: what is odd about it. unit: of its values.
     """
 
@@ -40,6 +42,7 @@ class Cube:
     where: str = "the array given"
     geometry: Geometry | None = None
     coordinates: Mapping[str, NDArray[Any]] | None = None
+    crs: str | None = None
     decoding: Decoding = AS_STORED
     role: Role = "values"
     remarks: tuple[str, ...] = ()
@@ -171,7 +174,7 @@ def align(
 
     Inputs that know where they lie are brought to the reference's axes.
     """
-    cubes = brought_together(cubes)
+    cubes = together(cubes)
     for name, cube in cubes.items():
         reserved = tuple(d for d in RESERVED if d in cube.dims)
         if gap_of(name) is not None:

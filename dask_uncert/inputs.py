@@ -54,6 +54,7 @@ def open_given(one: Given) -> dict[str, Cube]:
         cube,
         geometry=stored.geometry(cube.dims),
         coordinates={dim: values for dim, (values, _) in stored.coordinates(cube.dims).items()},
+        crs=getattr(stored, "crs", None),
         decoding=said,
         role=one.role,
         unit=one.unit,

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.coordinates import together
 from dask_uncert.cubes import CLASS, Cube
 from dask_uncert.errors import InputError
-from dask_uncert.orientation import brought_together
 from dask_uncert.stored import NO_CODE, UNKNOWN, class_indices
 
 RATER = "rater"
@@ -71,8 +71,8 @@ class MeanOfRaters:
     ) -> None:
         """codes: of the classes, in their order. shares: the raters give shares, not codes."""
         first, *others = raters
-        together = brought_together({"reference": first, **{f"{RATER}_{i}": o for i, o in enumerate(others)}})
-        self.raters = tuple(together.values())
+        brought = together({"reference": first, **{f"{RATER}_{i}": o for i, o in enumerate(others)}})
+        self.raters = tuple(brought.values())
         self.codes, self.ignore, self.shares = tuple(codes), tuple(ignore), shares
         for one in self.raters:
             if one.dims != first.dims or one.data.shape != first.data.shape:

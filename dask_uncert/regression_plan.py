@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert import graphs
+from dask_uncert.coordinates import together
 from dask_uncert.cubes import OUTPUT, OUTPUT2, Cube, check_grids
 from dask_uncert.errors import InputError, UnusableBlockError
 from dask_uncert.ordering import Orders
-from dask_uncert.orientation import brought_together
 from dask_uncert.regression_block import (
     REGRESSION_MAPS,
     STEP,
@@ -64,7 +64,7 @@ def prepare_regression(
     if ("variance" in cubes) == ("covariance" in cubes):
         found = "both" if "variance" in cubes else "neither"
         raise InputError(f"a regression needs either `variance` or `covariance`, found {found}.")
-    cubes = brought_together(cubes)
+    cubes = together(cubes)
     outputs = _check_outputs(cubes)
     check_grids(cubes, cubes["mean"])
     _check_dtypes(cubes)

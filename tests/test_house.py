@@ -29,6 +29,7 @@ FLOORS = (  # bottom to top; a module imports from lower floors and from its own
     ("block", "regression_block"),
     ("soft_words", "tile_words"),
     ("inspection", "orientation", "words", "joint_sizes"),
+    ("coordinates",),
     ("cubes", "graphs", "stores", "manifest", "case_files"),
     ("ordering", "packing", "saving"),
     ("block_tasks", "inputs", "pixel_sizes"),

@@ -1,4 +1,4 @@
-"""Reading NetCDF-4 and HDF5, by h5py, and NetCDF-3, by SciPy; dimensions by the rules of NetCDF and CF.
+"""Reading NetCDF-4 and HDF5, by h5py; dimensions by the rules of NetCDF and CF.
 
 HDF5 is not safe under threads, so every call into it holds one lock. Nothing outside the file is ever read: external
 links, external storage and virtual datasets are refused.
@@ -15,14 +15,13 @@ from typing import Any
 import fsspec
 import h5py
 import numpy as np
-import scipy.io
 from numpy.typing import NDArray
 
 from dask_uncert.decoding import Role
 from dask_uncert.errors import InputError
-from dask_uncert.orientation import Geometry, canonical_crs, geometry_in
-from dask_uncert.stores.attributes import decoding_in
-from dask_uncert.stores.regions import file_fingerprint, slabs, spans_of
+from dask_uncert.orientation import canonical_crs
+from dask_uncert.stores.regions import slabs, spans_of
+from dask_uncert.stores.variables import HIDDEN, Described, plain
 from dask_uncert.stores.whole_files import is_remote, refusal, stamp_of
 
 _LOCK = threading.RLock()
@@ -30,16 +29,6 @@ MAGIC = b"\x89HDF\r\n\x1a\n"
 CLASSIC = (b"CDF\x01", b"CDF\x02")
 NO_DIMENSION = b"This is a netCDF dimension but not a netCDF variable"
 MATLAB = "MATLAB_class"
-UNSIGNED = "_Unsigned"
-HIDDEN = (
-    "REFERENCE_LIST",
-    "DIMENSION_LIST",
-    "CLASS",
-    "NAME",
-    "_Netcdf4Dimid",
-    "_Netcdf4Coordinates",
-    "_NCProperties",
-)
 
 
 def opened(store: str, array: str, what: str, dims: Sequence[str] | None, role: Role) -> Any:
@@ -49,58 +38,14 @@ def opened(store: str, array: str, what: str, dims: Sequence[str] | None, role: 
             start = file.read(4)
     except Exception as error:
         raise refusal(store, what, error) from None
-    return (StoredClassic if start in CLASSIC else StoredDataset)(store, array, what)
+    if start in CLASSIC:
+        from dask_uncert.stores.netcdf_classic import StoredClassic
+
+        return StoredClassic(store, array, what)
+    return StoredDataset(store, array, what)
 
 
-class _Described:
-    """What both kinds know of a variable once it has been opened."""
-
-    store: str
-    array: str
-    what: str
-    dims: tuple[str, ...] | None
-    shape: tuple[int, ...]
-    attributes: dict[str, Any]
-
-    def _describe(self, shape: Sequence[int], stored: np.dtype[Any], attributes: Mapping[str, Any]) -> None:
-        self.shape, self.ndim = tuple(int(n) for n in shape), len(shape)
-        if stored.kind not in "biuf" or stored.itemsize > 8:
-            raise InputError(f"{self.what}: {self} holds {stored}; expected real numbers of at most 64 bits.")
-        self.attributes = {key: _plain(value) for key, value in attributes.items() if key not in HIDDEN}
-        self._stored = stored.newbyteorder("=")
-        self.dtype = self._stored
-        if str(self.attributes.get(UNSIGNED, "")).lower() == "true" and stored.kind == "i":
-            self.dtype = np.dtype(f"u{stored.itemsize}")
-        codes = {
-            key: _as_unsigned(value, self.dtype) if self.dtype != self._stored else value
-            for key, value in self.attributes.items()
-        }
-        self.decoding = decoding_in(codes, self.dtype, f"{self.what}: {self}")
-        self.held = 0
-
-    def __repr__(self) -> str:
-        return f"{self.store}:{self.array}" if self.array else self.store
-
-    def fingerprint(self) -> str | None:
-        """Changes whenever a local file is written; None for remote ones."""
-        return file_fingerprint(self.store, self.what)
-
-    def geometry(self, dims: Sequence[str]) -> Geometry | None:
-        """Where voxels lie, by the attributes that our own maps have; CF says it by coordinates."""
-        try:
-            return geometry_in(self.attributes, dims)
-        except (ValueError, TypeError) as error:
-            raise InputError(
-                f"{self.what}: the attribute `affine` of {self} cannot be used: {error}."
-            ) from None
-
-    @property
-    def crs(self) -> str | None:
-        """The reference system of the coordinates, by CF's grid mapping; None where there is none."""
-        return None
-
-
-class StoredDataset(_Described):
+class StoredDataset(Described):
     """A dataset of an HDF5 file, opened lazily in whichever process slices it; it pickles as its address.
 
     Dimensions are those of NetCDF-4 or other dimension scales; None where they have no names. Axes of a dataset
@@ -115,7 +60,7 @@ class StoredDataset(_Described):
         with self._dataset() as data:
             self._matlab = MATLAB in data.attrs
             self.dims = None if self._matlab else _dims_of(data)
-            self._describe(data.shape[::-1] if self._matlab else data.shape, data.dtype, dict(data.attrs))
+            self.describe(data.shape[::-1] if self._matlab else data.shape, data.dtype, dict(data.attrs))
             chunks = data.chunks or slabs(data.shape, data.dtype.itemsize)
             self.chunks: tuple[int, ...] = tuple(chunks[::-1] if self._matlab else chunks)
             self._chunked = data.chunks is not None
@@ -126,9 +71,7 @@ class StoredDataset(_Described):
         spans, rest = spans_of(region, self.shape)
         window = tuple(slice(a, b) for a, b in spans)
         with self._dataset() as data:
-            found = np.asarray(data[window[::-1] if self._matlab else window]).astype(
-                self._stored, copy=False
-            )
+            found = np.asarray(data[window[::-1] if self._matlab else window]).astype(self.stored, copy=False)
         return np.asarray((found.T if self._matlab else found).view(self.dtype)[rest])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -165,7 +108,7 @@ class StoredDataset(_Described):
                     and one.dtype.kind in "iuf"
                     and not _is_bare(one)
                 ):
-                    attributes = {key: _plain(value) for key, value in one.attrs.items() if key not in HIDDEN}
+                    attributes = {key: plain(value) for key, value in one.attrs.items() if key not in HIDDEN}
                     found[dim] = (np.asarray(one[...]), attributes)
         return found
 
@@ -256,80 +199,5 @@ def _crs_of(data: Any, attributes: Mapping[str, Any]) -> str | None:
         return None
     for key in ("crs_wkt", "spatial_ref"):
         if key in one.attrs:
-            return canonical_crs(str(_plain(one.attrs[key])))
+            return canonical_crs(str(plain(one.attrs[key])))
     return None
-
-
-class StoredClassic(_Described):
-    """A variable of a NetCDF-3 file, mapped; it pickles as its address."""
-
-    def __init__(self, store: str, array: str, what: str) -> None:
-        """what: the input's name, for messages. Raises InputError for a file or variable that cannot be used."""
-        self.store, self.array, self.what = store, array.strip("/"), what
-        if is_remote(store):
-            raise InputError(f"{what}: NetCDF-3 files are read from local disks only; copy {store} here.")
-        with self._variable() as one:
-            self.dims = tuple(one.dimensions)
-            self._describe(one.shape, np.dtype(one.data.dtype), one._attributes)
-        self.chunks = slabs(self.shape, self._stored.itemsize)
-
-    def __getitem__(self, region: Any) -> NDArray[Any]:
-        with self._variable() as one:
-            return np.array(one.data[region], self._stored).view(self.dtype)
-
-    def absent_chunks(self) -> tuple[tuple[int, ...], ...]:
-        """None: a file is whole or refused."""
-        return ()
-
-    def coordinates(self, dims: Sequence[str]) -> dict[str, tuple[NDArray[Any], Mapping[str, Any]]]:
-        """The coordinate variables of its dimensions, with their attributes."""
-        found: dict[str, tuple[NDArray[Any], Mapping[str, Any]]] = {}
-        with self._variable() as _, self._reading() as file:
-            for dim, name in zip(dims, self.dims or (), strict=True):
-                one = file.variables.get(name)
-                if one is not None and one.dimensions == (name,) and one.data.dtype.kind in "iuf":
-                    values = np.array(one.data, one.data.dtype.newbyteorder("="))
-                    found[dim] = (values, {key: _plain(value) for key, value in one._attributes.items()})
-        return found
-
-    @contextmanager
-    def _reading(self) -> Iterator[Any]:
-        try:
-            with scipy.io.netcdf_file(self.store, "r", mmap=False, maskandscale=False) as file:
-                yield file
-        except InputError:
-            raise
-        except Exception as error:  # of SciPy's parser, many kinds
-            raise refusal(self.store, self.what, error) from None
-
-    @contextmanager
-    def _variable(self) -> Iterator[Any]:
-        with self._reading() as file:
-            known = [name for name, one in file.variables.items() if one.shape]
-            name = self.array or (known[0] if len(known) == 1 else "")
-            if name not in file.variables:
-                raise InputError(
-                    f"{self.what}: {self.store} holds no array {self.array!r}; it holds: {', '.join(known[:20])}."
-                )
-            self.array = name
-            yield file.variables[name]
-
-
-def _plain(value: Any) -> Any:
-    """An attribute as plain data: HDF5 has one number as an array of one."""
-    if isinstance(value, bytes | np.bytes_):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, h5py.Empty):
-        return None
-    if isinstance(value, np.ndarray):
-        listed = value.tolist()
-        value = listed[0] if isinstance(listed, list) and len(listed) == 1 else listed
-        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _as_unsigned(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A negative code as the unsigned number of the same bits."""
-    if isinstance(value, int) and value < 0:
-        return value + (1 << (8 * dtype.itemsize))
-    return value

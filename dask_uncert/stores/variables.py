@@ -1,0 +1,92 @@
+"""What a variable of a NetCDF or HDF5 file says of itself, once its attributes are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dask_uncert.errors import InputError
+from dask_uncert.orientation import Geometry, geometry_in
+from dask_uncert.stores.attributes import decoding_in
+from dask_uncert.stores.regions import file_fingerprint
+
+UNSIGNED = "_Unsigned"
+HIDDEN = (
+    "REFERENCE_LIST",
+    "DIMENSION_LIST",
+    "CLASS",
+    "NAME",
+    "_Netcdf4Dimid",
+    "_Netcdf4Coordinates",
+    "_NCProperties",
+)
+
+
+class Described:
+    """What both kinds know of a variable once it has been opened."""
+
+    store: str
+    array: str
+    what: str
+    dims: tuple[str, ...] | None
+    shape: tuple[int, ...]
+    attributes: dict[str, Any]
+
+    def describe(self, shape: Sequence[int], stored: np.dtype[Any], attributes: Mapping[str, Any]) -> None:
+        self.shape, self.ndim = tuple(int(n) for n in shape), len(shape)
+        if stored.kind not in "biuf" or stored.itemsize > 8:
+            raise InputError(f"{self.what}: {self} holds {stored}; expected real numbers of at most 64 bits.")
+        self.attributes = {key: plain(value) for key, value in attributes.items() if key not in HIDDEN}
+        self.stored = stored.newbyteorder("=")
+        self.dtype = self.stored
+        if str(self.attributes.get(UNSIGNED, "")).lower() == "true" and stored.kind == "i":
+            self.dtype = np.dtype(f"u{stored.itemsize}")
+        codes = {
+            key: as_unsigned(value, self.dtype) if self.dtype != self.stored else value
+            for key, value in self.attributes.items()
+        }
+        self.decoding = decoding_in(codes, self.dtype, f"{self.what}: {self}")
+        self.held = 0
+
+    def __repr__(self) -> str:
+        return f"{self.store}:{self.array}" if self.array else self.store
+
+    def fingerprint(self) -> str | None:
+        """Changes whenever a local file is written; None for remote ones."""
+        return file_fingerprint(self.store, self.what)
+
+    def geometry(self, dims: Sequence[str]) -> Geometry | None:
+        """Where voxels lie, by the attributes that our own maps have; CF says it by coordinates."""
+        try:
+            return geometry_in(self.attributes, dims)
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"{self.what}: the attribute `affine` of {self} cannot be used: {error}."
+            ) from None
+
+    @property
+    def crs(self) -> str | None:
+        """The reference system of the coordinates, by CF's grid mapping; None where there is none."""
+        return None
+
+
+def plain(value: Any) -> Any:
+    """An attribute as plain data: HDF5 has one number as an array of one."""
+    if isinstance(value, bytes | np.bytes_):
+        return value.decode("utf-8", "replace")
+    if type(value).__name__ == "Empty":  # h5py's, of an attribute without a value
+        return None
+    if isinstance(value, np.ndarray):
+        listed = value.tolist()
+        value = listed[0] if isinstance(listed, list) and len(listed) == 1 else listed
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def as_unsigned(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A negative code as the unsigned number of the same bits."""
+    if isinstance(value, int) and value < 0:
+        return value + (1 << (8 * dtype.itemsize))
+    return value
