@@ -8,6 +8,7 @@ from pydantic import Field
 
 from dask_uncert.inputs import MissingChunks
 from dask_uncert.job_words import (
+    LOGITS,
     MISSING_CHUNKS,
     NODATA,
     OFFSET,
@@ -42,6 +43,7 @@ class CaseProbabilities(CaseInput):
     tolerance: float | None = Field(
         None, gt=0, description="How far values and sums may be off before a case is refused; by dtype"
     )
+    logits: bool = Field(False, description=LOGITS)
     out_of_tolerance: OutOfTolerance = Field("refuse", description=OUT_OF_TOLERANCE)
 
 

@@ -33,6 +33,7 @@ class Cube:
     geometry: where its voxels lie, if that is known; coordinates: of its dimensions, where they stand beside it, in the
     reference system `crs`.
     decoding: what its stored numbers mean, by what it holds, its role. remarks: what is odd about it. unit: of its values.
+    logits: a prediction that holds logits.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Cube:
     role: Role = "values"
     remarks: tuple[str, ...] = ()
     unit: str = "1"
+    logits: bool = False
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -62,7 +64,11 @@ class Cube:
     def dtype(self) -> np.dtype[Any]:
         """Of its values: that of what is stored, or float64 where that packs them."""
         stored = np.dtype(self.data.dtype)
-        return stored if self.decoding.keeps_stored(stored, self.role) else np.dtype(np.float64)
+        return (
+            stored
+            if not self.logits and self.decoding.keeps_stored(stored, self.role)
+            else np.dtype(np.float64)
+        )
 
     @property
     def nbytes(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dask_uncert import graphs
 from dask_uncert.arrays import cubes_of
-from dask_uncert.cubes import CLASS, Cube, Scene, align, prediction
+from dask_uncert.cubes import CLASS, Cube, Scene, align, is_prediction, prediction
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.homophily import check_distances
 from dask_uncert.formulas.measures import Measure
@@ -56,6 +56,7 @@ def evaluate(
     tolerance: float | None = None,
     fuzzy: bool = False,
     raters: int | None = None,
+    logits: bool = False,
     block: Sequence[int] | None = None,
     split_every: int | None = None,
     engine: str = "compiled",
@@ -82,6 +83,7 @@ def evaluate(
     classes: {code: name} in the order of the class axis, or names whose codes are 0, 1, ...; by default the
         codes 0, 1, ... themselves. ignore: codes of pixels that do not count.
     measures, soft_confusion, uncertainty_confusion, calibration, class_distances: as in a job file.
+    logits: probabilities and samples hold logits, of each class or, binary, of the second of two.
     scale, tolerance: of probabilities and samples alike; by default the tolerance of each storage dtype.
     confidence: ``{"unit": "tile", "size": 32, ...}`` as in a job file, for intervals of every number.
     maps: measures, or `correct`, `predicted`, `confused_classes`; written to the Zarr group `maps_store`, as are
@@ -106,6 +108,8 @@ def evaluate(
         "features": features,
     }
     cubes = cubes_of(given, axis=axis, sample_axis=sample_axis, band_axis=band_axis, fuzzy=fuzzy)
+    if logits:
+        cubes = {k: replace(c, logits=True) if is_prediction(k) else c for k, c in cubes.items()}
     if classes is None:
         classes = [str(i) for i in range(prediction(cubes).sizes.get(CLASS, 2))]
     request = request_of(

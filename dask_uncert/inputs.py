@@ -36,6 +36,7 @@ class Given:
     nodata: tuple[float, ...] | None = None
     missing_chunks: MissingChunks = "refuse"
     unit: str = "1"
+    logits: bool = False
 
 
 def open_given(one: Given) -> dict[str, Cube]:
@@ -58,6 +59,7 @@ def open_given(one: Given) -> dict[str, Cube]:
         decoding=said,
         role=one.role,
         unit=one.unit,
+        logits=one.logits,
     )
     cube = replace(cube, remarks=_remarks(cube, one))
     if one.missing_chunks == "fill":

@@ -31,6 +31,7 @@ WEIGHT = (
     "What each pixel weighs, for a second confusion matrix: an array, or `geometry`, the pixels' own area or volume by "
     "their affine, projection or latitude"
 )
+LOGITS = "Holds logits: of each class (softmax), or without a class dimension of the second of two (sigmoid)"
 OutOfTolerance = Literal["refuse", "leave_out"]
 
 
@@ -54,6 +55,7 @@ class Probabilities(Input):
     """The prediction: a probability for each class, or for the second of two."""
 
     scale: float | None = Field(None, gt=0, description="Factor of integer probabilities, such as 1/255")
+    logits: bool = Field(False, description=LOGITS)
     out_of_tolerance: OutOfTolerance = Field("refuse", description=OUT_OF_TOLERANCE)
     tolerance: float | None = Field(
         None, gt=0, description="How far values and sums may be off before the run refuses; by dtype"

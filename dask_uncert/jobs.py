@@ -140,6 +140,7 @@ def given_as(name: str, words: Input | CaseInput, place: str, where: str) -> Giv
         codes,
         words.missing_chunks,
         words.unit if isinstance(words, Weight | CaseWeight) else "1",
+        isinstance(words, Probabilities | CaseProbabilities) and words.logits,
     )
 
 

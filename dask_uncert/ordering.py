@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.cubes import Cube
+from dask_uncert.cubes import CLASS, Cube
+from dask_uncert.formulas.logits import sigmoid, softmax
 from dask_uncert.gaps import BLANK, GAPS, gap_of
 from dask_uncert.members import APART, STACKED
 from dask_uncert.summaries.ledger import REASONS
@@ -36,6 +37,11 @@ class Orders:
     def __init__(self, scene: Ordered) -> None:
         self.orders = {name: scene.order(name) for name in scene.cubes}
         self.rules = {name: (cube.decoding, cube.role) for name, cube in scene.cubes.items()}
+        self.logits = {
+            name: order.index(cube.dims.index(CLASS)) if CLASS in cube.dims else None
+            for name, order in self.orders.items()
+            if (cube := scene.cubes[name]).logits
+        }  # by input that holds them, the axis of its classes, once in order
         self.beside = {  # where dimensions lie, once in order, that are not the grid's
             name: tuple(i for i, axis in enumerate(order) if scene.cubes[name].dims[axis] not in scene.dims)
             for name, order in self.orders.items()
@@ -58,7 +64,10 @@ class Orders:
             absent = decoding.absent(values)
             if absent is not None and name != "features":
                 leave(np.asarray(absent.any(axis=self.beside[name])), name, "nodata")
-            found[name] = decoding.values(values, role)
+            found[name] = decoding.values(values, "values" if name in self.logits else role)
+            if name in self.logits:
+                axis = self.logits[name]
+                found[name] = sigmoid(found[name]) if axis is None else softmax(found[name], axis)
             if absent is not None and name == "features":
                 found[name] = np.where(absent, np.nan, found[name])
         blank = [where for reason, where in gaps.items() if REASONS[reason].startswith(PREDICTIONS)]

@@ -51,7 +51,9 @@ def with_packing(request: Request, cubes: Mapping[str, Cube]) -> Request:
 def _factor(cubes: Mapping[str, Cube], asked: float | None) -> float | None:
     found: set[float | None] = set()
     for cube in cubes.values():
-        kept = cube.decoding.is_packed and cube.decoding.keeps_stored(cube.dtype, cube.role)
+        kept = (
+            not cube.logits and cube.decoding.is_packed and cube.decoding.keeps_stored(cube.dtype, cube.role)
+        )
         found.add(cube.decoding.scale if kept else None)
         if cube.decoding.is_packed and asked is not None and asked != cube.decoding.scale:
             raise InputError(

@@ -1,4 +1,3 @@
-
 """Property tests take the time they need: this suite also runs on busy machines."""
 
 import pytest
