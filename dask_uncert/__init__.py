@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from dask_uncert.clusters import ClusterError, connect
     from dask_uncert.cohort_outputs import load_cases
     from dask_uncert.compare import compare
+    from dask_uncert.convert import convert
     from dask_uncert.errors import InputError
     from dask_uncert.evaluate import evaluate
+    from dask_uncert.exports import export
     from dask_uncert.formulas.entropies import (
         binary_variance,
         confused_classes,
@@ -84,6 +86,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "clusters": ("ClusterError", "connect"),
     "compare": ("compare",),
+    "convert": ("convert",),
+    "exports": ("export",),
     "cohort_outputs": ("load_cases",),
     "errors": ("InputError",),
     "evaluate": ("evaluate",),
@@ -171,6 +175,7 @@ __all__ = [
     "confused_classes",
     "confusion_matrix",
     "connect",
+    "convert",
     "coverage_at_risk",
     "distribution",
     "ecdf",
@@ -181,6 +186,7 @@ __all__ = [
     "evaluate_regression",
     "excess_aurc",
     "expected_calibration_error",
+    "export",
     "f1",
     "geometric_uncertainty",
     "histogram",

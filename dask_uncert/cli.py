@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from dask_uncert import file_commands
 from dask_uncert.terminal import forecast, headline, progress
 
 FOLDER = click.Path(path_type=Path)
@@ -213,6 +214,10 @@ def _numbers(option: str, text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise click.UsageError(f"{option} takes numbers with commas, found {text!r}.") from None
+
+
+cli.add_command(file_commands.convert)
+cli.add_command(file_commands.export)
 
 
 @cli.command()

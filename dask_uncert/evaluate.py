@@ -17,7 +17,7 @@ from dask_uncert.formulas.homophily import check_distances
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.formulas.separation import METRICS, Metric
 from dask_uncert.joint_sizes import with_joints
-from dask_uncert.orientation import shared_geometry
+from dask_uncert.orientation import coordinates_of, shared_geometry
 from dask_uncert.packing import with_packing
 from dask_uncert.plan import Plan, with_table
 from dask_uncert.regression_plan import RegressionPlan
@@ -26,6 +26,8 @@ from dask_uncert.stores.maps import MapWriter
 from dask_uncert.tile_words import with_tiles
 from dask_uncert.words import request_of
 
+GRID_MAPPING = "spatial_ref"
+"""The variable beside maps that says their reference system, as CF wants it and rioxarray names it."""
 ENGINES = ("compiled", "reference")
 AnyPlan = TypeVar("AnyPlan", bound=Plan | RegressionPlan)
 
@@ -239,6 +241,8 @@ def with_maps(plan: AnyPlan, store: str, attributes: Mapping[str, Any] | None = 
     layers = plan.request.layers
     geometry = shared_geometry(plan.scene.cubes)
     lies = {} if geometry is None else geometry.attributes()
+    if geometry is not None and geometry.crs is not None:
+        lies["grid_mapping"] = GRID_MAPPING
     for name, (dtype, fill, extra) in layers.items():
         missing = {} if dtype == "float32" or extra else {"_FillValue": fill}
         about[name] = (dtype, fill, {"long_name": name.replace("_", " "), "units": "1", **missing, **lies})
@@ -256,4 +260,10 @@ def write_coordinates(plan: AnyPlan) -> None:
     cubes = plan.scene.cubes
     for name in (n for n in ("reference", "mean", "samples_0", "samples", "probabilities") if n in cubes):
         found.update(cubes[name].data.coordinates(plan.scene.dims))
+    geometry = shared_geometry(cubes)
+    if geometry is not None:
+        sizes = dict(zip(plan.scene.dims, plan.scene.shape, strict=True))
+        found = {**coordinates_of(geometry, sizes), **found}
+        if geometry.crs is not None:
+            plan.writer.add_grid_mapping(GRID_MAPPING, {"crs_wkt": geometry.crs, "spatial_ref": geometry.crs})
     plan.writer.add_coordinates(found)

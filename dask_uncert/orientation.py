@@ -107,6 +107,30 @@ def geometry_in(attributes: Mapping[str, Any], dims: Sequence[str]) -> Geometry 
     )
 
 
+AXES = {
+    "m": (("projection_x_coordinate", "m"), ("projection_y_coordinate", "m")),
+    "degree": (("longitude", "degrees_east"), ("latitude", "degrees_north")),
+}
+"""By unit of a reference system, the standard names and units of x and y that CF gives them."""
+
+
+def coordinates_of(
+    geometry: Geometry, sizes: Mapping[str, int]
+) -> dict[str, tuple[NDArray[np.float64], dict[str, Any]]]:
+    """Coordinates, with CF's attributes, of the dimensions that run along one axis each; {} where one does not."""
+    found = {}
+    for dim, step in zip(geometry.dims, geometry.steps, strict=True):
+        axes = [k for k in range(3) if step[k] != 0]
+        if len(axes) != 1 or dim not in sizes:
+            return {}
+        (k,) = axes
+        about: dict[str, Any] = {"units": geometry.unit}
+        if k < 2 and geometry.unit in AXES:
+            about = dict(zip(("standard_name", "units"), AXES[geometry.unit][k], strict=True))
+        found[dim] = (np.asarray(geometry.origin[k] + step[k] * np.arange(sizes[dim]), np.float64), about)
+    return found
+
+
 class Placed(Protocol):
     """An input with named dimensions that may know where its voxels lie."""
 

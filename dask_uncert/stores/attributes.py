@@ -59,3 +59,10 @@ def _from_text(text: str, dtype: np.dtype[Any]) -> float:
             raise
         (number,) = struct.unpack("<d", base64.standard_b64decode(text))
         return float(number)
+
+
+def as_fill_value(code: float, dtype: np.dtype[Any]) -> Any:
+    """A missing code as the attribute _FillValue of a Zarr array: a float as xarray has it, its bytes in base 64."""
+    if dtype.kind != "f":
+        return int(code)
+    return base64.standard_b64encode(struct.pack("<d", code)).decode()

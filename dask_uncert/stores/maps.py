@@ -57,6 +57,14 @@ class MapWriter:
             region = tuple(slice(o, o + n) for o, n in zip(offset, values.shape, strict=False))
             arrays[name][region] = values
 
+    def add_grid_mapping(self, name: str, about: Mapping[str, Any]) -> None:
+        """Write a variable without dimensions that says in its attributes how the maps are projected."""
+        with opening(self.store):
+            array = zarr.open_group(self.store, mode="r+").create_array(
+                name, shape=(), dtype="int32", dimension_names=(), attributes=dict(about)
+            )
+        array[...] = 0
+
     def add_coordinates(self, found: Mapping[str, tuple[NDArray[Any], Mapping[str, Any]]]) -> None:
         """Write one-dimensional coordinates beside the maps: name to (values, attributes)."""
         for name, (values, about) in found.items():
