@@ -19,6 +19,7 @@ from dask_uncert.cohort_outputs import is_cohort
 from dask_uncert.cohort_reports import rewrite_cohort
 from dask_uncert.cohort_runs import failure, run_cohort
 from dask_uncert.cohort_words import CohortJob
+from dask_uncert.cubes import Cube
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import with_maps, write_coordinates
 from dask_uncert.gaps import gap_of
@@ -39,6 +40,7 @@ from dask_uncert.reports.write import write_all
 from dask_uncert.saving import load, save
 from dask_uncert.stores.maps import preview
 from dask_uncert.stores.opening import Stored
+from dask_uncert.stores.retries import taken
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
 
@@ -102,7 +104,7 @@ def run(
     started = datetime.now(UTC)
     with clusters.connect(target) as client, being_written(output) as working:
         _check_memory(plan, client)
-        clock = time.perf_counter()
+        clock, tried = time.perf_counter(), sum(client.run(taken).values())
         if plan.request.layers:
             plan = with_maps(plan, str(working / "maps.zarr"), _about_maps(plan))
         tasks = plan.tasks()
@@ -111,6 +113,7 @@ def run(
         with _watch(client, "evaluate-block", plan.grid.blocks, "evaluate", report or _silent):
             evaluation = plan.compute()
         summed = time.perf_counter()
+        check_unchanged(read, stored)
         save(evaluation, working / "summary.zarr")
         write_coordinates(plan)
         write_all(evaluation, working, maps=_thumbnails(plan, working), about=_about(words, plan))
@@ -135,6 +138,7 @@ def run(
             "tasks": tasks,
             "maps": list(plan.request.layers),
             "bytes_read": sum(plan.nbytes().values()),
+            "reads_tried_again": max(0, sum(client.run(taken).values()) - tried),
             "workers": clusters.describe(client),
             "peak_memory_bytes": max(client.run(peak_memory).values(), default=0),
             "counted": int(evaluation.ledger.counted),
@@ -169,6 +173,16 @@ def fingerprint(job: AnyJob, plan: AnyPlan, stored: Mapping[str, str | None]) ->
     words = job.model_dump(mode="json", by_alias=True, exclude={"output", "cluster"})
     text = json.dumps([words, repr(plan.request), stored, version("dask-uncert")], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def check_unchanged(read: Mapping[str, Cube], stored: Mapping[str, str | None]) -> None:
+    """Refuse results of inputs that were written while they were read."""
+    for name, cube in read.items():
+        if cube.data.fingerprint() != stored[name]:
+            raise InputError(
+                f"{name}: {cube.where} has changed while it was read, so the numbers are of neither state. Run again "
+                f"when it is whole; nothing was written."
+            )
 
 
 def remarks_of(plan: AnyPlan) -> list[str]:

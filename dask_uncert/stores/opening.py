@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from dask_uncert.decoding import Decoding, Role
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry
-from dask_uncert.stores.whole_files import file_name
+from dask_uncert.stores.retries import Retried, persistently
+from dask_uncert.stores.whole_files import file_name, is_remote
 
 
 class Stored(Protocol):
@@ -99,5 +100,6 @@ def open_stored(
             f"{what}: reading {found.name} files such as {store} needs {error.name}, which is not installed. Run "
             f"`python -m pip install 'dask-uncert[{found.extra}]'`."
         ) from None
-    opened: Stored = reader.opened(store, array, what, dims, role)
-    return opened
+    opened: Stored = persistently(lambda: reader.opened(store, array, what, dims, role), is_remote(store))
+    retried: Any = Retried(opened)
+    return cast(Stored, retried)
