@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -105,7 +106,7 @@ def _say(error: ValidationError) -> str:
 
 def resolve(place: str, folder: Path) -> str:
     """A path of the job file, made absolute; a URL as it is."""
-    return place if "://" in place else str((folder / place).resolve())
+    return place if "://" in place else os.path.realpath(folder / place)
 
 
 def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:

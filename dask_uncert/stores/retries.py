@@ -96,7 +96,13 @@ class Retried:
         self.ndim, self.dtype = len(self.shape), np.dtype(data.dtype)
 
     def __getitem__(self, region: Any) -> NDArray[Any]:
-        return np.asarray(persistently(lambda: self.data[region], is_remote(self.data.store)))
+        try:
+            return np.asarray(persistently(lambda: self.data[region], is_remote(self.data.store)))
+        except InputError as error:
+            said = str(error)
+        raise InputError(
+            said
+        )  # alone: what caused it, of a library's own kind, may not travel between processes
 
     def __getattr__(self, name: str) -> Any:
         """What the stored array says of itself, such as its address and fingerprint."""
