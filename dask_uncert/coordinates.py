@@ -55,14 +55,14 @@ def together(inputs: Mapping[str, AnyMarked]) -> dict[str, AnyMarked]:
     names = sorted(found, key=lambda name: name != "reference")  # the reference first, else in their order
     turned: list[str] = []
     for dim in dict.fromkeys(dim for one in found.values() for dim in one.grid):
-        known = {name: values for name in names if (values := _along(found[name], dim)) is not None}
+        known = {name: values for name in names if (values := along(found[name], dim)) is not None}
         if len(known) < 2:
             continue
         first, *others = known
         for name in others:
             if found[name].geometry is not None and found[first].geometry is not None:
                 continue  # compared already, in all dimensions at once
-            _check_systems(found[name], found[first])
+            check_systems(found[name], found[first])
             if _is_reversed(found[name], known[name], found[first], known[first], dim):
                 found[name] = _reversed(found[name], dim)
                 turned.append(name)
@@ -76,7 +76,7 @@ def together(inputs: Mapping[str, AnyMarked]) -> dict[str, AnyMarked]:
     return found
 
 
-def _along(one: Marked, dim: str) -> Floats | None:
+def along(one: Marked, dim: str) -> Floats | None:
     """The coordinates of a dimension: those that stand beside it, or what an affine along one axis says."""
     if dim not in one.grid:
         return None
@@ -99,7 +99,8 @@ def _along(one: Marked, dim: str) -> Floats | None:
     return np.asarray(one.geometry.origin[axes[0]] + step[axes[0]] * np.arange(one.grid[dim]), np.float64)
 
 
-def _check_systems(one: Marked, first: Marked) -> None:
+def check_systems(one: Marked, first: Marked) -> None:
+    """Refuse two inputs of different reference systems."""
     systems = [one.crs or (one.geometry.crs if one.geometry else None) for one in (one, first)]
     if None not in systems and systems[0] != systems[1]:
         raise InputError(

@@ -51,14 +51,19 @@ class Holes:
 
     def __getitem__(self, region: Any) -> NDArray[np.uint8]:
         """region: slices, an Ellipsis for those left out."""
-        given = region if isinstance(region, tuple) else (region,)
-        if Ellipsis in given:
-            at = given.index(Ellipsis)
-            given = (*given[:at], *[slice(None)] * (self.ndim - len(given) + 1), *given[at + 1 :])
-        given = (*given, *[slice(None)] * (self.ndim - len(given)))
+        given = whole_region(region, self.ndim)
         numbers = [np.arange(n)[part] // c for n, c, part in zip(self.shape, self.chunks, given, strict=True)]
         return np.asarray(self._holes[np.ix_(*numbers)])
 
     def coordinates(self, dims: Sequence[str]) -> dict[str, Any]:
         """None stand beside it."""
         return {}
+
+
+def whole_region(region: Any, ndim: int) -> tuple[Any, ...]:
+    """A region of slices, one for each dimension."""
+    given = region if isinstance(region, tuple) else (region,)
+    if Ellipsis in given:
+        at = given.index(Ellipsis)
+        given = (*given[:at], *[slice(None)] * (ndim - len(given) + 1), *given[at + 1 :])
+    return (*given, *[slice(None)] * (ndim - len(given)))

@@ -191,6 +191,10 @@ class Job(Questions):
     version: Literal[1]
     kind: Literal["scene"]
     inputs: Inputs
+    overlap: bool = Field(
+        False,
+        description="Inputs may cover other parts of the reference's grid; where one does not reach, pixels are left out",
+    )
     confidence: TileConfidence | None = Field(None, description="By default no intervals")
     cluster: str = Field("local", description="local, a file of cluster/, or a tcp:// or tls:// address")
     output: str = Field(description="Folder for the results, relative to the job file")

@@ -29,6 +29,7 @@ from dask_uncert.job_words import (
     RegressionJob,
     Weight,
 )
+from dask_uncert.overlaps import over_the_reference
 from dask_uncert.pixel_sizes import weight_of
 from dask_uncert.plan import Plan
 from dask_uncert.regression_plan import RegressionPlan, prepare_regression
@@ -122,7 +123,7 @@ def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
         cubes |= open_given(given_as(name, words, resolve(words.store, folder), words.store))
     if given.get("weight") == "geometry":
         cubes["weight"] = weight_of(cubes)
-    return cubes
+    return over_the_reference(cubes) if isinstance(job, Job) and job.overlap else cubes
 
 
 def given_as(name: str, words: Input | CaseInput, place: str, where: str) -> Given:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dask_uncert.coordinates import together
 from dask_uncert.cubes import CLASS, Cube
 from dask_uncert.errors import InputError
+from dask_uncert.gaps import whole_region
 from dask_uncert.stored import NO_CODE, UNKNOWN, class_indices
 
 RATER = "rater"
@@ -33,7 +34,7 @@ class OneOf:
         self.held = int(getattr(data, "held", 0))
 
     def __getitem__(self, region: Any) -> NDArray[Any]:
-        slices = list(_slices(region, self.ndim))
+        slices = list(whole_region(region, self.ndim))
         slices.insert(self.axis, slice(self.number, self.number + 1))
         return np.asarray(np.take(self.data[tuple(slices)], 0, axis=self.axis))
 
@@ -105,7 +106,7 @@ class MeanOfRaters:
         return Cube("reference", self, dims, chunks, where, first.geometry)
 
     def __getitem__(self, region: Any) -> NDArray[np.float64]:
-        slices = _slices(region, self.ndim)
+        slices = whole_region(region, self.ndim)
         inner = slices[:-1] if self.many else slices
         stored = [np.asarray(one.data[inner]) for one in self.raters]
         absent = [one.decoding.absent(values) for one, values in zip(self.raters, stored, strict=True)]
@@ -139,12 +140,3 @@ class MeanOfRaters:
                 f"{one.name}: {one.where} holds codes that are neither in the class table nor ignored: {said}."
             )
         return index
-
-
-def _slices(region: Any, ndim: int) -> tuple[Any, ...]:
-    """A region of slices, one for each dimension."""
-    given = region if isinstance(region, tuple) else (region,)
-    if Ellipsis in given:
-        at = given.index(Ellipsis)
-        given = (*given[:at], *[slice(None)] * (ndim - len(given) + 1), *given[at + 1 :])
-    return (*given, *[slice(None)] * (ndim - len(given)))

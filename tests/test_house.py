@@ -32,7 +32,7 @@ FLOORS = (  # bottom to top; a module imports from lower floors and from its own
     ("coordinates",),
     ("cubes", "graphs", "stores", "manifest", "case_files"),
     ("ordering", "packing", "saving"),
-    ("block_tasks", "inputs", "pixel_sizes"),
+    ("block_tasks", "inputs", "overlaps", "pixel_sizes"),
     ("plan", "regression_plan", "arrays", "raters"),
     ("evaluate",),
     ("regression", "cohorts"),

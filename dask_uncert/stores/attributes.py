@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -66,3 +67,14 @@ def as_fill_value(code: float, dtype: np.dtype[Any]) -> Any:
     if dtype.kind != "f":
         return int(code)
     return base64.standard_b64encode(struct.pack("<d", code)).decode()
+
+
+def plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes that JSON can hold."""
+    found = {}
+    for key, value in attributes.items():
+        try:
+            found[str(key)] = json.loads(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError):
+            continue
+    return found

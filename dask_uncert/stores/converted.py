@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from zarr.codecs import BloscCodec
 from dask_uncert.decoding import Decoding
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry
-from dask_uncert.stores.attributes import as_fill_value
+from dask_uncert.stores.attributes import as_fill_value, plain
 from dask_uncert.stores.zarr import StoredArray, opening
 
 CHUNK_BYTES = 2 << 20  # of a chunk, about: a pixel's neighbourhood is read with little beside it
@@ -190,14 +189,3 @@ def about(
     if len(codes) > 1:
         found["missing_value"] = codes[1:]
     return found | ({} if geometry is None else geometry.attributes())
-
-
-def plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes that JSON can hold."""
-    found = {}
-    for key, value in attributes.items():
-        try:
-            found[str(key)] = json.loads(json.dumps(value, allow_nan=False))
-        except (TypeError, ValueError):
-            continue
-    return found

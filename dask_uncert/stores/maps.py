@@ -11,6 +11,7 @@ import zarr
 from numpy.typing import NDArray
 
 from dask_uncert.request import RGB
+from dask_uncert.stores.attributes import MISSING, plain
 from dask_uncert.stores.zarr import dimension_names, opening
 
 
@@ -74,7 +75,7 @@ class MapWriter:
                     shape=values.shape,
                     dtype=values.dtype,
                     dimension_names=(name,),
-                    attributes=dict(about),
+                    attributes={key: value for key, value in plain(about).items() if key not in MISSING},
                 )
             array[...] = values
 

@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from dask_uncert.orientation import Geometry
-from dask_uncert.stores.converted import plain
+from dask_uncert.stores.attributes import plain
 
 
 def write_netcdf(
