@@ -42,7 +42,10 @@ class Decoding:
         found = None
         for code in self.missing:
             if stored.dtype.kind == "f":
-                one = stored.dtype.type(code)
+                with np.errstate(over="ignore"):
+                    one = stored.dtype.type(code)
+                if np.isinf(one) and not np.isinf(code):
+                    continue
                 equal = np.isnan(stored) if np.isnan(one) else stored == one
             elif not float(code).is_integer() or not _fits(int(code), stored.dtype):
                 continue

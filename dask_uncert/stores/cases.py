@@ -39,7 +39,7 @@ def write_cases(store: str, cases: Sequence[Case], layout: Layout, rows: Iterabl
             path: {"dims": list(dims), "shape": list(shape)} for path, (dims, shape) in layout.items()
         },
     }
-    with opening(store):
+    with opening(store, to_write=True):
         group = zarr.open_group(store, mode="a").create_group("cases", attributes=about)
     writers = {path: _RowsWriter(store, group, path, width_of(layout, path)) for path in layout}
     for row in rows:
@@ -144,7 +144,7 @@ class _RowsWriter:
         self.waiting = [Row(row.cells[end:], row.counts[end:])] if end < row.cells.size else []
 
     def _create(self, name: str, dtype: np.dtype[Any], size: int, chunk: int | None = None) -> Any:
-        with opening(self.store):
+        with opening(self.store, to_write=True):
             return self.group.create_array(
                 f"{self.path}/{name}", shape=(size,), chunks=(max(chunk or size, 1),), dtype=dtype,
                 dimension_names=("row" if name == "starts" else "entry",), fill_value=0,
@@ -153,7 +153,7 @@ class _RowsWriter:
 
 def make_groups(store: str, paths: Iterable[str]) -> None:
     """An empty group at `store`, and those at these paths below it; "" is the store itself."""
-    with opening(store):
+    with opening(store, to_write=True):
         root = zarr.open_group(store, mode="w")
         for path in sorted(set(paths) - {""}):
             root.create_group(path)

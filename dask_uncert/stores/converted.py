@@ -123,7 +123,7 @@ def create(
 ) -> None:
     """Make the group with an empty array and its coordinates; mark: what it is a conversion of, in its attributes."""
     store = str(folder)
-    with opening(store):
+    with opening(store, to_write=True):
         group = zarr.open_group(store, mode="w", attributes={"dask_uncert": "converted", **mark})
         group.create_array(
             name, shape=layout.shape, chunks=layout.chunks, shards=layout.shards, dtype=dtype, fill_value=0,
@@ -161,7 +161,7 @@ class Writer:
         if mark.exists():
             return 0
         values = np.asarray(self.source[region])
-        with opening(self.folder):
+        with opening(self.folder, to_write=True):
             group = zarr.open_group(self.folder, mode="r+")
             array: Any = group[self.name]
         array[region] = values

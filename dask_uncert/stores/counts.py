@@ -20,7 +20,7 @@ def write_counts(
     store: str, frame: Mapping[str, Any], arrays: Iterable[tuple[str, tuple[str, ...], NDArray[np.int64]]]
 ) -> None:
     """A Summary's frame and arrays under `total/`; the same Summary gives the same bytes."""
-    with opening(store):
+    with opening(store, to_write=True):
         root = zarr.open_group(store, mode="w", attributes={"dask_uncert": "summary", "format": FORMAT})
         total = root.create_group("total", attributes={"frame": json.dumps(frame)})
         for path, dims, value in arrays:

@@ -35,7 +35,7 @@ class MapWriter:
         extras: of maps that have more dimensions than the grid, their names and sizes; they come last.
         """
         chunks = _dividing(block)
-        with opening(self.store):
+        with opening(self.store, to_write=True):
             group = zarr.open_group(self.store, mode="w", attributes=dict(attributes))
             for name, (dtype, fill, about) in maps.items():
                 extra = extras.get(name, {})
@@ -51,7 +51,7 @@ class MapWriter:
 
     def write(self, maps: Mapping[str, NDArray[Any]], offset: Sequence[int]) -> None:
         """Write one block of every map at its offset along the grid."""
-        with opening(self.store):
+        with opening(self.store, to_write=True):
             group = zarr.open_group(self.store, mode="r+")
             arrays = {name: _array_of(group, name) for name in maps}
         for name, values in maps.items():
@@ -60,7 +60,7 @@ class MapWriter:
 
     def add_grid_mapping(self, name: str, about: Mapping[str, Any]) -> None:
         """Write a variable without dimensions that says in its attributes how the maps are projected."""
-        with opening(self.store):
+        with opening(self.store, to_write=True):
             array = zarr.open_group(self.store, mode="r+").create_array(
                 name, shape=(), dtype="int32", dimension_names=(), attributes=dict(about)
             )
@@ -69,7 +69,7 @@ class MapWriter:
     def add_coordinates(self, found: Mapping[str, tuple[NDArray[Any], Mapping[str, Any]]]) -> None:
         """Write one-dimensional coordinates beside the maps: name to (values, attributes)."""
         for name, (values, about) in found.items():
-            with opening(self.store):
+            with opening(self.store, to_write=True):
                 array = zarr.open_group(self.store, mode="r+").create_array(
                     name,
                     shape=values.shape,

@@ -60,7 +60,7 @@ def write_pyramid(
     said: dict[str, Any] = {"version": "0.5", "multiscales": [image]}
     if labels:
         said["image-label"] = {}
-    with opening(path):
+    with opening(path, to_write=True):
         group = zarr.open_group(path, mode="w", attributes={"ome": said})
         for number, level in enumerate(levels):
             array = group.create_array(
