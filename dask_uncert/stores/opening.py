@@ -100,6 +100,15 @@ def open_stored(
             f"{what}: reading {found.name} files such as {store} needs {error.name}, which is not installed. Run "
             f"`python -m pip install 'dask-uncert[{found.extra}]'`."
         ) from None
-    opened: Stored = persistently(lambda: reader.opened(store, array, what, dims, role), is_remote(store))
+    try:
+        opened: Stored = persistently(lambda: reader.opened(store, array, what, dims, role), is_remote(store))
+    except InputError:
+        raise
+    except Exception as error:  # of libraries at metadata that they take as they come
+        text = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"{what}: {store}{f':{array}' if array else ''} is damaged, or of a kind that is not read "
+            f"({type(error).__name__}: {text})."
+        ) from error
     retried: Any = Retried(opened)
     return cast(Stored, retried)

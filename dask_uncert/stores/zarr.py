@@ -178,7 +178,7 @@ def opened(store: str, array: str, what: str, dims: Sequence[str] | None, role: 
 def dimension_names(array: Any) -> tuple[str, ...] | None:
     """The names that a zarr.Array gives its dimensions; None where it does not name all."""
     names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
-    if names is None or any(name is None for name in names) or len(names) != array.ndim:
+    if not isinstance(names, list | tuple) or None in names or len(names) != array.ndim:
         return None
     return tuple(str(name) for name in names)
 
