@@ -107,9 +107,9 @@ def plan(job: Path, sets: tuple[str, ...], as_json: bool) -> None:
 @click.option("--fresh", is_flag=True, help="Replace a finished evaluation in OUT.")
 def merge(out: Path, folders: tuple[Path, ...], leave_out: tuple[str, ...], fresh: bool) -> None:
     """Add the finished evaluations in FOLDERS into OUT without reading a pixel."""
-    from dask_uncert import runs
+    from dask_uncert import finished
 
-    headline(runs.merge(out, folders, fresh=fresh, leave_out=leave_out), out)
+    headline(finished.merge(out, folders, fresh=fresh, leave_out=leave_out), out)
 
 
 @cli.command()
@@ -117,9 +117,9 @@ def merge(out: Path, folders: tuple[Path, ...], leave_out: tuple[str, ...], fres
 @click.option("--against", type=FOLDER, help="Of a cohort: another model on the same cases, to compare with.")
 def report(folder: Path, against: Path | None) -> None:
     """Write the tables, figures and page of a finished FOLDER again, from its Summaries."""
-    from dask_uncert import runs
+    from dask_uncert import finished
 
-    headline(runs.rewrite_report(folder, against), folder)
+    headline(finished.rewrite_report(folder, against), folder)
 
 
 @cli.command()

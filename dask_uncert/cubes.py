@@ -217,7 +217,7 @@ def check_grids(cubes: Mapping[str, Cube], first: Cube) -> None:
         for d, n in cube.grid.items():
             if n != first.grid[d]:
                 raise InputError(
-                    f"{name}: {cube.where} has {d} = {n}, but `{first.name}` has {d} = {first.grid[d]}. "
+                    f"{name}: {cube.where} has {d} = {n}, but `{first.name}` has {d} = {first.grid[d]} ({first.where}). "
                     f"All inputs must cover the same grid."
                 )
     for d, n in first.grid.items():

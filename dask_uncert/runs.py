@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert import clusters
-from dask_uncert.cohort_merges import merge_cohorts
-from dask_uncert.cohort_outputs import is_cohort
-from dask_uncert.cohort_reports import rewrite_cohort
 from dask_uncert.cohort_runs import failure, run_cohort
 from dask_uncert.cohort_words import CohortJob
 from dask_uncert.cubes import Cube
@@ -30,7 +27,6 @@ from dask_uncert.outputs import (
     being_written,
     is_finished,
     peak_memory,
-    read_record,
     versions,
     write_record,
 )
@@ -39,7 +35,7 @@ from dask_uncert.regression_plan import RegressionPlan
 from dask_uncert.reports.write import write_all
 from dask_uncert.saving import load, save
 from dask_uncert.stores.maps import preview
-from dask_uncert.stores.opening import Stored
+from dask_uncert.stores.opening import Stored, format_of
 from dask_uncert.stores.retries import taken
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
@@ -102,7 +98,7 @@ def run(
     if is_finished(output, mark, fresh):
         return load(output)
     started = datetime.now(UTC)
-    with clusters.connect(target) as client, being_written(output) as working:
+    with clusters.connect(target, **_apart(target, read)) as client, being_written(output) as working:
         _check_memory(plan, client)
         clock, tried = time.perf_counter(), sum(client.run(taken).values())
         if plan.request.layers:
@@ -111,7 +107,7 @@ def run(
         plan = _with_distances(plan, client, report or _silent)
         measured = time.perf_counter()
         with _watch(client, "evaluate-block", plan.grid.blocks, "evaluate", report or _silent):
-            evaluation = plan.compute()
+            evaluation = _computed(plan)
         summed = time.perf_counter()
         check_unchanged(read, stored)
         save(evaluation, working / "summary.zarr")
@@ -175,6 +171,30 @@ def fingerprint(job: AnyJob, plan: AnyPlan, stored: Mapping[str, str | None]) ->
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _apart(target: Any, read: Mapping[str, Cube]) -> dict[str, bool]:
+    """Processes of their own on this machine, where HDF5 is read: it reads one array at a time in each, and a damaged
+    file may end the process that reads it (seen once in some 300 damaged files)."""
+    stores = [str(getattr(cube.data, "store", "")) for cube in read.values()]
+    return (
+        {"processes": True}
+        if target == "local" and any(format_of(s).module == "netcdf" for s in stores)
+        else {}
+    )
+
+
+def _computed(plan: AnyPlan) -> AnyEvaluation:
+    """The plan's Evaluation; ClusterError where a block ends every process that evaluates it."""
+    try:
+        return plan.compute()
+    except Exception as error:
+        if type(error).__name__ != "KilledWorker":
+            raise
+        raise clusters.ClusterError(
+            f"a block ended its worker process every time it was evaluated, by a crash or for want of memory: a file may "
+            f"be damaged, or blocks be too large for the workers ({' '.join(str(error).split())[:200]})."
+        ) from None
+
+
 def check_unchanged(read: Mapping[str, Cube], stored: Mapping[str, str | None]) -> None:
     """Refuse results of inputs that were written while they were read."""
     for name, cube in read.items():
@@ -227,72 +247,3 @@ def _about(job: AnyJob, plan: AnyPlan) -> dict[str, str]:
         if gap_of(name) is None
     }
     return {**about, **{name: value for name, value in versions().items() if name == "dask-uncert"}}
-
-
-def merge(
-    out: str | Path, folders: Sequence[str | Path], fresh: bool = False, leave_out: Sequence[str] = ()
-) -> AnyEvaluation:
-    """Add finished evaluations without reading a pixel, and write their sum as an output folder.
-
-    leave_out: cases of cohorts. Raises InputError where a folder is unfinished, given twice or counts something
-    else.
-    """
-    places = [Path(folder).resolve() for folder in folders]
-    twice = {str(place) for place in places if places.count(place) > 1}
-    if twice:
-        raise InputError(f"{', '.join(sorted(twice))} is given twice; it would count twice.")
-    output = Path(out)
-    records = [read_record(place) for place in places]
-    if leave_out or any(is_cohort(place) for place in places):
-        return merge_cohorts(output, places, leave_out, fresh)
-    marks = [record.get("fingerprint") for record in records]
-    mark = None
-    if all(isinstance(one, str) for one in marks):  # inputs that cannot be compared make no identity
-        mark = hashlib.sha256("".join(sorted(map(str, marks))).encode()).hexdigest()
-    if is_finished(output, mark, fresh):
-        return load(output)
-    first, *rest = (load(place) for place in places)
-    kinds = sorted({type(part).__name__ for part in (first, *rest)})
-    if len(kinds) > 1:
-        raise InputError(f"these evaluations are of different kinds and do not add: {', '.join(kinds)}.")
-    try:
-        total = sum(rest, start=first)
-    except ValueError as error:
-        raise InputError(f"these evaluations do not add: {error}.") from None
-    with being_written(output) as working:
-        save(total, working / "summary.zarr")
-        about = {f"part {i + 1}": str(place) for i, place in enumerate(places)}
-        write_all(total, working, about=about)
-        write_record(
-            working,
-            {
-                "merged": [str(place) for place in places],
-                "fingerprint": mark,
-                "versions": versions(),
-                "counted": int(total.ledger.counted),
-                "excluded": total.ledger.reasons(),
-            },
-        )
-    return total
-
-
-def rewrite_report(folder: str | Path, against: str | Path | None = None) -> AnyEvaluation:
-    """Write the tables, figures, results and page of a finished folder again, from its Summaries and maps.
-
-    against: of a cohort, the folder of another model on the same cases, to compare with.
-    """
-    place = Path(folder)
-    record = read_record(place)
-    if is_cohort(place):
-        return rewrite_cohort(place, None if against is None else Path(against))
-    if against is not None:
-        raise InputError(
-            f"{place} holds one evaluation and no cases: only cohorts are compared case by case."
-        )
-    evaluation = load(place)
-    maps = place / "maps.zarr"
-    names = record.get("maps", []) if maps.exists() else []
-    inputs = record.get("inputs", {})
-    about = {f"input {name}": f"{one['store']}:{one['array']}" for name, one in inputs.items()}
-    write_all(evaluation, place, maps={name: preview(str(maps), name) for name in names}, about=about)
-    return evaluation

@@ -16,7 +16,7 @@ import xarray as xr
 import zarr
 from click.testing import CliRunner
 
-from dask_uncert import cli, cohorts, runs
+from dask_uncert import cli, cohorts, finished, runs
 from dask_uncert.clusters import connect
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import evaluate
@@ -262,7 +262,7 @@ def test_raters_in_columns_and_along_an_axis(tmp_path, go, monkeypatch):
     with pytest.raises(InputError, match="has no dimension `rater`"):
         go(cohort, inputs=inputs, output="wrong")
     monkeypatch.undo()
-    runs.rewrite_report(cohort.out)
+    finished.rewrite_report(cohort.out)
     assert "Against each rater" in (cohort.out / "report.html").read_text(encoding="utf-8")
 
 
@@ -317,22 +317,22 @@ def test_merging_and_leaving_out_read_no_voxel(tmp_path, go):
         go(cohort, output=out)
     for path in tmp_path.glob("P*.zarr"):
         path.rename(path.with_suffix(".gone"))
-    pooled = runs.merge(tmp_path / "both", [tmp_path / "b", tmp_path / "a"])
+    pooled = finished.merge(tmp_path / "both", [tmp_path / "b", tmp_path / "a"])
     assert cohort.bits(tmp_path / "both") == cohort.bits()
-    runs.merge(tmp_path / "less", [tmp_path / "out"], leave_out=["P3", "P4"])
+    finished.merge(tmp_path / "less", [tmp_path / "out"], leave_out=["P3", "P4"])
     assert load(tmp_path / "less") == pooled - alone(3) - alone(4)
     written = (tmp_path / "less" / "run.json").stat().st_mtime_ns
-    runs.merge(tmp_path / "less", [tmp_path / "out"], leave_out=["P4", "P3"])
+    finished.merge(tmp_path / "less", [tmp_path / "out"], leave_out=["P4", "P3"])
     assert (tmp_path / "less" / "run.json").stat().st_mtime_ns == written
     with pytest.raises(InputError, match=r"case P0 is in .*out and in .*a; it would count twice"):
-        runs.merge(tmp_path / "twice", [tmp_path / "out", tmp_path / "a"])
+        finished.merge(tmp_path / "twice", [tmp_path / "out", tmp_path / "a"])
     with pytest.raises(InputError, match="no case P1 to leave out"):
-        runs.merge(tmp_path / "twice", [tmp_path / "a"], leave_out=["P1"])
+        finished.merge(tmp_path / "twice", [tmp_path / "a"], leave_out=["P1"])
     with pytest.raises(InputError, match="nothing remains"):
-        runs.merge(tmp_path / "twice", [tmp_path / "a"], leave_out=NAMES[::2])
+        finished.merge(tmp_path / "twice", [tmp_path / "a"], leave_out=NAMES[::2])
     before = (tmp_path / "less" / "results.json").read_bytes()
     (tmp_path / "less" / "results.json").unlink()
-    runs.rewrite_report(tmp_path / "less")
+    finished.rewrite_report(tmp_path / "less")
     assert (tmp_path / "less" / "results.json").read_bytes() == before
 
 

@@ -50,7 +50,7 @@ FLOORS = (  # bottom to top; a module imports from lower floors and from its own
     ("jobs",),
     ("cohort_jobs",),
     ("cohort_runs",),
-    ("runs",),
+    ("finished", "runs"),
     ("terminal",),
     ("file_commands",),
     ("cli",),

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
 from dask_uncert.evaluate import evaluate
+from dask_uncert.finished import rewrite_report
 from dask_uncert.formulas.soft import soft_weights
-from dask_uncert.runs import rewrite_report, run
+from dask_uncert.runs import run
 
 ENTRY = {
     "class": ["Corn, no till", "tree"],
