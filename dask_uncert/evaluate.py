@@ -259,7 +259,8 @@ def write_coordinates(plan: AnyPlan) -> None:
     found: dict[str, Any] = {}
     cubes = plan.scene.cubes
     for name in (n for n in ("reference", "mean", "samples_0", "samples", "probabilities") if n in cubes):
-        found.update(cubes[name].data.coordinates(plan.scene.dims))
+        known = cubes[name].data.coordinates(cubes[name].dims)
+        found.update({dim: both for dim, both in known.items() if dim in plan.scene.dims})
     geometry = shared_geometry(cubes)
     if geometry is not None:
         sizes = dict(zip(plan.scene.dims, plan.scene.shape, strict=True))

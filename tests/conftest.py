@@ -1,7 +1,10 @@
 """Property tests take the time they need: this suite also runs on busy machines."""
 
 import pytest
+import zarr
 from hypothesis import HealthCheck, settings
+
+zarr.config.set({"array.write_empty_chunks": True})  # a chunk that a store lacks is refused
 
 settings.register_profile(
     "here", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
