@@ -6,7 +6,6 @@ library, in turns, and prints the ratio of the median processor times; and how o
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ from dask_uncert.stores import whole_files
 from dask_uncert.stores.opening import open_stored
 from dask_uncert.stores.zarr import FAST
 
-SIDE, BLOCK, CLASSES, TURNS = int(sys.argv[1]) if len(sys.argv) > 1 else 1024, 256, 16, 5
+SIDE, BLOCK, CLASSES, TURNS = 1024, 256, 16, 5
 
 
 def blocks() -> Iterator[tuple[slice, slice]]:
