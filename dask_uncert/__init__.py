@@ -11,11 +11,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dask_uncert.clusters import ClusterError, connect
+    from dask_uncert.clusters import connect
     from dask_uncert.cohort_outputs import load_cases
     from dask_uncert.compare import compare
     from dask_uncert.convert import convert
-    from dask_uncert.errors import InputError
+    from dask_uncert.errors import ClusterError, InputError
     from dask_uncert.evaluate import evaluate
     from dask_uncert.exports import export
     from dask_uncert.formulas.entropies import (
@@ -84,12 +84,12 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
-    "clusters": ("ClusterError", "connect"),
+    "clusters": ("connect",),
     "compare": ("compare",),
     "convert": ("convert",),
     "exports": ("export",),
     "cohort_outputs": ("load_cases",),
-    "errors": ("InputError",),
+    "errors": ("ClusterError", "InputError"),
     "evaluate": ("evaluate",),
     "saving": ("load", "save"),
     "formulas.entropies": (

@@ -258,7 +258,7 @@ def main() -> None:
     except Exception as error:
         if "--debug" in sys.argv:
             raise
-        from dask_uncert.clusters import ClusterError
+        from dask_uncert.errors import ClusterError
 
         if isinstance(error, InputError | ClusterError):
             click.echo(f"error: {error}", err=True)

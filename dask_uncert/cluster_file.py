@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -23,8 +23,46 @@ class Local:
     dashboard: bool | int | None = None
 
 
-def read_cluster(cluster: str | Path) -> Local:
-    """The local cluster that ``"local"`` or a YAML file stands for.
+@dataclass(frozen=True)
+class Address:
+    """A running scheduler: its address, and for tls:// the files of certificates, None for dask's configuration."""
+
+    address: str | None = None
+    ca_file: str | None = None
+    cert: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Workers that a batch system starts as its jobs.
+
+    system: of `SYSTEMS`. jobs: how many, or at least so many up to `most_jobs`, as there is work. wait: seconds that
+    the first worker may take to come. tls: whether all speak TLS with keys made for this cluster. options: of
+    dask-jobqueue's class, under their own names.
+    """
+
+    system: str = ""
+    jobs: int | None = None
+    most_jobs: int | None = None
+    wait: int | None = None
+    tls: bool | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+Described = Local | Address | Batch
+AnyDescribed = TypeVar("AnyDescribed", bound=Local | Address | Batch)
+SYSTEMS = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "sge": "SGECluster", "lsf": "LSFCluster"}
+"""By the word `kind`: the class of dask-jobqueue."""
+KINDS: dict[str, Described] = {
+    "local": Local(),
+    "address": Address(),
+    **{system: Batch(system) for system in SYSTEMS},
+}
+
+
+def read_cluster(cluster: str | Path) -> Described:
+    """What ``"local"`` or a YAML file describes.
 
     >>> read_cluster("local")
     Local(workers=None, threads=None, processes=None, memory_limit=None, dashboard=None)
@@ -43,31 +81,44 @@ def read_cluster(cluster: str | Path) -> Local:
         words = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"cluster file {path} is not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(words, dict) or words.pop("kind", None) != "local":
-        raise InputError(f"cluster file {path} must say 'kind: local', the only kind so far")
-    return with_words(Local(), words, f"cluster file {path}")
+    kind = words.pop("kind", None) if isinstance(words, dict) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(f"cluster file {path} must say `kind`, one of {', '.join(KINDS)}; found {kind!r}")
+    found = with_words(KINDS[kind], words, f"cluster file {path}")
+    if isinstance(found, Address):
+        if not found.address:
+            raise InputError(f"cluster file {path} must say `address`, such as tls://host:8786")
+        beside = {name: getattr(found, name) for name in ("ca_file", "cert", "key")}
+        return replace(
+            found, **{name: str(path.parent / one) for name, one in beside.items() if one is not None}
+        )
+    return found
 
 
-def with_words(local: Local, words: Mapping[str, Any], where: str) -> Local:
-    """`local` with some words changed; `where` is what an error names.
+def with_words(described: AnyDescribed, words: Mapping[str, Any], where: str) -> AnyDescribed:
+    """What is described, with some words changed; `where` is what an error names.
 
     >>> with_words(Local(workers=2), {"threads": 4}, "here").workers
     2
     """
-    known = [field.name for field in fields(Local)]
+    known = [one.name for one in fields(described) if one.name != "system"]
     unknown = [str(word) for word in words if word not in known]
     if unknown:
         raise InputError(f"{where} does not know {', '.join(unknown)}; known words: {', '.join(known)}")
     for name, value in words.items():
         truth = isinstance(value, bool)
         above = isinstance(value, int) and not truth and value > 0
+        text = isinstance(value, str) and bool(value)
+        named = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
         right, wanted = {
-            "workers": (above, "a whole number above 0"),
-            "threads": (above, "a whole number above 0"),
             "processes": (truth, "true or false"),
+            "tls": (truth, "true or false"),
             "memory_limit": (above or isinstance(value, str), "a number of bytes such as '4 GiB'"),
             "dashboard": (truth or (above and value < 65536), "true, false or a port"),
-        }[name]
+            "options": (named, "words and values for dask-jobqueue"),
+            "address": (text and value.startswith(("tcp://", "tls://")), "such as tls://host:8786"),
+            **dict.fromkeys(("ca_file", "cert", "key"), (text, "a file")),
+        }.get(name, (above, "a whole number above 0"))
         if value is not None and not right:
             raise InputError(f"{name} of {where} must be {wanted}, found {value!r}")
-    return replace(local, **words)
+    return replace(described, **words)

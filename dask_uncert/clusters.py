@@ -14,27 +14,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import tempfile
-import threading
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dask_uncert.cluster_file import Local, read_cluster, with_words
-from dask_uncert.errors import InputError
+from dask_uncert import batch_clusters
+from dask_uncert.cluster_file import Address, Batch, Local, read_cluster, with_words
+from dask_uncert.errors import ClusterError, InputError
 
 if TYPE_CHECKING:
-    from distributed import Client, SchedulerPlugin, SpecCluster
+    from distributed import Client, SpecCluster
 
 ADDRESSES = ("tcp://", "tls://")
 DASHBOARD_PORT = 8787
-
-
-class ClusterError(RuntimeError):
-    """A cluster could not be started or reached; the message says which one and what to do."""
 
 
 @contextmanager
@@ -83,11 +78,20 @@ def connect(
             "out, or set them where its workers are started"
         )
     if isinstance(cluster, str | Path):
-        if running:
-            opened = _reach(str(cluster), timeout)
+        described = Address(str(cluster)) if running else read_cluster(cluster)
+        if words and not isinstance(described, Local):
+            raise InputError(
+                f"{', '.join(words)} describe a local cluster, and {cluster} is none: leave them out"
+            )
+        if isinstance(described, Address):
+            opened = _reach(described, timeout)
+        elif isinstance(described, Batch):
+            opened = batch_clusters.start(described)
         else:
-            opened = _start(_sized(with_words(read_cluster(cluster), words, "connect()")))
+            opened = _start(_sized(with_words(described, words, "connect()")))
         with opened as client:
+            if not isinstance(described, Local):
+                check_versions(client)
             yield client
     elif getattr(cluster, "asynchronous", True):
         raise InputError(f"cluster must be 'local', a file, an address or a Client, found {cluster!r}")
@@ -105,6 +109,43 @@ def describe(client: Client) -> dict[str, int | None]:
         "threads": sum(threads for threads, _ in found),
         "memory_bytes": sum(memory for _, memory in found) if limited else None,
     }
+
+
+PACKAGES = ("dask-uncert", "dask", "distributed", "numpy", "zarr", "numba")
+"""Whose versions must be the same everywhere: numbers pass through them, or their objects are sent."""
+
+
+def check_versions(client: Client) -> None:
+    """Refuse a cluster whose scheduler or workers have other versions; ClusterError names them."""
+
+    def versions(names: tuple[str, ...] = PACKAGES) -> dict[str, str]:
+        import sys
+        from importlib.metadata import PackageNotFoundError, version
+
+        found = {"python": ".".join(map(str, sys.version_info[:2]))}
+        for name in names:
+            try:
+                found[name] = version(name)
+            except PackageNotFoundError:
+                found[name] = "none"
+        return found
+
+    own = versions()
+    there: dict[str, dict[str, str]] = {
+        "the scheduler": client.run_on_scheduler(versions),
+        **client.run(versions),
+    }
+    wrong = [
+        f"{place} has {name} {found[name]}, here it is {own[name]}"
+        for place, found in there.items()
+        for name in own
+        if found[name] != own[name]
+    ]
+    if wrong:
+        more = f"; and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise ClusterError(
+            f"the cluster's software differs: {'; '.join(wrong[:3])}{more}. Install the same everywhere."
+        )
 
 
 def memory_per_thread(client: Client) -> float | None:
@@ -137,10 +178,10 @@ def _sized(local: Local) -> Local:
 
 
 @contextmanager
-def _reach(address: str, timeout: float) -> Iterator[Client]:
-    from distributed import Client, Security, connect
+def _reach(at: Address, timeout: float) -> Iterator[Client]:
+    from distributed import Client, connect
 
-    security = Security()
+    address, security = str(at.address), _security(at)
 
     async def greet() -> None:  # a Client would wait for ever for a peer that accepts and stays silent
         words = security.get_connection_args("client")
@@ -155,11 +196,26 @@ def _reach(address: str, timeout: float) -> Iterator[Client]:
         reason = " ".join(str(error).split()) or "it is silent"
         raise ClusterError(
             f"no scheduler answered at {address} within {timeout:g} s: {reason}. Check that `dask scheduler` "
-            "runs there and its port is open from here, and for tls:// that dask's configuration "
-            "(distributed.comm.tls) names the certificates; a slow network may need a longer timeout"
+            "runs there and its port is open from here, and for tls:// that the cluster's file, or dask's "
+            "configuration (distributed.comm.tls), names certificates that it accepts; a slow network may need a longer "
+            "timeout"
         ) from error
     with client:
         yield client
+
+
+def _security(at: Address) -> Any:
+    """The certificates of the address's file, or dask's own."""
+    from distributed import Security
+
+    given = {"tls_ca_file": at.ca_file, "tls_client_cert": at.cert, "tls_client_key": at.key}
+    missing = [
+        name for name in (at.ca_file, at.cert, at.key) if name is not None and not Path(name).is_file()
+    ]
+    if missing:
+        raise InputError(f"there is no certificate at {missing[0]}, which the cluster's file names")
+    words = {name: value for name, value in given.items() if value is not None}
+    return Security(**words, require_encryption=True) if words else Security()
 
 
 @contextmanager
@@ -215,70 +271,3 @@ def _local_cluster(local: Local, scratch: str) -> SpecCluster:
         security=common.get("security"),
         silence_logs=logging.CRITICAL,
     )
-
-
-@contextmanager
-def progress(
-    client: Client, prefix: str, total: int, advance: Callable[[int], object], *, interval: float = 0.1
-) -> Iterator[None]:
-    """Call ``advance(n)`` as tasks finish: n grows, and its last value at the end of the ``with`` is exact.
-
-    n is how many tasks whose name starts with ``prefix`` have left a result since the ``with`` began; a
-    task counts once, however often it is computed. Calls come from the client's own thread, at most one
-    each ``interval`` seconds and one when ``total`` is reached, so that ten thousand tasks cost few
-    messages. What was put on the scheduler is removed at the end.
-    """
-    topic = f"{prefix}-{uuid.uuid4().hex}"
-    lock = threading.Lock()
-    last, ended = 0, False
-
-    def report(n: int) -> None:
-        nonlocal last
-        with lock:
-            if n > last and not ended:
-                last = n
-                advance(n)
-
-    client.subscribe_topic(topic, lambda event: report(int(event[1])))
-    client.register_plugin(_counter(topic, prefix, total, interval), name=topic)
-    try:
-        yield
-        report(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.plugins[topic].finished)))
-    finally:
-        ended = True  # a message still on its way is dropped
-        if client.status == "running":
-            client.unsubscribe_topic(topic)
-            with suppress(Exception):  # the scheduler may be gone; then so is the plugin
-                client.unregister_scheduler_plugin(topic)
-
-
-def _counter(topic: str, prefix: str, total: int, interval: float) -> SchedulerPlugin:
-    """The plugin that counts on the scheduler; its class is local because distributed is imported late."""
-    from distributed import SchedulerPlugin
-
-    class Counter(SchedulerPlugin):  # type: ignore[misc]
-        def __init__(self) -> None:
-            self.finished: set[Any] = set()
-            self.waiting = False
-
-        async def start(self, scheduler: Any) -> None:
-            self.scheduler = scheduler
-
-        def transition(self, key: Any, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
-            if finish != "memory" or key in self.finished:
-                return
-            name = key[0] if isinstance(key, tuple) else key
-            if not str(name).startswith(prefix):
-                return
-            self.finished.add(key)
-            if len(self.finished) == total:
-                self.publish()
-            elif not self.waiting:
-                self.waiting = True
-                self.scheduler.loop.call_later(interval, self.publish)
-
-        def publish(self) -> None:
-            self.waiting = False
-            self.scheduler.log_event(topic, len(self.finished))
-
-    return Counter()

@@ -28,7 +28,7 @@ from dask_uncert.cohort_outputs import (
 )
 from dask_uncert.cohort_words import CohortJob
 from dask_uncert.cohorts import MAIN, CasePass, Outcome
-from dask_uncert.errors import InputError
+from dask_uncert.errors import ClusterError, InputError
 from dask_uncert.manifest import Line
 from dask_uncert.outputs import Report, being_written, peak_memory, versions, write_record
 from dask_uncert.reports.cohort import Cohort
@@ -147,7 +147,7 @@ def _outcomes(
             found[line.case.name] = cases.large(line)
         except Exception as error:
             if client.status != "running":
-                raise clusters.ClusterError(LOST) from error
+                raise ClusterError(LOST) from error
             found[line.case.name] = Outcome("failed", reason=_reason(error))
         tell("cases", len(found), len(lines))
     return found

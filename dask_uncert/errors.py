@@ -5,6 +5,10 @@ class InputError(ValueError):
     """The request or its input is wrong; nothing was written. The message says what, where and what to do."""
 
 
+class ClusterError(RuntimeError):
+    """A cluster could not be started or reached; the message says which one and what to do."""
+
+
 class LostPixelsError(RuntimeError):
     """Pixels counted and left out do not add up to the grid; nothing was written."""
 

@@ -17,7 +17,7 @@ from dask_uncert import clusters
 from dask_uncert.cohort_runs import failure, run_cohort
 from dask_uncert.cohort_words import CohortJob
 from dask_uncert.cubes import Cube
-from dask_uncert.errors import InputError
+from dask_uncert.errors import ClusterError, InputError
 from dask_uncert.evaluate import with_maps, write_coordinates
 from dask_uncert.gaps import gap_of
 from dask_uncert.job_words import AnyJob
@@ -39,6 +39,7 @@ from dask_uncert.stores.opening import Stored, format_of
 from dask_uncert.stores.retries import taken
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
+from dask_uncert.watching import progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -159,7 +160,7 @@ def _watch(client: Client, prefix: str, total: int, what: str, report: Report) -
     if report is _silent:
         return nullcontext()
     report(what, 0, total)
-    return clusters.progress(client, prefix, total, lambda n: report(what, n, total))
+    return progress(client, prefix, total, lambda n: report(what, n, total))
 
 
 def fingerprint(job: AnyJob, plan: AnyPlan, stored: Mapping[str, str | None]) -> str | None:
@@ -189,7 +190,7 @@ def _computed(plan: AnyPlan) -> AnyEvaluation:
     except Exception as error:
         if type(error).__name__ != "KilledWorker":
             raise
-        raise clusters.ClusterError(
+        raise ClusterError(
             f"a block ended its worker process every time it was evaluated, by a crash or for want of memory: a file may "
             f"be damaged, or blocks be too large for the workers ({' '.join(str(error).split())[:200]})."
         ) from None

@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dask_uncert.clusters import ClusterError
+from dask_uncert.errors import ClusterError
 
 if TYPE_CHECKING:
     from distributed import Client, Future

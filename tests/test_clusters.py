@@ -18,8 +18,9 @@ import pytest
 from distributed import Client, Security, get_worker
 
 from dask_uncert.cluster_file import Local, read_cluster
-from dask_uncert.clusters import ClusterError, connect, describe, memory_per_thread, progress
-from dask_uncert.errors import InputError
+from dask_uncert.clusters import connect, describe, memory_per_thread
+from dask_uncert.errors import ClusterError, InputError
+from dask_uncert.watching import progress
 
 ROOT = Path(__file__).parents[1]
 PAUSE = lambda n: (time.sleep(0.002), n)[1]  # noqa: E731  pickled by value: workers cannot import tests
@@ -192,9 +193,9 @@ def test_an_address_without_a_scheduler_ends_in_time() -> None:
         ("kind: local\nprocesses: 3\n", "processes of .* must be true or false, found 3"),
         ("kind: local\nmemory_limit: [4]\n", "memory_limit of .* must be a number of bytes"),
         ("kind: local\ndashboard: ':8787'\n", "dashboard of .* must be true, false or a port"),
-        ("kind: moon\n", "must say 'kind: local'"),
+        ("kind: moon\n", "must say `kind`, one of local"),
         ("kind: [local\n", "is not YAML"),
-        ("", "must say 'kind: local'"),
+        ("", "must say `kind`, one of local"),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:

@@ -37,6 +37,7 @@ FLOORS = (  # bottom to top; a module imports from lower floors and from its own
     ("evaluate",),
     ("regression", "cohorts"),
     ("cluster_file",),
+    ("batch_clusters", "watching"),
     ("clusters",),
     ("streams",),
     ("reports",),
@@ -58,7 +59,8 @@ FLOORS = (  # bottom to top; a module imports from lower floors and from its own
 )
 ONLY = {  # what may be imported at all, where that is less than every lower floor
     "cluster_file": {"errors"},
-    "clusters": {"cluster_file", "errors"},
+    "batch_clusters": {"cluster_file", "errors"},
+    "clusters": {"batch_clusters", "cluster_file", "errors"},
     "outputs": {"errors"},
 }
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
@@ -66,8 +68,8 @@ FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 DOORS = {  # library: the only modules and folders that import it
     "numba": ("kernels",),
     "dask": ("graphs", "clusters"),
-    "distributed": ("clusters",),
-    "dask_jobqueue": ("clusters",),
+    "distributed": ("clusters", "batch_clusters", "watching"),
+    "dask_jobqueue": ("batch_clusters",),
     "zarr": ("stores",),
     "zarrs": ("stores.zarr",),
     "nibabel": ("stores.nifti", "stores.nifti_writing"),

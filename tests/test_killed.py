@@ -17,7 +17,7 @@ import pytest
 from distributed import Client, LocalCluster, WorkerPlugin
 
 from dask_uncert import cohort_runs, runs
-from dask_uncert.clusters import ClusterError
+from dask_uncert.errors import ClusterError
 from dask_uncert.reports import write
 from dask_uncert.saving import load
 

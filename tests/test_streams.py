@@ -6,7 +6,8 @@ import time
 import pytest
 from distributed import Client, LocalCluster
 
-from dask_uncert.clusters import ClusterError, connect
+from dask_uncert.clusters import connect
+from dask_uncert.errors import ClusterError
 from dask_uncert.streams import AHEAD, MOST, KilledError, stream
 
 

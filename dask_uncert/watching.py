@@ -1,0 +1,79 @@
+"""How far a cluster's tasks are, told as they finish."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from distributed import Client, SchedulerPlugin
+
+
+@contextmanager
+def progress(
+    client: Client, prefix: str, total: int, advance: Callable[[int], object], *, interval: float = 0.1
+) -> Iterator[None]:
+    """Call ``advance(n)`` as tasks finish: n grows, and its last value at the end of the ``with`` is exact.
+
+    n is how many tasks whose name starts with ``prefix`` have left a result since the ``with`` began; a
+    task counts once, however often it is computed. Calls come from the client's own thread, at most one
+    each ``interval`` seconds and one when ``total`` is reached, so that ten thousand tasks cost few
+    messages. What was put on the scheduler is removed at the end.
+    """
+    topic = f"{prefix}-{uuid.uuid4().hex}"
+    lock = threading.Lock()
+    last, ended = 0, False
+
+    def report(n: int) -> None:
+        nonlocal last
+        with lock:
+            if n > last and not ended:
+                last = n
+                advance(n)
+
+    client.subscribe_topic(topic, lambda event: report(int(event[1])))
+    client.register_plugin(_counter(topic, prefix, total, interval), name=topic)
+    try:
+        yield
+        report(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.plugins[topic].finished)))
+    finally:
+        ended = True  # a message still on its way is dropped
+        if client.status == "running":
+            client.unsubscribe_topic(topic)
+            with suppress(Exception):  # the scheduler may be gone; then so is the plugin
+                client.unregister_scheduler_plugin(topic)
+
+
+def _counter(topic: str, prefix: str, total: int, interval: float) -> SchedulerPlugin:
+    """The plugin that counts on the scheduler; its class is local because distributed is imported late."""
+    from distributed import SchedulerPlugin
+
+    class Counter(SchedulerPlugin):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.finished: set[Any] = set()
+            self.waiting = False
+
+        async def start(self, scheduler: Any) -> None:
+            self.scheduler = scheduler
+
+        def transition(self, key: Any, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
+            if finish != "memory" or key in self.finished:
+                return
+            name = key[0] if isinstance(key, tuple) else key
+            if not str(name).startswith(prefix):
+                return
+            self.finished.add(key)
+            if len(self.finished) == total:
+                self.publish()
+            elif not self.waiting:
+                self.waiting = True
+                self.scheduler.loop.call_later(interval, self.publish)
+
+        def publish(self) -> None:
+            self.waiting = False
+            self.scheduler.log_event(topic, len(self.finished))
+
+    return Counter()

@@ -1,0 +1,197 @@
+"""A real SLURM: the run of this machine, bit for bit; a cancelled job, a refused one, workers that never come."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import dask_uncert as du
+from dask_uncert import batch_clusters
+from dask_uncert.cluster_file import Address, Batch, Local, read_cluster
+from dask_uncert.errors import ClusterError, InputError
+
+spec = spec_from_file_location("slurm_here", Path(__file__).with_name("slurm_here.py"))
+slurm_here = module_from_spec(spec)
+spec.loader.exec_module(slurm_here)
+ROOT = Path(__file__).parents[1]
+real = pytest.mark.skipif(not slurm_here.THERE, reason="SLURM is not installed here, or this is not root")
+
+
+@pytest.fixture(scope="module")
+def environment():
+    with (
+        tempfile.TemporaryDirectory(prefix="slurm-") as folder,  # munge wants one that all may enter
+        slurm_here.slurm(Path(folder)) as found,
+    ):
+        yield found
+
+
+@pytest.fixture
+def here(environment, monkeypatch, tmp_path):
+    """SLURM's commands work in this process; a file that describes a cluster of two jobs."""
+    monkeypatch.setenv("SLURM_CONF", environment["SLURM_CONF"])
+    monkeypatch.chdir(tmp_path)
+    options = {
+        "queue": "debug", "cores": 1, "processes": 1, "memory": "1500MB", "walltime": "00:10:00", "interface": "lo",
+        "log_directory": str(tmp_path / "logs"), "local_directory": str(tmp_path), "python": sys.executable,
+        "scheduler_options": {"interface": "lo"},
+    }  # fmt: skip
+
+    def write(**words):
+        place = tmp_path / "slurm.yaml"
+        given = {
+            "kind": "slurm",
+            "jobs": 2,
+            "wait": 60,
+            "options": {**options, **words.pop("options", {})},
+            **words,
+        }
+        place.write_text(yaml.safe_dump(given))
+        return place
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    """A scene in many blocks, and its evaluation on this machine."""
+    folder = tmp_path_factory.mktemp("job")
+    rng = np.random.default_rng(0)
+    np.save(folder / "p.npy", rng.dirichlet(np.ones(4), (400, 300)).astype("f4"))
+    np.save(folder / "y.npy", rng.integers(0, 4, (400, 300)).astype("u1"))
+    words = {
+        "version": 1, "kind": "scene", "classes": {i: str(i) for i in range(4)}, "output": "out",
+        "inputs": {
+            "probabilities": {"store": "p.npy", "dims": ["y", "x", "class"]}, "reference": {"store": "y.npy", "dims": ["y", "x"]},
+        },
+    }  # fmt: skip
+    (folder / "job.yaml").write_text(yaml.safe_dump(words))
+    return folder / "job.yaml", du.run(folder / "job.yaml")
+
+
+@real
+@pytest.mark.slow
+def test_the_command_on_slurm_gives_the_bits_of_this_machine(here, job, tmp_path, environment):
+    command = [
+        Path(sys.executable).with_name("dask-uncert"),
+        "run",
+        job[0],
+        "--cluster",
+        here(),
+        "--out",
+        tmp_path / "out",
+    ]
+    done = subprocess.run(
+        list(map(str, command)), env=environment, capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert du.load(tmp_path / "out") == job[1]
+    assert "Traceback" not in done.stderr
+    left = subprocess.run(
+        ["squeue", "-h", "-t", "R,PD"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert left.stdout == ""
+    assert not list(tmp_path.glob(".dask-uncert-*/*"))  # keys
+
+
+@real
+@pytest.mark.slow
+def test_a_worker_job_that_is_cancelled_changes_nothing(here, environment):
+    with du.connect(here()) as client:
+        client.wait_for_workers(2, timeout=60)
+
+        def slow(i):
+            time.sleep(0.2)
+            return i
+
+        futures = client.map(slow, range(40), pure=False)
+        time.sleep(1)
+        ids = subprocess.run(
+            ["squeue", "-h", "-o", "%i"], env=environment, capture_output=True, text=True, check=True
+        )
+        subprocess.run(["scancel", ids.stdout.split()[0]], env=environment, check=True)
+        assert sum(client.gather(futures)) == sum(range(40))
+
+
+@real
+def test_a_job_that_slurm_would_refuse_is_said_before_anything_waits(here):
+    start = time.monotonic()
+    with (
+        pytest.raises(
+            ClusterError,
+            match=r"SLURM would refuse the workers' jobs: .*invalid partition specified: nowhere",
+        ),
+        du.connect(here(options={"queue": "nowhere"})),
+    ):
+        pass
+    assert time.monotonic() - start < 20
+
+
+@real
+@pytest.mark.slow
+def test_workers_that_never_come_end_the_wait(here, tmp_path):
+    with (
+        pytest.raises(
+            ClusterError, match=r"no worker came within 4 s, though slurm took the job.*its log is in"
+        ),
+        du.connect(here(wait=4, options={"python": "/bin/false"})),
+    ):
+        pass
+
+
+@real
+@pytest.mark.slow
+def test_workers_speak_tls_unless_told_otherwise(here):
+    with du.connect(here(jobs=1)) as client:
+        assert client.scheduler.address.startswith("tls://")
+        assert all(address.startswith("tls://") for address in client.scheduler_info()["workers"])
+
+
+def test_what_a_file_may_say(tmp_path):
+    place = tmp_path / "c.yaml"
+
+    def read(text):
+        place.write_text(text)
+        return read_cluster(place)
+
+    assert read("kind: local\nworkers: 2") == Local(workers=2)
+    assert read("kind: pbs\njobs: 3\noptions: {cores: 4}") == Batch("pbs", jobs=3, options={"cores": 4})
+    at = read("kind: address\naddress: tls://h:1\nca_file: ca.pem")
+    assert at == Address("tls://h:1", str(tmp_path / "ca.pem"))
+    for text, said in (
+        ("kind: moon", "must say `kind`, one of local, address, slurm, pbs, sge, lsf; found 'moon'"),
+        ("kind: slurm\ncores: 4", "does not know cores; known words: jobs, most_jobs, wait, tls, options"),
+        ("kind: slurm\njobs: 0", "jobs of .* must be a whole number above 0"),
+        ("kind: address", "must say `address`"),
+        ("kind: address\naddress: h:1", "address of .* must be such as tls://host:8786"),
+        ("- 1", "must say `kind`"),
+    ):
+        with pytest.raises(InputError, match=said):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.name for path in (ROOT / "cluster").glob("*.yaml") if path.name != "kubernetes.yaml")
+)
+def test_the_files_that_come_with_it_are_understood(name):
+    assert read_cluster(ROOT / "cluster" / name)
+
+
+def test_what_is_not_there_is_said(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(InputError, match="submits jobs by qsub, which is not on this machine's PATH"):
+        batch_clusters._cluster(Batch("sge"))
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
+    with pytest.raises(InputError, match=r"needs dask-jobqueue, which is not installed.*\[hpc\]"):
+        batch_clusters._cluster(Batch("slurm"))
+    assert threading.active_count() < 200
