@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import importlib.metadata
 import socket
 import ssl
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -95,6 +97,10 @@ def running(tmp_path_factory):
     processes = [
         subprocess.Popen(list(map(str, one)), cwd=folder, stderr=subprocess.DEVNULL) for one in started
     ]
+    for _ in range(200):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            break
+        time.sleep(0.1)
     yield folder, address
     for process in reversed(processes):
         process.terminate()
@@ -160,7 +166,7 @@ def test_a_bare_socket_without_a_certificate_is_closed(running):
         assert knock() == b""
     except ssl.SSLError as error:
         assert "CERTIFICATE_REQUIRED" in str(error)  # noqa: PT017
-    except ConnectionResetError:
+    except (ConnectionResetError, BrokenPipeError):
         pass
 
 
