@@ -1,0 +1,167 @@
+"""Inputs on a real S3 server that fails and stalls: the same bits, nothing taken for zeros, retries counted, no secrets."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+import zarr
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+import dask_uncert as du
+from dask_uncert.errors import InputError
+from dask_uncert.stores.opening import open_stored
+
+BUSY = b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+SECRET = "s3cr3t-value-that-must-not-leak"
+
+
+class Faulty:
+    """A server's application, some of whose answers are failures or come late."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner, self.rule, self.failed = inner, None, 0
+        self.rule: Callable[[dict[str, Any]], str | None] | None
+        self.lock = threading.Lock()
+
+    def __call__(self, environment, start):
+        with self.lock:
+            act = self.rule(environment) if self.rule else None
+            self.failed += act == "busy"
+        if act == "slow":
+            time.sleep(1)
+        if act in ("busy", "error"):
+            status = "503 Slow Down" if act == "busy" else "500 Internal Server Error"
+            start(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(BUSY)))])
+            return [BUSY]
+        return self.inner(environment, start)
+
+
+@pytest.fixture(scope="module")
+def server():
+    application = Faulty(DomainDispatcherApplication(create_backend_app))
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    running = make_server("127.0.0.1", 0, application, threaded=True)
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{running.server_port}")
+        patch.setenv("AWS_ACCESS_KEY_ID", "testing")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield application
+    running.shutdown()
+
+
+@pytest.fixture(scope="module")
+def scene(server):
+    """A posterior and its reference in a bucket; the reference has chunks that are all 0."""
+    import s3fs
+
+    s3fs.S3FileSystem().mkdir("bucket")
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(3), (48, 48)).astype("f4"), rng.integers(0, 3, (48, 48)).astype("u1")
+    y[:16] = 0
+    store = zarr.storage.FsspecStore.from_url("s3://bucket/scene.zarr")
+    group = zarr.open_group(store, mode="w")
+    for name, values, dims in (("p", p, ("y", "x", "class")), ("y", y, ("y", "x"))):
+        array = group.create_array(
+            name,
+            shape=values.shape,
+            dtype=values.dtype,
+            chunks=(16, 16, *values.shape[2:]),
+            dimension_names=dims,
+        )
+        array[...] = values
+    return p, y
+
+
+def job(folder, output="out"):
+    words = {
+        "version": 1, "kind": "scene", "classes": {i: str(i) for i in range(3)}, "measures": ["entropy"], "output": output,
+        "inputs": {
+            "probabilities": {"store": "s3://bucket/scene.zarr", "array": "p"},
+            "reference": {"store": "s3://bucket/scene.zarr", "array": "y"},
+        },
+    }  # fmt: skip
+    (folder / "job.yaml").write_text(yaml.safe_dump(words))
+    return folder / "job.yaml"
+
+
+def test_a_server_that_fails_and_stalls_changes_no_bit(tmp_path, server, scene, dask_uncert_command):
+    p, y = scene
+    rng = random.Random(0)
+    server.rule = lambda environment: (
+        "busy" if rng.random() < 0.05 else "slow" if rng.random() < 0.02 else None
+    )
+    try:
+        status, _, said = dask_uncert_command("run", job(tmp_path), "--quiet")
+    finally:
+        server.rule = None
+    assert status == 0, said
+    assert du.load(tmp_path / "out") == du.evaluate(p, y, classes=["0", "1", "2"], measures=["entropy"])
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert 0 <= record["reads_tried_again"] <= 100
+    for file in (tmp_path / "out").rglob("*"):
+        if file.is_file():
+            assert SECRET.encode() not in file.read_bytes(), file
+
+
+def test_a_server_that_goes_on_failing_ends_in_an_error(server, scene, monkeypatch):
+    from dask_uncert.stores import retries
+
+    monkeypatch.setattr(retries, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(retries, "TRIES", {True: 3, False: 3})
+    stored = open_stored("s3://bucket/scene.zarr", "p", "probabilities")
+    before = retries.taken()
+    server.rule = lambda environment: "error" if "/p/c/1/1" in environment["PATH_INFO"] else None
+    try:
+        with pytest.raises(
+            InputError, match=r"probabilities: s3://bucket/scene.zarr:p cannot be read at \[16:32, 16:32"
+        ):
+            stored[16:32, 16:32, :]
+    finally:
+        server.rule = None
+    assert retries.taken() - before == 2
+
+
+def test_an_object_that_is_gone_is_an_error_not_zeros(tmp_path, server, scene, dask_uncert_command):
+    import s3fs
+
+    files = s3fs.S3FileSystem()
+    stored = open_stored("s3://bucket/scene.zarr", "y", "reference")
+    assert stored.absent_chunks() == []
+    content = files.cat("bucket/scene.zarr/y/c/2/1")
+    files.rm("bucket/scene.zarr/y/c/2/1")
+    try:
+        with pytest.raises(InputError, match="c/2/1 is not in the store any more"):
+            stored[32:, 16:32]
+        status, _, said = dask_uncert_command("run", job(tmp_path, "gone"))
+        assert status == 2
+        assert "chunk (2, 1) of s3://bucket/scene.zarr:y is not in the store" in said
+    finally:
+        files.pipe("bucket/scene.zarr/y/c/2/1", content)
+        files.invalidate_cache()
+
+
+def test_files_of_other_formats(tmp_path, server):
+    import rasterio
+    import s3fs
+
+    values = np.arange(24, dtype="f4").reshape(2, 3, 4)
+    with rasterio.open(
+        tmp_path / "a.tif", "w", driver="GTiff", count=2, height=3, width=4, dtype="float32"
+    ) as file:
+        file.write(values)
+    np.save(tmp_path / "a.npy", values)
+    for name in ("a.tif", "a.npy"):
+        s3fs.S3FileSystem().put(str(tmp_path / name), f"bucket/{name}")
+        assert np.array_equal(open_stored(f"s3://bucket/{name}", "", "p")[...], values)
