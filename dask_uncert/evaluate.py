@@ -235,8 +235,13 @@ def class_distances_of(
     return request, metric
 
 
-def with_maps(plan: AnyPlan, store: str, attributes: Mapping[str, Any] | None = None) -> AnyPlan:
-    """The plan with its maps' Zarr group made, ready to be written block by block; they say where they lie."""
+def with_maps(
+    plan: AnyPlan, store: str, attributes: Mapping[str, Any] | None = None, again: bool = False
+) -> AnyPlan:
+    """The plan with its maps' Zarr group made, ready to be written block by block; they say where they lie.
+
+    again: the group is there, of an earlier run of the same plan, and is written on.
+    """
     about: dict[str, tuple[str, Any, Mapping[str, Any]]] = {}
     layers = plan.request.layers
     geometry = shared_geometry(plan.scene.cubes)
@@ -247,6 +252,8 @@ def with_maps(plan: AnyPlan, store: str, attributes: Mapping[str, Any] | None = 
         missing = {} if dtype == "float32" or extra else {"_FillValue": fill}
         about[name] = (dtype, fill, {"long_name": name.replace("_", " "), "units": "1", **missing, **lies})
     writer = MapWriter(store)
+    if again:
+        return replace(plan, writer=writer)
     extras = {name: layer.extra for name, layer in layers.items()}
     writer.create(about, plan.scene.dims, plan.scene.shape, plan.grid.block, attributes or {}, extras)
     return replace(plan, writer=writer)

@@ -10,6 +10,7 @@ import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import dask
@@ -21,6 +22,16 @@ TARGET_BYTES = 64 << 20  # of input a block: 1 Mpixel of 16 float32 classes, abo
 MANY_BLOCKS = 16  # a scene is cut into at least so many blocks where its chunks allow: work for all cores
 SPLIT_EVERY = 16  # Summaries a merge task adds
 BlockFunction = Callable[[dict[str, NDArray[Any]], tuple[int, ...]], Any]
+
+
+class Groups(Protocol):
+    """Keeps what groups of blocks sum to: at most `most` of them, by their number."""
+
+    @property
+    def most(self) -> int: ...
+    def has(self, group: int) -> bool: ...
+    def fetch(self, group: int) -> Any: ...
+    def keep(self, summary: Any, group: int) -> Any: ...
 
 
 class Source(Protocol):
@@ -118,8 +129,11 @@ def sum_over_blocks(
     label: str = "evaluate-block",
     split_every: int | None = None,
     finish: Callable[[Any], Any] | None = None,
+    groups: Groups | None = None,
 ) -> Any:
     """The sum of `function` over all blocks, as a dask Delayed; `finish` is called on it, where given.
+
+    groups: keeps what groups of blocks sum to, and has those that are finished already, which are not computed.
 
     function(arrays, offset): arrays of one block by input name, each with its own dimensions in its own
     order; offset: where the block starts, along `grid.dims`. It returns an object that adds.
@@ -128,15 +142,39 @@ def sum_over_blocks(
     width = split_every or SPLIT_EVERY
     if width < 2:
         raise ValueError(f"split_every must be at least 2, found {width}")
+    if groups is not None:
+        summaries = _grouped(summaries, groups, width)
+    total = _tree(summaries, width)
+    if finish is None:
+        return total
+    return dask.delayed(finish, pure=False)(total, dask_key_name=f"finish-summary-{uuid.uuid4().hex}")
+
+
+def _tree(summaries: list[Any], width: int) -> Any:
     merge = dask.delayed(_merge, pure=False)
     while True:
-        groups = [summaries[i : i + width] for i in range(0, len(summaries), width)]
-        summaries = [merge(group, dask_key_name=f"merge-summaries-{uuid.uuid4().hex}") for group in groups]
+        parts = [summaries[i : i + width] for i in range(0, len(summaries), width)]
+        summaries = [merge(part, dask_key_name=f"merge-summaries-{uuid.uuid4().hex}") for part in parts]
         if len(summaries) == 1:
-            break
-    if finish is None:
-        return summaries[0]
-    return dask.delayed(finish, pure=False)(summaries[0], dask_key_name=f"finish-summary-{uuid.uuid4().hex}")
+            return summaries[0]
+
+
+def cut_in_groups(blocks: int, most: int) -> list[range]:
+    """Neighbouring blocks, by number, in at most so many groups of about equal size."""
+    edges = [round(i * blocks / min(blocks, most)) for i in range(min(blocks, most) + 1)]
+    return [range(a, b) for a, b in pairwise(edges)]
+
+
+def _grouped(summaries: list[Any], groups: Groups, width: int) -> list[Any]:
+    read, keep = dask.delayed(groups.fetch, pure=False), dask.delayed(groups.keep, pure=False)
+    made = []
+    for number, part in enumerate(cut_in_groups(len(summaries), groups.most)):
+        if groups.has(number):
+            made.append(read(number, dask_key_name=f"read-checkpoint-{uuid.uuid4().hex}"))
+        else:
+            total = _tree([summaries[i] for i in part], width)
+            made.append(keep(total, number, dask_key_name=f"keep-checkpoint-{uuid.uuid4().hex}"))
+    return made
 
 
 def sum_here(function: BlockFunction, sources: Mapping[str, Source], grid: Grid) -> Any:

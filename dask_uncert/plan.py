@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dask_uncert import graphs
 from dask_uncert.block_tasks import GroupDistances, Inspection, Labelled, Pass
+from dask_uncert.checkpoints import GROUPS, Checkpoints
 from dask_uncert.cubes import BAND, SAMPLE, Cube, Scene, is_prediction
 from dask_uncert.errors import InputError, LostPixelsError, UnusableBlockError
 from dask_uncert.formulas.measures import SAMPLE_KINDS
@@ -47,6 +48,7 @@ class Plan:
     writer: MapWriter | None = None
     split_every: int | None = None
     engine: str = "compiled"
+    checkpoints: Checkpoints | None = None
 
     @property
     def sources(self) -> dict[str, Cube]:
@@ -120,8 +122,14 @@ class Plan:
         function = Pass(self.request, self.scene, self.writer, self.engine)
         finish = Evaluation.sealed if self.request.tiles is not None else None
         return graphs.sum_over_blocks(
-            function, self.sources, self.grid, "evaluate-block", self.split_every, finish
+            function, self.sources, self.grid, "evaluate-block", self.split_every, finish, self.checkpoints
         )
+
+    def left(self) -> int:
+        """Blocks that are not finished yet."""
+        groups = graphs.cut_in_groups(self.grid.blocks, GROUPS)
+        kept = self.checkpoints
+        return sum(len(part) for i, part in enumerate(groups) if kept is None or not kept.has(i))
 
     def compute(self) -> Evaluation:
         """Run the pass on the current dask scheduler; InputError where the input turns out unusable."""

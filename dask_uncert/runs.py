@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import time
 import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert import clusters
+from dask_uncert.checkpoints import checkpoints_of
 from dask_uncert.cohort_runs import failure, run_cohort
 from dask_uncert.cohort_words import CohortJob
 from dask_uncert.cubes import Cube
@@ -34,7 +37,7 @@ from dask_uncert.plan import Plan
 from dask_uncert.regression_plan import RegressionPlan
 from dask_uncert.reports.write import write_all
 from dask_uncert.saving import load, save
-from dask_uncert.stores.maps import preview
+from dask_uncert.stores.maps import MapWriter, preview
 from dask_uncert.stores.opening import Stored, format_of
 from dask_uncert.stores.retries import taken
 from dask_uncert.summaries.evaluation import Evaluation
@@ -102,15 +105,17 @@ def run(
     with clusters.connect(target, **_apart(target, read)) as client, being_written(output) as working:
         _check_memory(plan, client)
         clock, tried = time.perf_counter(), sum(client.run(taken).values())
+        plan = _with_checkpoints(plan, output, mark, fresh)
         if plan.request.layers:
-            plan = with_maps(plan, str(working / "maps.zarr"), _about_maps(plan))
-        tasks = plan.tasks()
+            plan = _with_maps(plan, working)
+        tasks, left = plan.tasks(), plan.left() if isinstance(plan, Plan) else plan.grid.blocks
         plan = _with_distances(plan, client, report or _silent)
         measured = time.perf_counter()
-        with _watch(client, "evaluate-block", plan.grid.blocks, "evaluate", report or _silent):
+        with _watch(client, "evaluate-block", left, "evaluate", report or _silent):
             evaluation = _computed(plan)
         summed = time.perf_counter()
         check_unchanged(read, stored)
+        plan = _moved(plan, working)
         save(evaluation, working / "summary.zarr")
         write_coordinates(plan)
         write_all(evaluation, working, maps=_thumbnails(plan, working), about=_about(words, plan))
@@ -132,6 +137,7 @@ def run(
             "started": started.isoformat(timespec="seconds"),
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
             "blocks": plan.grid.blocks,
+            "blocks_computed": left,
             "tasks": tasks,
             "maps": list(plan.request.layers),
             "bytes_read": sum(plan.nbytes().values()),
@@ -142,7 +148,35 @@ def run(
             "excluded": evaluation.ledger.reasons(),
         }
         write_record(working, record)
+    if isinstance(plan, Plan) and plan.checkpoints is not None:
+        shutil.rmtree(plan.checkpoints.folder, ignore_errors=True)
     return evaluation
+
+
+def _with_checkpoints(plan: AnyPlan, output: Path, mark: str | None, fresh: bool) -> AnyPlan:
+    """The plan whose finished blocks are kept, and those of an earlier run used, where inputs tell that they are the
+    same."""
+    if mark is None or not isinstance(plan, Plan):
+        return plan
+    key = f"{mark} {plan.grid.block}"
+    return replace(plan, checkpoints=checkpoints_of(output, key, fresh))
+
+
+def _with_maps(plan: AnyPlan, working: Path) -> AnyPlan:
+    """The plan with its maps' group made, or found: it stays with the checkpoints until the run is whole."""
+    kept = plan.checkpoints if isinstance(plan, Plan) else None
+    store = str(working / "maps.zarr") if kept is None else kept.maps
+    again = isinstance(plan, Plan) and plan.left() < plan.grid.blocks and Path(store).is_dir()
+    return with_maps(plan, store, _about_maps(plan), again)
+
+
+def _moved(plan: AnyPlan, working: Path) -> AnyPlan:
+    """The plan whose maps are in the output."""
+    place = working / "maps.zarr"
+    if plan.writer is None or plan.writer.store == str(place):
+        return plan
+    shutil.move(plan.writer.store, place)
+    return replace(plan, writer=MapWriter(str(place)))
 
 
 def _silent(what: str, done: int, total: int) -> None:

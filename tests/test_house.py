@@ -31,7 +31,7 @@ FLOORS = (  # bottom to top; a module imports from lower floors and from its own
     ("inspection", "orientation", "words", "joint_sizes"),
     ("coordinates",),
     ("cubes", "graphs", "stores", "manifest", "case_files"),
-    ("ordering", "packing", "saving"),
+    ("checkpoints", "ordering", "packing", "saving"),
     ("block_tasks", "inputs", "overlaps", "pixel_sizes"),
     ("plan", "regression_plan", "arrays", "raters"),
     ("evaluate",),

@@ -1,0 +1,153 @@
+"""A scene that was stopped goes on: the same bits and maps, nothing that was finished computed again."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dask_uncert as du
+from dask_uncert import graphs
+from dask_uncert.checkpoints import GROUPS, Checkpoints, checkpoints_of
+from dask_uncert.cubes import Cube
+from dask_uncert.evaluate import prepare
+from dask_uncert.words import request_of
+
+QUIET = (
+    "from dask_uncert.reports import write; write.drawings = lambda *a: {}; write.write_figures = lambda *a: []; "
+    "write.write_report = lambda *a: None; from dask_uncert.cli import main; main()"
+)
+"""The command without figures and page, which are most of a small run."""
+
+
+def plan_of(seed, block, **words):
+    rng = np.random.default_rng(seed)
+    cubes = {
+        "probabilities": Cube("probabilities", rng.dirichlet(np.ones(3), (12, 10)), ("y", "x", "class")),
+        "reference": Cube("reference", rng.integers(0, 3, (12, 10)), ("y", "x")),
+    }
+    soft = [{"class": "b", "sigmas": [0.1], "sweep": {"memory": 1e5}}]
+    return prepare(
+        request_of(classes="abc", measures=["gini"], soft_confusion=soft, **words), cubes, block=block
+    )
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 99), st.sets(st.integers(0, 23)), st.booleans())
+def test_any_finished_groups_give_the_same_bits(tmp_path_factory, seed, lost, tiles):
+    words = {"confidence": {"unit": "tile", "size": 4}} if tiles else {}
+    plan = plan_of(seed, (2, 3), **words)
+    kept = checkpoints_of(tmp_path_factory.mktemp("c") / "out", "key", fresh=False)
+    whole = replace(plan, checkpoints=kept).compute()
+    assert whole == plan.compute()
+    files = sorted(Path(kept.folder).glob("*.case"))
+    assert len(files) == 24
+    for i in lost:
+        files[i].write_bytes(files[i].read_bytes()[:-1] if i % 2 else b"")
+    again = replace(plan, checkpoints=kept)
+    assert again.left() == len(lost)
+    assert again.compute() == whole
+    assert again.left() == 0
+
+
+@given(st.integers(1, 5000), st.integers(1, 100))
+def test_groups_are_few_even_and_hold_every_block_once(blocks, most):
+    groups = graphs.cut_in_groups(blocks, most)
+    assert [number for part in groups for number in part] == list(range(blocks))
+    assert len(groups) == min(blocks, most)
+    sizes = [len(part) for part in groups]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_what_is_of_something_else_is_removed(tmp_path):
+    kept = checkpoints_of(tmp_path / "out", "one", fresh=False)
+    plan = replace(plan_of(0, (12, 10)), checkpoints=kept)
+    plan.compute()
+    assert checkpoints_of(tmp_path / "out", "one", fresh=False).has(0)
+    assert not checkpoints_of(tmp_path / "out", "two", fresh=False).has(0)
+    assert not Checkpoints(kept.folder, "one").has(0)
+    replace(plan, checkpoints=checkpoints_of(tmp_path / "out", "one", fresh=False)).compute()
+    assert not checkpoints_of(tmp_path / "out", "one", fresh=True).has(0)
+    assert kept.most == GROUPS
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    """A scene of 16 blocks or more with maps, and its output from a run that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("job")
+    rng = np.random.default_rng(0)
+    p = rng.random((1200, 1000, 6), dtype="f4")
+    p /= p.sum(axis=-1, keepdims=True)
+    group = zarr.open_group(folder / "s.zarr", mode="w")
+    y = rng.integers(0, 6, (1200, 1000)).astype("u1")
+    for name, values, dims in (("p", p, ("y", "x", "class")), ("y", y, ("y", "x"))):
+        array = group.create_array(
+            name,
+            shape=values.shape,
+            chunks=(100, 100, *values.shape[2:]),
+            dtype=values.dtype,
+            dimension_names=dims,
+        )
+        array[...] = values
+    words = {
+        "version": 1, "kind": "scene", "classes": {i: str(i) for i in range(6)}, "output": "out",
+        "measures": ["entropy", "gini", "fisher_rao"], "maps": ["entropy", "correct"],
+        "inputs": {"probabilities": {"store": "s.zarr", "array": "p"}, "reference": {"store": "s.zarr", "array": "y"}},
+    }  # fmt: skip
+    (folder / "job.yaml").write_text(yaml.safe_dump(words))
+    assert start(folder, "whole").wait() == 0
+    return folder
+
+
+def start(folder, out):
+    command = [
+        sys.executable,
+        "-c",
+        QUIET,
+        "run",
+        str(folder / "job.yaml"),
+        "--out",
+        str(folder / out),
+        "--quiet",
+    ]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_that_was_killed_goes_on(job, seed):
+    out, rng = f"out{seed}", random.Random(seed)
+    files, many = job / f"{out}.blocks", rng.randint(1, 12)
+    process = start(job, out)
+    while len(list(files.glob("*.case"))) < many and process.poll() is None:
+        time.sleep(0.005)
+    time.sleep(rng.random() * 0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    done = len([one for one in files.glob("*.case") if "unfinished" not in one.name])
+    again = start(job, out)
+    assert again.wait() == 0, again.stderr.read()
+    assert du.load(job / out) == du.load(job / "whole")
+    for name in ("entropy", "correct"):
+        one, other = (
+            zarr.open_group(job / place / "maps.zarr", mode="r")[name][...] for place in (out, "whole")
+        )
+        assert np.array_equal(one, other, equal_nan=True)
+    record = json.loads((job / out / "run.json").read_text())
+    if done < record["blocks"]:  # else it was quicker than its killer
+        assert record["blocks_computed"] == record["blocks"] - done
+    assert not files.exists()
+    assert not list(job.glob(f"{out}*unfinished*"))
