@@ -70,7 +70,7 @@ def run_cohort(
             todo.at(output, clusters.memory_per_thread(client)), todo.lines, earlier, client, report
         )
         workers = clusters.describe(client)
-        memory = max(client.run(peak_memory).values(), default=0)
+        memory = max(client.run(peak_memory, on_error="ignore").values(), default=0)
     failed = {name: one.reason for name, one in outcomes.items() if one.status == "failed"}
     cases = [
         (replace(one.case, mark=outcomes[one.case.name].mark), outcomes[one.case.name]) for one in todo.lines

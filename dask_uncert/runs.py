@@ -104,7 +104,7 @@ def run(
     started = datetime.now(UTC)
     with clusters.connect(target, **_apart(target, read)) as client, being_written(output) as working:
         _check_memory(plan, client)
-        clock, tried = time.perf_counter(), sum(client.run(taken).values())
+        clock, tried = time.perf_counter(), sum(client.run(taken, on_error="ignore").values())
         plan = _with_checkpoints(plan, output, mark, fresh)
         if plan.request.layers:
             plan = _with_maps(plan, working)
@@ -141,9 +141,9 @@ def run(
             "tasks": tasks,
             "maps": list(plan.request.layers),
             "bytes_read": sum(plan.nbytes().values()),
-            "reads_tried_again": max(0, sum(client.run(taken).values()) - tried),
+            "reads_tried_again": max(0, sum(client.run(taken, on_error="ignore").values()) - tried),
             "workers": clusters.describe(client),
-            "peak_memory_bytes": max(client.run(peak_memory).values(), default=0),
+            "peak_memory_bytes": max(client.run(peak_memory, on_error="ignore").values(), default=0),
             "counted": int(evaluation.ledger.counted),
             "excluded": evaluation.ledger.reasons(),
         }

@@ -12,7 +12,7 @@ settings.register_profile(
 settings.load_profile("here")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_client():
     """One local cluster of threads for tests that run many small jobs."""
     from dask_uncert.clusters import connect

@@ -206,15 +206,15 @@ def test_d2_a_patient_that_kills_its_process_is_named(cohort, client):
         def setup(self, worker):
             from dask_uncert import cohorts
 
-            opened = cohorts.opened
+            opened = cohorts.open_given
 
-            def deadly(column, place):
-                if "P07" in place:
+            def deadly(one):
+                if "P07" in one.place:
                     os._exit(1)
-                return opened(column, place)
+                return opened(one)
 
-            cohorts.opened = deadly
-            worker.restore = lambda: setattr(cohorts, "opened", opened)
+            cohorts.open_given = deadly
+            worker.restore = lambda: setattr(cohorts, "open_given", opened)
 
         def teardown(self, worker):
             worker.restore()
