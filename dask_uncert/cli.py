@@ -258,11 +258,11 @@ def main() -> None:
     except Exception as error:
         if "--debug" in sys.argv:
             raise
-        from dask_uncert.errors import ClusterError
+        from dask_uncert.errors import ClusterError, OutputError
 
-        if isinstance(error, InputError | ClusterError):
+        if isinstance(error, InputError | ClusterError | OutputError):
             click.echo(f"error: {error}", err=True)
-            sys.exit(2)
+            sys.exit(1 if isinstance(error, OutputError) else 2)
         text = " ".join(str(error).split()) or "no message"
         click.echo(f"error: {type(error).__name__}: {text} (`dask-uncert --debug ...` shows where)", err=True)
         sys.exit(1)

@@ -9,6 +9,10 @@ class ClusterError(RuntimeError):
     """A cluster could not be started or reached; the message says which one and what to do."""
 
 
+class OutputError(RuntimeError):
+    """The output could not be written: its disk is full, or not to be written to; earlier results stand."""
+
+
 class LostPixelsError(RuntimeError):
     """Pixels counted and left out do not add up to the grid; nothing was written."""
 

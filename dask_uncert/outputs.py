@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import json
 import math
@@ -16,11 +17,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, OutputError
 
 RECORD = "run.json"
 NOTE = "UNFINISHED.txt"
 REPLACED = "-replaced"
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 VERSIONS = ("dask-uncert", "numpy", "scipy", "numba", "dask", "distributed", "zarr", "zarrs", "nibabel")
 Report = Callable[[str, int, int], None]
 """What is told of progress: what is done, how many of it, of how many."""
@@ -95,6 +97,13 @@ def being_written(folder: Path) -> Iterator[Path]:
         yield working
         (working / NOTE).unlink()
         _put_in_place(working, folder)
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        raise OutputError(
+            f"{folder} could not be written: {os.strerror(error.errno)}. What was there before stands; run again when "
+            f"its disk can be written to: what is finished is kept where it found room."
+        ) from error
     finally:
         shutil.rmtree(working, ignore_errors=True)
         for parent in made:  # the nearest first; with the result in it, it stays
