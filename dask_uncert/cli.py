@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from dask_uncert import file_commands
-from dask_uncert.terminal import forecast, headline, progress
+from dask_uncert import file_commands, job_commands
+from dask_uncert.terminal import changes, forecast, headline, progress
 
 FOLDER = click.Path(path_type=Path)
 
@@ -48,13 +48,13 @@ def run(
     from dask_uncert import runs
     from dask_uncert.jobs import read_job, resolve
 
-    changes = _sets(sets)
-    words, folder = read_job(job, changes)
+    asked = changes(sets)
+    words, folder = read_job(job, asked)
     place = out or Path(resolve(words.output, folder))
     with progress(quiet or as_json) as report, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", runs.FailedCasesWarning)
         warnings.simplefilter("always", runs.InputWarning)
-        evaluation = runs.run(job, cluster=cluster, out=out, fresh=fresh, sets=changes, report=report)
+        evaluation = runs.run(job, cluster=cluster, out=out, fresh=fresh, sets=asked, report=report)
     if as_json:
         click.echo((place / "results.json").read_text(encoding="utf-8"), nl=False)
     elif not quiet:
@@ -81,7 +81,7 @@ def plan(job: Path, sets: tuple[str, ...], as_json: bool) -> None:
     from dask_uncert.cohort_words import CohortJob
     from dask_uncert.jobs import plan_job, read_job, resolve
 
-    words, folder = read_job(job, _sets(sets))
+    words, folder = read_job(job, changes(sets))
     facts: dict[str, Any]
     if isinstance(words, CohortJob):
         facts = cohort_jobs.forecast(cohort_jobs.asked(words, folder))
@@ -218,6 +218,8 @@ def _numbers(option: str, text: str) -> list[float]:
 
 cli.add_command(file_commands.convert)
 cli.add_command(file_commands.export)
+for _one in (job_commands.submit, job_commands.status, job_commands.wait, job_commands.cancel):
+    cli.add_command(_one)
 
 
 @cli.command()
@@ -226,21 +228,6 @@ def schema() -> None:
     from dask_uncert.jobs import schema as text
 
     click.echo(text(), nl=False)
-
-
-def _sets(sets: tuple[str, ...]) -> dict[str, Any]:
-    import yaml
-
-    found = {}
-    for one in sets:
-        key, equals, value = one.partition("=")
-        if not equals or not key:
-            raise click.UsageError(f"--set takes KEY=VALUE, found {one!r}.")
-        try:
-            found[key] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise click.UsageError(f"--set {key}: {value!r} is no valid YAML.") from None
-    return found
 
 
 def main() -> None:

@@ -100,3 +100,19 @@ def size(number: float) -> str:
 def sizes(of: dict[str, int]) -> str:
     """Dimensions and their sizes for people."""
     return " x ".join(f"{d} {n}" for d, n in of.items())
+
+
+def changes(sets: tuple[str, ...]) -> dict[str, Any]:
+    """The words and values of `--set KEY=VALUE`."""
+    import yaml
+
+    found = {}
+    for one in sets:
+        key, equals, value = one.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"--set takes KEY=VALUE, found {one!r}.")
+        try:
+            found[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise click.UsageError(f"--set {key}: {value!r} is no valid YAML.") from None
+    return found

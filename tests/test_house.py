@@ -53,7 +53,9 @@ FLOORS = (  # bottom to top; a module imports from lower floors and from its own
     ("cohort_runs",),
     ("finished", "runs"),
     ("terminal",),
-    ("file_commands",),
+    ("submissions",),
+    ("detached",),
+    ("file_commands", "job_commands"),
     ("cli",),
     ("__init__",),
 )
@@ -68,7 +70,7 @@ FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 DOORS = {  # library: the only modules and folders that import it
     "numba": ("kernels",),
     "dask": ("graphs", "clusters"),
-    "distributed": ("clusters", "batch_clusters", "watching"),
+    "distributed": ("clusters", "batch_clusters", "watching", "detached"),
     "dask_jobqueue": ("batch_clusters",),
     "zarr": ("stores",),
     "zarrs": ("stores.zarr",),
@@ -83,7 +85,7 @@ DOORS = {  # library: the only modules and folders that import it
     "jinja2": ("reports",),
     "pandas": ("manifest",),
     "pydantic": ("jobs", "job_words", "cohort_words"),
-    "click": ("cli", "file_commands", "terminal"),
+    "click": ("cli", "file_commands", "job_commands", "terminal"),
     "rich": ("terminal",),
 }
 NO_NAMES = ("utils.py", "core.py", "base.py", "*_impl.py")
