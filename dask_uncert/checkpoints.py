@@ -7,6 +7,8 @@ stopped, whatever stopped it, reads back what is finished and computes the rest,
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,3 +85,25 @@ def checkpoints_of(output: Path, key: str, fresh: bool) -> Checkpoints:
         place.mkdir(parents=True)
         mark.write_text(key, encoding="utf-8")
     return Checkpoints(str(place), key)
+
+
+@contextmanager
+def keeping(output: Path, key: str | None, fresh: bool) -> Iterator[Checkpoints | None]:
+    """The checkpoints of a run, removed once it ends well, or by what another run would end by as well.
+
+    key: None where nothing can be kept, for inputs do not tell whether they changed.
+    """
+    if key is None:
+        yield None
+        return
+    found = checkpoints_of(output, key, fresh)
+    try:
+        yield found
+    except InputError:
+        shutil.rmtree(found.folder, ignore_errors=True)
+        raise
+    except BaseException:
+        if not any(Path(found.folder).glob("*.case")):
+            shutil.rmtree(found.folder, ignore_errors=True)
+        raise
+    shutil.rmtree(found.folder, ignore_errors=True)

@@ -37,6 +37,7 @@ from dask_uncert.saving import load
 from dask_uncert.streams import LOST, KilledError, stream
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.stack import Case
+from dask_uncert.watching import logs
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -71,6 +72,7 @@ def run_cohort(
         )
         workers = clusters.describe(client)
         memory = max(client.run(peak_memory, on_error="ignore").values(), default=0)
+        said = logs(client)
     failed = {name: one.reason for name, one in outcomes.items() if one.status == "failed"}
     cases = [
         (replace(one.case, mark=outcomes[one.case.name].mark), outcomes[one.case.name]) for one in todo.lines
@@ -95,6 +97,8 @@ def run_cohort(
         stack = stacks.pop(MAIN)
         cohort = Cohort(stack, failed, confidence, lost, pictures, raters=stacks)
         write_all(evaluation, working, about=about, cohort=cohort)
+        if said:
+            (working / "workers.log").write_text(said, encoding="utf-8")
         seconds = {"cases": computed - clock, "report": time.perf_counter() - computed}
         record = {
             "job": words.model_dump(mode="json", by_alias=True, exclude_none=True),

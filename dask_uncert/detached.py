@@ -24,6 +24,7 @@ from dask_uncert.errors import ClusterError, InputError
 from dask_uncert.jobs import read_job, resolve
 from dask_uncert.runs import FailedCasesWarning, run
 from dask_uncert.submissions import Beats, State, Submission, end, is_asked_to_end, record, state_of
+from dask_uncert.watching import drop_all
 
 POLL = 1.0  # seconds between looks at a job that is waited for
 SLURM_WORDS = {"queue": "partition", "account": "account", "walltime": "time"}
@@ -142,7 +143,7 @@ def drive(one: Submission, cluster: Any) -> None:
             with suppress(ValueError):
                 client = get_client()
         if client is not None:
-            client.cancel(list(client.futures), force=True)
+            drop_all(client)
 
     with (one.place / submissions.LOG).open("a", encoding="utf-8") as log:
         try:

@@ -63,6 +63,8 @@ def open_given(one: Given) -> dict[str, Cube]:
     )
     cube = replace(cube, remarks=_remarks(cube, one))
     if one.missing_chunks == "fill":
+        if hasattr(stored, "fill"):
+            stored.fill()
         return {one.name: cube}
     absent = stored.absent_chunks()
     if not absent:

@@ -8,7 +8,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert import clusters
-from dask_uncert.checkpoints import checkpoints_of
+from dask_uncert.checkpoints import keeping
 from dask_uncert.cohort_runs import failure, run_cohort
 from dask_uncert.cohort_words import CohortJob
 from dask_uncert.cubes import Cube
@@ -42,7 +42,7 @@ from dask_uncert.stores.opening import Stored, format_of
 from dask_uncert.stores.retries import taken
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
-from dask_uncert.watching import progress
+from dask_uncert.watching import guarded, logs, progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -84,7 +84,7 @@ def run(
     dask_uncert.errors.InputError: there is no job file at job.yaml.
     """
     words, folder = read_job(job, sets)
-    output = Path(out) if out is not None else Path(resolve(words.output, folder))
+    output = Path(out).absolute() if out is not None else Path(resolve(words.output, folder))
     target = cluster if cluster is not None else words.cluster
     if isinstance(target, str) and target != "local" and "://" not in target and cluster is None:
         target = resolve(target, folder)
@@ -102,18 +102,26 @@ def run(
     if is_finished(output, mark, fresh):
         return load(output)
     started = datetime.now(UTC)
-    with clusters.connect(target, **_apart(target, read)) as client, being_written(output) as working:
+    key = None if mark is None or not isinstance(plan, Plan) else f"{mark} {plan.grid.block}"
+    with (
+        clusters.connect(target, **_apart(target, read)) as client,
+        keeping(output, key, fresh) as kept,
+        being_written(output) as working,
+    ):
         _check_memory(plan, client)
         clock, tried = time.perf_counter(), sum(client.run(taken, on_error="ignore").values())
-        plan = _with_checkpoints(plan, output, mark, fresh)
+        if isinstance(plan, Plan):
+            plan = replace(plan, checkpoints=kept)
         if plan.request.layers:
             plan = _with_maps(plan, working)
         tasks, left = plan.tasks(), plan.left() if isinstance(plan, Plan) else plan.grid.blocks
-        plan = _with_distances(plan, client, report or _silent)
+        with guarded(client):
+            plan = _with_distances(plan, client, report or _silent)
         measured = time.perf_counter()
-        with _watch(client, "evaluate-block", left, "evaluate", report or _silent):
+        with _watch(client, "evaluate-block", left, "evaluate", report or _silent), guarded(client):
             evaluation = _computed(plan)
         summed = time.perf_counter()
+        facts, said = _facts(client, tried), logs(client)
         check_unchanged(read, stored)
         plan = _moved(plan, working)
         save(evaluation, working / "summary.zarr")
@@ -141,25 +149,25 @@ def run(
             "tasks": tasks,
             "maps": list(plan.request.layers),
             "bytes_read": sum(plan.nbytes().values()),
-            "reads_tried_again": max(0, sum(client.run(taken, on_error="ignore").values()) - tried),
-            "workers": clusters.describe(client),
-            "peak_memory_bytes": max(client.run(peak_memory, on_error="ignore").values(), default=0),
+            **facts,
             "counted": int(evaluation.ledger.counted),
             "excluded": evaluation.ledger.reasons(),
         }
+        if said:
+            (working / "workers.log").write_text(said, encoding="utf-8")
         write_record(working, record)
-    if isinstance(plan, Plan) and plan.checkpoints is not None:
-        shutil.rmtree(plan.checkpoints.folder, ignore_errors=True)
     return evaluation
 
 
-def _with_checkpoints(plan: AnyPlan, output: Path, mark: str | None, fresh: bool) -> AnyPlan:
-    """The plan whose finished blocks are kept, and those of an earlier run used, where inputs tell that they are the
-    same."""
-    if mark is None or not isinstance(plan, Plan):
-        return plan
-    key = f"{mark} {plan.grid.block}"
-    return replace(plan, checkpoints=checkpoints_of(output, key, fresh))
+def _facts(client: Client, tried: int) -> dict[str, Any]:
+    """What the cluster says of the pass; nothing where it has gone meanwhile, for the result is here."""
+    with suppress(Exception):
+        return {
+            "reads_tried_again": max(0, sum(client.run(taken, on_error="ignore").values()) - tried),
+            "workers": clusters.describe(client),
+            "peak_memory_bytes": max(client.run(peak_memory, on_error="ignore").values(), default=0),
+        }
+    return {}
 
 
 def _with_maps(plan: AnyPlan, working: Path) -> AnyPlan:

@@ -8,8 +8,82 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from dask_uncert.errors import ClusterError
+
 if TYPE_CHECKING:
     from distributed import Client, SchedulerPlugin
+
+PULSE, PATIENCE = (
+    2.0,
+    60.0,
+)  # seconds between looks at the cluster, and without any worker before a run gives up
+LOST = "the connection to the scheduler was lost. Run again when it is back: what was finished is kept."
+LINES = 500  # of each worker's log that a run keeps
+
+
+@contextmanager
+def guarded(client: Client, patience: float | None = None, pulse: float = PULSE) -> Iterator[None]:
+    """ClusterError, inside of the `with`, once the scheduler is lost or no worker has been there for `patience` seconds.
+
+    patience: by default that of dask's configuration, `dask-uncert.patience`, else 60 s. Without this a computation
+    waits for workers for ever.
+    """
+    import dask.config
+
+    limit = float(dask.config.get("dask-uncert.patience", PATIENCE)) if patience is None else patience
+    over, reasons = threading.Event(), []
+
+    def watch() -> None:
+        alone = 0.0
+        while not over.wait(pulse):
+            try:
+                alone = 0.0 if client.nthreads() else alone + pulse
+            except Exception:  # what a client without its scheduler says, of many kinds
+                alone += pulse
+            if client.status not in ("running", "connecting"):
+                reasons.append(LOST)
+            elif alone >= limit:
+                reasons.append(
+                    f"the cluster has had no worker for {alone:g} s. Start workers, then run again: what was finished is "
+                    f"kept."
+                )
+            if reasons:
+                with suppress(Exception):
+                    drop_all(client)
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    except Exception as error:
+        over.set()
+        lost = type(error).__name__ in ("FutureCancelledError", "CancelledError", "CommClosedError")
+        if reasons or lost:
+            raise ClusterError(reasons[0] if reasons else LOST) from error
+        raise
+    finally:
+        over.set()
+
+
+def drop_all(client: Client) -> None:
+    """Cancel whatever the client waits for: who waits is told so."""
+    from distributed import Future
+
+    client.cancel([Future(key, client) for key in list(client.futures)], force=True)
+
+
+def logs(client: Client) -> str:
+    """What the workers logged, by worker, their last lines; "" where that is nothing."""
+    found = []
+    with suppress(Exception):  # of workers that just leave, many kinds
+        for worker, lines in sorted(client.get_worker_logs(n=LINES).items()):
+            said = "\n".join(
+                str(line[1] if isinstance(line, tuple | list) else line) for line in reversed(lines)
+            )
+            if said.strip():
+                found.append(f"=== {worker}\n{said}\n")
+    return "\n".join(found)
 
 
 @contextmanager

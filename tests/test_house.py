@@ -69,7 +69,7 @@ FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 
 DOORS = {  # library: the only modules and folders that import it
     "numba": ("kernels",),
-    "dask": ("graphs", "clusters"),
+    "dask": ("graphs", "clusters", "watching"),
     "distributed": ("clusters", "batch_clusters", "watching", "detached"),
     "dask_jobqueue": ("batch_clusters",),
     "zarr": ("stores",),

@@ -17,6 +17,15 @@ from dask_uncert.errors import InputError
 MISSING = ("_FillValue", "missing_value")
 
 
+UNSIGNED = "_Unsigned"
+
+
+def meant(stored: np.dtype[Any], attributes: Mapping[str, Any]) -> np.dtype[Any]:
+    """The dtype that signed storage is of, where the attribute _Unsigned says so."""
+    unsigned = str(attributes.get(UNSIGNED, "")).lower() == "true" and stored.kind == "i"
+    return np.dtype(f"u{stored.itemsize}") if unsigned else stored
+
+
 def decoding_in(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> Decoding:
     """The Decoding that the attributes scale_factor, add_offset, _FillValue and missing_value state.
 
@@ -47,7 +56,11 @@ def _numbers(value: Any, dtype: np.dtype[Any], where: str) -> tuple[float, ...]:
         flat = np.atleast_1d(np.asarray(value)).ravel()
         if flat.dtype.kind not in "biuf" or flat.size > 64:
             raise ValueError(f"of type {flat.dtype}")
-        return tuple(one.item() for one in flat)
+        whole = 1 << (8 * dtype.itemsize)  # a negative code of unsigned numbers is the one of the same bits
+        return tuple(
+            code + whole if dtype.kind == "u" and isinstance(code, int) and code < 0 else code
+            for code in (one.item() for one in flat)
+        )
     except (ValueError, TypeError, binascii.Error, struct.error):
         raise InputError(f"{where} is {str(value)[:60]!r}; expected a number.") from None
 

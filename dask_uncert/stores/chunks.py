@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from dask_uncert.errors import InputError
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
 UNLISTED = ("http://", "https://")  # servers that say of a file whether it is there, and no more
 MOST_ASKED = 1 << 14
+MOST_CHUNKS = 1 << 24  # a second of listing for every million
 AT_ONCE = 16
 
 
@@ -26,6 +28,12 @@ def absent_of(array: Any, prefix: str, store: str, what: str) -> list[tuple[int,
     """
     chunks = array.shards or array.chunks
     numbers = tuple(-(-n // c) for n, c in zip(array.shape, chunks, strict=True))
+    if math.prod(numbers) > MOST_CHUNKS:
+        raise InputError(
+            f"{what}: {store}:{prefix} states {math.prod(numbers):.3g} chunks, of shape {tuple(chunks)} for the shape "
+            f"{tuple(array.shape)}: its metadata are damaged, or its chunks too small to be worked with. Convert it, or "
+            f"say `missing_chunks: fill`."
+        )
     encode = array.metadata.encode_chunk_key
     if store.startswith(UNLISTED):
         return _asked(store, prefix, numbers, encode, what)
@@ -71,8 +79,8 @@ def _asked(
 class Strict(WrapperStore[Any]):
     """A store in which a chunk that is not found is an error, but for those known to be absent."""
 
-    def __init__(self, store: Any, absent: frozenset[str] = frozenset()) -> None:
-        """absent: keys of chunks within their array."""
+    def __init__(self, store: Any, absent: frozenset[str] | None = frozenset()) -> None:
+        """absent: keys of chunks within their array; None where any may be missing, and is the fill value."""
         super().__init__(store)
         self.absent = absent
 
@@ -82,10 +90,11 @@ class Strict(WrapperStore[Any]):
     async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
         """The value of a key; FileNotFoundError for a chunk that is not there."""
         found = await self._store.get(key, prototype, byte_range)
-        known = key.endswith(METADATA) or any(key == one or key.endswith(f"/{one}") for one in self.absent)
-        if found is None and not known:
+        if found is not None or self.absent is None or key.endswith(METADATA):
+            return found
+        if not any(key == one or key.endswith(f"/{one}") for one in self.absent):
             raise FileNotFoundError(f"chunk {key} is not in the store any more")
-        return found
+        return None
 
 
 def runs_code(array: Any) -> bool:

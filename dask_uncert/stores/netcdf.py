@@ -101,13 +101,8 @@ class StoredDataset(Described):
             return found
         with self._dataset() as data:
             for dim, name in zip(dims, self.dims, strict=True):
-                one = data.parent.get(name)
-                if (
-                    isinstance(one, h5py.Dataset)
-                    and one.ndim == 1
-                    and one.dtype.kind in "iuf"
-                    and not _is_bare(one)
-                ):
+                one = _inside(data.parent, name)
+                if one is not None and one.ndim == 1 and one.dtype.kind in "iuf" and not _is_bare(one):
                     attributes = {key: plain(value) for key, value in one.attrs.items() if key not in HIDDEN}
                     found[dim] = (np.asarray(one[...]), attributes)
         return found
@@ -155,7 +150,7 @@ def _found(file: Any, path: str, what: str, store: str) -> Any:
         here = here[name]
     if isinstance(here, h5py.Dataset):
         return here
-    if not path and len(single := [name for name in file if isinstance(file.get(name), h5py.Dataset)]) == 1:
+    if not path and len(single := [name for name in file if _inside(file, name) is not None]) == 1:
         return file[single[0]]
     raise InputError(f"{what}: {store} holds several arrays; name one with `array`: {_listed(file)}.")
 
@@ -172,8 +167,20 @@ def _listed(file: Any, most: int = 20) -> str:
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "") or "none"
 
 
+def _inside(group: Any, name: str) -> Any:
+    """The dataset of this name in a group, if it lies in the file itself; else None."""
+    link = group.get(name, getlink=True) if name in group else None
+    one = group[name] if isinstance(link, h5py.HardLink) else None
+    return one if isinstance(one, h5py.Dataset) and not _is_elsewhere(one) else None
+
+
+def _is_elsewhere(data: Any) -> bool:
+    """Whether the numbers of a dataset lie in other files."""
+    return bool(data.is_virtual or data.external)
+
+
 def _check_storage(data: Any, what: str, where: str) -> None:
-    if data.is_virtual or data.external:
+    if _is_elsewhere(data):
         raise InputError(f"{what}: {where} lies in other files, which are not read. Copy it into one.")
 
 
@@ -194,7 +201,7 @@ def _dims_of(data: Any) -> tuple[str, ...] | None:
 
 def _crs_of(data: Any, attributes: Mapping[str, Any]) -> str | None:
     name = attributes.get("grid_mapping")
-    one = data.parent.get(str(name)) if name else None
+    one = _inside(data.parent, str(name)) if name else None
     if one is None:
         return None
     for key in ("crs_wkt", "spatial_ref"):

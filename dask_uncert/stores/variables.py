@@ -9,10 +9,9 @@ import numpy as np
 
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry, geometry_in
-from dask_uncert.stores.attributes import decoding_in
+from dask_uncert.stores.attributes import decoding_in, meant
 from dask_uncert.stores.regions import file_fingerprint
 
-UNSIGNED = "_Unsigned"
 HIDDEN = (
     "REFERENCE_LIST",
     "DIMENSION_LIST",
@@ -40,14 +39,8 @@ class Described:
             raise InputError(f"{self.what}: {self} holds {stored}; expected real numbers of at most 64 bits.")
         self.attributes = {key: plain(value) for key, value in attributes.items() if key not in HIDDEN}
         self.stored = stored.newbyteorder("=")
-        self.dtype = self.stored
-        if str(self.attributes.get(UNSIGNED, "")).lower() == "true" and stored.kind == "i":
-            self.dtype = np.dtype(f"u{stored.itemsize}")
-        codes = {
-            key: as_unsigned(value, self.dtype) if self.dtype != self.stored else value
-            for key, value in self.attributes.items()
-        }
-        self.decoding = decoding_in(codes, self.dtype, f"{self.what}: {self}")
+        self.dtype = meant(self.stored, self.attributes)
+        self.decoding = decoding_in(self.attributes, self.dtype, f"{self.what}: {self}")
         self.held = 0
 
     def __repr__(self) -> str:
@@ -83,10 +76,3 @@ def plain(value: Any) -> Any:
         value = listed[0] if isinstance(listed, list) and len(listed) == 1 else listed
         return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
     return value.item() if isinstance(value, np.generic) else value
-
-
-def as_unsigned(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A negative code as the unsigned number of the same bits."""
-    if isinstance(value, int) and value < 0:
-        return value + (1 << (8 * dtype.itemsize))
-    return value

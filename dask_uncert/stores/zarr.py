@@ -24,7 +24,7 @@ from dask_uncert.decoding import AS_STORED, Decoding, Role
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry, geometry_in
 from dask_uncert.stores import ome
-from dask_uncert.stores.attributes import decoding_in
+from dask_uncert.stores.attributes import decoding_in, meant
 from dask_uncert.stores.chunks import Strict, absent_of, runs_code
 
 FAST = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": 1}
@@ -69,7 +69,13 @@ class StoredArray:
         self.store, self.what = store, what
         found, self.array, self._image = _open(store, array, what)
         self.shape: tuple[int, ...] = tuple(found.shape)
-        self.dtype: np.dtype[Any] = np.dtype(found.dtype).newbyteorder("=")
+        if min(found.chunks, default=1) < 1 or max(found.shape, default=0) >= 1 << 62:
+            raise InputError(
+                f"{what}: {self} states the shape {found.shape} in chunks of {found.chunks}: its metadata (zarr.json or "
+                f".zarray) are damaged."
+            )
+        self._stored: np.dtype[Any] = np.dtype(found.dtype).newbyteorder("=")
+        self.dtype: np.dtype[Any] = meant(self._stored, found.attrs)
         self.ndim = len(self.shape)
         # A shard is what is read at once.
         self.chunks: tuple[int, ...] = tuple(found.shards or found.chunks)
@@ -77,7 +83,7 @@ class StoredArray:
         self.dims = dimension_names(found) if self._image is None else self._image.dims
         self.decoding = self._decoding(found)
         self.held = 0
-        self._whole: frozenset[str] | None = None
+        self._whole: frozenset[str] | None = frozenset()
         self._opened: Any = found
 
     def __getitem__(self, region: Any) -> NDArray[Any]:
@@ -90,7 +96,7 @@ class StoredArray:
                 if not is_folder(self.store):
                     raise
                 found = _slowly(os.path.join(self.store, self.array))[region]
-            return np.asarray(found, self.dtype)
+            return np.asarray(found, self._stored).view(self.dtype)
         except InputError:
             raise
         except Exception as error:  # of codecs and of remote file systems, many kinds
@@ -116,6 +122,10 @@ class StoredArray:
             self._whole = frozenset(self._opened.metadata.encode_chunk_key(number) for number in found)
             self._opened = None
         return found
+
+    def fill(self) -> None:
+        """From now on a chunk that is not there is its fill value, also behind a URL, where it is an error otherwise."""
+        self._whole, self._opened = None, None
 
     def fingerprint(self) -> str | None:
         """Changes whenever a file of a local array is written, added or removed; None for remote stores."""
@@ -184,7 +194,7 @@ def dimension_names(array: Any) -> tuple[str, ...] | None:
 
 
 def _open(
-    store: str, array: str, what: str, whole: frozenset[str] | None = None
+    store: str, array: str, what: str, whole: frozenset[str] | None = frozenset()
 ) -> tuple[Any, str, ome.Image | None]:
     """The zarr.Array, its path, and what an OME-Zarr image says of it; `whole` as for `Strict`."""
     local = "://" not in store
@@ -244,7 +254,7 @@ def _place(store: str, what: str, whole: frozenset[str] | None) -> Any:
     try:
         if "://" in store:
             remote = zarr.storage.FsspecStore.from_url(store, read_only=True)
-            return remote if whole is None else Strict(remote, whole)
+            return Strict(remote, whole)
         return store if is_folder(store) else zarr.storage.ZipStore(store, mode="r")
     except Exception as error:
         raise InputError(f"{what}: {store} is not a readable Zarr store ({brief(error)}).") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
 import threading
@@ -142,3 +143,34 @@ def test_names_stay_inside(tmp_path):
     for name in ("../other/a", "a/../../b"):
         with pytest.raises(InputError, match=r"must not contain '\.\.'"):
             StoredArray(str(tmp_path / "s.zarr"), name, "p")
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks"), [([6, 10], [2, 0]), ([1 << 70, 10], [2, 3]), ([10**6, 10**6], [2, 3])]
+)
+def test_metadata_that_state_the_impossible(tmp_path, shape, chunks):
+    write(tmp_path / "s.zarr")
+    place = tmp_path / "s.zarr" / "a" / "zarr.json"
+    words = json.loads(place.read_text())
+    words["shape"], words["chunk_grid"]["configuration"]["chunk_shape"] = shape, chunks
+    place.write_text(json.dumps(words))
+    with pytest.raises(InputError, match=r"^p: .*s.zarr"):
+        open_stored(str(tmp_path / "s.zarr"), "a", "p").absent_chunks()
+
+
+def test_unsigned_numbers_in_signed_storage(tmp_path):
+    array = write(tmp_path / "s.zarr", values=np.array([[-1, 5], [-2, 0]], "i1"))
+    array.attrs.update({"_Unsigned": "true", "_FillValue": -1, "scale_factor": 0.5})
+    stored = open_stored(str(tmp_path / "s.zarr"), "a", "p")
+    assert stored[...].tolist() == [[255, 5], [254, 0]]
+    assert stored.decoding.missing == (255,)
+
+
+def test_behind_a_url_a_missing_chunk_is_an_error_unless_absence_means_the_fill_value(served):
+    write(served[0] / "f.zarr")
+    (served[0] / "f.zarr" / "a" / "c" / "0" / "1").unlink()
+    stored = open_stored(f"{served[1]}/f.zarr", "a", "p")
+    with pytest.raises(InputError, match="c/0/1 is not in the store"):
+        stored[...]
+    stored.fill()
+    assert not stored[0:2, 3:6].any()

@@ -117,6 +117,30 @@ def test_nothing_outside_of_the_file_is_read(tmp_path):
             open_stored(str(tmp_path / "a.h5"), name, "mask")
 
 
+def test_nothing_outside_is_read_on_the_side(tmp_path):
+    """A lone link, coordinates that are virtual, and a grid mapping that is a link."""
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["secret"] = np.arange(3.0)
+        file["crs"] = 0
+        file["crs"].attrs["crs_wkt"] = "secret"
+    with h5py.File(tmp_path / "link.h5", "w") as file:
+        file["linked"] = h5py.ExternalLink("other.h5", "secret")
+    with pytest.raises(InputError, match="holds several arrays"):
+        open_stored(str(tmp_path / "link.h5"), "", "mask")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        layout = h5py.VirtualLayout((3,), "f8")
+        layout[:] = h5py.VirtualSource("other.h5", "secret", (3,))
+        file.create_virtual_dataset("x", layout).make_scale("x")
+        one = file.create_dataset("a", data=np.arange(3))
+        one.dims[0].attach_scale(file["x"])
+        one.attrs["grid_mapping"] = "crs"
+        file["crs"] = h5py.ExternalLink("other.h5", "crs")
+    stored = open_stored(str(tmp_path / "a.h5"), "a", "mask")
+    assert stored.dims == ("x",)
+    assert stored.coordinates(("x",)) == {}
+    assert stored.crs is None
+
+
 def test_what_is_no_array_of_numbers(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["text"], file["a"], file["group/b"] = "x", np.zeros((2, 2)), np.zeros((2, 2))
