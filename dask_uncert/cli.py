@@ -35,6 +35,9 @@ def cli(debug: bool) -> None:
 )
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@click.option(
+    "--performance-report", "page", type=FOLDER, help="A file for dask's page about the pass; of a scene."
+)
 def run(
     job: Path,
     cluster: str | None,
@@ -43,6 +46,7 @@ def run(
     sets: tuple[str, ...],
     quiet: bool,
     as_json: bool,
+    page: Path | None,
 ) -> None:
     """Run the job file JOB and write its output folder."""
     from dask_uncert import runs
@@ -54,7 +58,9 @@ def run(
     with progress(quiet or as_json) as report, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", runs.FailedCasesWarning)
         warnings.simplefilter("always", runs.InputWarning)
-        evaluation = runs.run(job, cluster=cluster, out=out, fresh=fresh, sets=asked, report=report)
+        evaluation = runs.run(
+            job, cluster=cluster, out=out, fresh=fresh, sets=asked, report=report, performance_report=page
+        )
     if as_json:
         click.echo((place / "results.json").read_text(encoding="utf-8"), nl=False)
     elif not quiet:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dask_uncert import clusters
 from dask_uncert.cubes import RESERVED, make_cube
 from dask_uncert.errors import InputError
-from dask_uncert.outputs import Report
+from dask_uncert.outputs import Report, put_in_place
 from dask_uncert.stores.converted import DONE, Layout, Writer, about, create, layout_of, mark_of
 from dask_uncert.stores.opening import Stored, open_stored
 from dask_uncert.streams import stream
@@ -67,6 +67,7 @@ def convert(
             f"name: an array called {called!r} cannot have a dimension of that name; give another `name`."
         )
     _check_whole(stored, str(source))
+    before = stored.fingerprint()
     mark = _mark(stored, place, cube.dims, layout, called)
     if goal.exists() and not fresh:
         if mark is not None and (mark_of(goal) or {}).get("conversion") == mark:
@@ -96,24 +97,28 @@ def convert(
             {"conversion": mark or ""},
         )
     _write(Writer(stored, str(working), called), layout, cluster, report)
+    if stored.fingerprint() != before:
+        shutil.rmtree(working)
+        raise InputError(f"input: {source} has changed while it was read. Run again when it is whole.")
     shutil.rmtree(working / DONE)
-    if goal.exists():
-        shutil.rmtree(goal)
-    working.rename(goal)
+    put_in_place(working, goal)
     return goal
 
 
 def _check_apart(place: str, goal: Path) -> None:
-    """Refuse a target that is its source, or lies in it, or the other way round."""
-    if "://" in place:
+    """Refuse a target that is its source, or lies in it, or the other way round, or is no store's name."""
+    if not goal.name.endswith(".zarr"):
+        raise InputError(f"the target {goal} should be a new folder whose name ends in .zarr.")
+    if goal.exists() and not goal.is_dir():
+        raise InputError(f"the target {goal} is a file; name a new folder that ends in .zarr.")
+    local = place.split("::")[-1].removeprefix("file://").removeprefix("local://")
+    if "://" in local:
         return
-    one, other = os.path.realpath(place), os.path.realpath(goal)
+    one, other = os.path.realpath(local), os.path.realpath(goal)
     if one == other or other.startswith(one + os.sep) or one.startswith(other + os.sep):
         raise InputError(
             f"the target {goal} is the input {place}, or one lies in the other. Name another target."
         )
-    if not goal.name.endswith(".zarr"):
-        raise InputError(f"the target {goal} should be a new folder whose name ends in .zarr.")
 
 
 def _check_whole(stored: Stored, source: str) -> None:

@@ -7,34 +7,23 @@ from their end. Nothing is joined by exact equality, and nothing is interpolated
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, replace
-from typing import Any, ClassVar, Protocol, TypeVar
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
-from dask_uncert.orientation import TOLERANCE, Geometry, Reversed, brought_together
+from dask_uncert.orientation import TOLERANCE, Placed, Reversed, brought_together
 
 ALONE = 1e-6  # relative: how far coordinates of a dimension of one index may differ, which has no spacing
+STRAIGHT = 1e-6  # of a step: what it may go along other axes and still run along one, by rounding
 Floats = NDArray[np.float64]
 
 
-class Marked(Protocol):
+class Marked(Placed, Protocol):
     """An input with named dimensions that may know their coordinates."""
 
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def data(self) -> Any: ...
-    @property
-    def dims(self) -> tuple[str, ...]: ...
-    @property
-    def where(self) -> str: ...
-    @property
-    def geometry(self) -> Geometry | None: ...
     @property
     def coordinates(self) -> Mapping[str, NDArray[Any]] | None: ...
     @property
@@ -53,9 +42,10 @@ def together(inputs: Mapping[str, AnyMarked]) -> dict[str, AnyMarked]:
     """
     found = brought_together(inputs)
     names = sorted(found, key=lambda name: name != "reference")  # the reference first, else in their order
-    turned: list[str] = []
     for dim in dict.fromkeys(dim for one in found.values() for dim in one.grid):
+        turned: list[str] = []
         known = {name: values for name in names if (values := along(found[name], dim)) is not None}
+        _check_straight([found[name] for name in names], dim)
         if len(known) < 2:
             continue
         first, *others = known
@@ -93,10 +83,29 @@ def along(one: Marked, dim: str) -> Floats | None:
     if one.geometry is None or dim not in one.geometry.dims:
         return None
     step = one.geometry.steps[one.geometry.dims.index(dim)]
-    axes = [axis for axis in range(3) if step[axis] != 0]
+    axes = [axis for axis in range(3) if abs(step[axis]) > STRAIGHT * max(map(abs, step))]
     if len(axes) != 1:
         return None
     return np.asarray(one.geometry.origin[axes[0]] + step[axes[0]] * np.arange(one.grid[dim]), np.float64)
+
+
+def _check_straight(inputs: list[AnyMarked], dim: str) -> None:
+    """Refuse an affine that runs askew beside mere coordinates: whether they agree cannot be told."""
+    askew = [
+        one
+        for one in inputs
+        if one.geometry is not None
+        and dim in one.geometry.dims
+        and along(one, dim) is None
+        and one.grid[dim] > 1
+    ]
+    plain = [one for one in inputs if one.geometry is None and along(one, dim) is not None]
+    if askew and plain:
+        raise InputError(
+            f"{askew[0].name}: {askew[0].where} runs askew along {dim}, by its affine, and {plain[0].where} "
+            f"({plain[0].name}) has coordinates only, so whether they lie together cannot be told. Resample the first to "
+            f"the other's axes."
+        )
 
 
 def check_systems(one: Marked, first: Marked) -> None:

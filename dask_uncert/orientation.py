@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
+from dask_uncert.wrapped import Wrapped
 
 TOLERANCE = 1e-2
 """How far, in sides of the smallest voxel, the same voxel may lie apart in two inputs.
@@ -257,11 +258,12 @@ def _short(text: str, most: int = 80) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-class Reversed:
+class Reversed(Wrapped):
     """A stored array read with some axes from their ends: reversed only in what is read, when it is read."""
 
     def __init__(self, data: Any, axes: Sequence[int]) -> None:
-        self.data, self.axes = data, tuple(axes)
+        super().__init__(data)
+        self.axes = tuple(axes)
         self.shape: tuple[int, ...] = tuple(data.shape)
         self.dtype: np.dtype[Any] = np.dtype(data.dtype)
         self.ndim = len(self.shape)
@@ -280,15 +282,6 @@ class Reversed:
             parts[axis] = slice(n - 1 - chosen[-1], n - chosen[0], chosen.step) if chosen else slice(0, 0)
             order[axis] = slice(None, None, -1)
         return np.ascontiguousarray(self.data[tuple(parts)][tuple(order)])
-
-    def __getattr__(self, name: str) -> Any:
-        """What else the stored array says of itself, such as its address and fingerprint."""
-        if name.startswith("_") or name == "data":
-            raise AttributeError(name)
-        return getattr(self.data, name)
-
-    def __repr__(self) -> str:
-        return repr(self.data)
 
     def coordinates(self, dims: Sequence[str]) -> dict[str, Any]:
         """None: those that stand beside the array run the other way."""

@@ -96,7 +96,7 @@ def being_written(folder: Path) -> Iterator[Path]:
     try:
         yield working
         (working / NOTE).unlink()
-        _put_in_place(working, folder)
+        put_in_place(working, folder)
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
@@ -121,7 +121,8 @@ def _is_running(process: str) -> bool:
     return True
 
 
-def _put_in_place(working: Path, folder: Path) -> None:
+def put_in_place(working: Path, folder: Path) -> None:
+    """Rename a whole folder to its final name; what was there stays until that is done."""
     if not folder.exists():
         working.rename(folder)
         return

@@ -17,16 +17,18 @@ from dask_uncert.cubes import Cube
 from dask_uncert.errors import InputError
 from dask_uncert.gaps import whole_region
 from dask_uncert.orientation import TOLERANCE, Reversed
+from dask_uncert.wrapped import Wrapped
 
 Floats = NDArray[np.float64]
 
 
-class Windowed:
+class Windowed(Wrapped):
     """A stored array as if it covered a larger or shifted grid: zeros where it does not; slices like one."""
 
     def __init__(self, data: Any, offset: Sequence[int], shape: Sequence[int]) -> None:
         """offset: where index 0 of the array lies in the new grid, along every axis. shape: of the new grid."""
-        self.data, self.offset, self.shape = data, tuple(offset), tuple(shape)
+        super().__init__(data)
+        self.offset, self.shape = tuple(offset), tuple(shape)
         self.ndim, self.dtype = len(self.shape), np.dtype(data.dtype)
 
     def __getitem__(self, region: Any) -> NDArray[Any]:
@@ -44,15 +46,6 @@ class Windowed:
             outer.append(slice(first + offset - start, last + offset - start))
         found[tuple(outer)] = self.data[tuple(inner)]
         return found
-
-    def __getattr__(self, name: str) -> Any:
-        """What else the stored array says of itself, such as its address and fingerprint."""
-        if name.startswith("_") or name == "data":
-            raise AttributeError(name)
-        return getattr(self.data, name)
-
-    def __repr__(self) -> str:
-        return repr(self.data)
 
     def coordinates(self, dims: Sequence[str]) -> dict[str, Any]:
         """None: those that stand beside the array are of its own part."""

@@ -42,7 +42,7 @@ from dask_uncert.stores.opening import Stored, format_of
 from dask_uncert.stores.retries import taken
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
-from dask_uncert.watching import guarded, logs, progress
+from dask_uncert.watching import guarded, logs, progress, reported
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -68,12 +68,13 @@ def run(
     fresh: bool = False,
     sets: Mapping[str, Any] | None = None,
     report: Report | None = None,
+    performance_report: str | Path | None = None,
 ) -> AnyEvaluation:
     """Run a job, a file or its mapping, and write its output folder; returns the Evaluation of its kind.
 
     cluster, out: instead of the job's. fresh: run again even where the same evaluation is finished, and
     replace another's. sets: dotted words and values in place of the job's. report(what, done, total) is
-    called as work goes on.
+    called as work goes on. performance_report: a file for dask's own page about the pass, which needs no network.
 
     Raises InputError for a job or input that cannot be used; nothing is written then.
 
@@ -93,6 +94,7 @@ def run(
         if failed:
             warnings.warn(failure(failed, output), FailedCasesWarning, stacklevel=2)
         return pooled
+    page = None if performance_report is None else Path(performance_report)
     plan = plan_job(words, folder)
     read = {name: cube for name, cube in plan.scene.cubes.items() if gap_of(name) is None}
     stored = {name: cube.data.fingerprint() for name, cube in read.items()}
@@ -118,7 +120,11 @@ def run(
         with guarded(client):
             plan = _with_distances(plan, client, report or _silent)
         measured = time.perf_counter()
-        with _watch(client, "evaluate-block", left, "evaluate", report or _silent), guarded(client):
+        with (
+            _watch(client, "evaluate-block", left, "evaluate", report or _silent),
+            guarded(client),
+            reported(page),
+        ):
             evaluation = _computed(plan)
         summed = time.perf_counter()
         facts, said = _facts(client, tried), logs(client)

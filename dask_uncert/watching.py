@@ -6,6 +6,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert.errors import ClusterError
@@ -64,6 +65,18 @@ def guarded(client: Client, patience: float | None = None, pulse: float = PULSE)
         raise
     finally:
         over.set()
+
+
+@contextmanager
+def reported(path: Path | None) -> Iterator[None]:
+    """Writes dask's performance report of what happens inside of the `with`: one page that needs no network."""
+    if path is None:
+        yield
+        return
+    from distributed import performance_report
+
+    with performance_report(filename=str(path), mode="inline"):
+        yield
 
 
 def drop_all(client: Client) -> None:

@@ -272,3 +272,28 @@ def test_the_client_is_the_one_dask_uses() -> None:
         with connect(own):
             assert where().compute() == own.scheduler.address
         assert where().compute() == client.scheduler.address
+
+
+def test_a_performance_report_needs_no_network(tmp_path: Path) -> None:
+    import numpy as np
+    import yaml
+
+    import dask_uncert as du
+    from dask_uncert.reports import write
+
+    np.save(tmp_path / "p.npy", np.full((20, 20), 0.7))
+    np.save(tmp_path / "y.npy", np.ones((20, 20), "u1"))
+    inputs = {
+        name: {"store": f"{name[0] if name != 'reference' else 'y'}.npy", "dims": ["y", "x"]}
+        for name in ("probabilities", "reference")
+    }
+    job = {"version": 1, "kind": "scene", "classes": {0: "a", 1: "b"}, "output": "out", "inputs": inputs}
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(write, "drawings", lambda *given: {})
+        patch.setattr(write, "write_figures", lambda *given: [])
+        patch.setattr(write, "write_report", lambda *given: None)
+        du.run(tmp_path / "job.yaml", performance_report=tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "evaluate-block" in page
+    assert '<script src="http' not in page

@@ -162,6 +162,20 @@ def test_nothing_else_is_overwritten(tmp_path, shared_client):
     for target in (tmp_path / "b.zarr", tmp_path / "b.zarr" / "inside.zarr"):
         with pytest.raises(InputError, match="is the input"):
             du.convert(tmp_path / "b.zarr", target, array="data", fresh=True, cluster=shared_client)
+    for source in (
+        f"file://{tmp_path}/b.zarr",
+        f"zip://x::file://{tmp_path}/b.zarr",
+        f"zip::{tmp_path}/b.zarr",
+    ):
+        for target in (tmp_path / "b.zarr", tmp_path / "b.zarr" / "inside.zarr"):
+            with pytest.raises(InputError, match="is the input"):
+                du.convert(source, target, array="data", fresh=True, cluster=shared_client)
+    (tmp_path / "file.zarr").write_text("x")
+    with pytest.raises(InputError, match="is a file; name a new folder"):
+        du.convert(tmp_path / "a.npy", tmp_path / "file.zarr", fresh=True, **words)
+    (tmp_path / "precious").mkdir()
+    with pytest.raises(InputError, match=r"name ends in \.zarr"):
+        du.convert("memory://a.npy", tmp_path / "precious", fresh=True, **words)
     os.symlink(tmp_path / "b.zarr", tmp_path / "link.zarr")
     with pytest.raises(InputError, match="is the input"):
         _check_apart(str(tmp_path / "b.zarr"), tmp_path / "link.zarr")
@@ -205,3 +219,18 @@ def test_a_block_that_does_not_read_back_is_an_error(tmp_path_factory, seed):
         with pytest.raises(InputError, match=r"the block \[0:4, 0:4\] of .* does not read back"):
             Writer(values, str(folder / "a"), "v")(layout.blocks()[0])
     assert not list((folder / "a" / DONE).iterdir())
+
+
+def test_an_input_that_changes_meanwhile_is_refused(tmp_path, shared_client, monkeypatch):
+    np.save(tmp_path / "a.npy", np.zeros((40, 40)))
+    call = Writer.__call__
+
+    def touched(self, region):
+        found = call(self, region)
+        os.utime(tmp_path / "a.npy", (1, 1))
+        return found
+
+    monkeypatch.setattr(Writer, "__call__", touched)
+    with pytest.raises(InputError, match="has changed"):
+        du.convert(tmp_path / "a.npy", tmp_path / "a.zarr", dims=["y", "x"], cluster=shared_client)
+    assert not (tmp_path / "a.zarr").exists()

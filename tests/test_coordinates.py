@@ -99,3 +99,17 @@ def test_f2_rasters_with_y_up_and_down():
                 "reference": down,
             }
         )
+
+
+def test_an_affine_that_is_askew_does_not_pass_beside_coordinates():
+    values, known = np.zeros((3, 4)), {"y": 1.0 * np.arange(3), "x": 1.0 * np.arange(4)}
+    table = Cube("mask", values, ("y", "x"), coordinates=known)
+    turned = geometry_of([[0.6, 0.8, 0], [0.8, -0.6, 0], [0, 0, 0]], ("y", "x"), None, "m")
+    with pytest.raises(InputError, match=r"reference: .* runs askew along y, by its affine, and .* \(mask\)"):
+        together({"reference": Cube("reference", values, ("y", "x"), geometry=turned), "mask": table})
+    nearly = geometry_of([[0, 1, 0], [1, 1e-12, 0], [0, 0, 0]], ("y", "x"), None, "m")
+    straight = Cube("reference", values, ("y", "x"), geometry=nearly)
+    assert together({"reference": straight, "mask": table})["mask"] is table
+    off = Cube("mask", values, ("y", "x"), coordinates={**known, "x": known["x"] + 0.5})
+    with pytest.raises(InputError, match=r"by up to 0\.5"):
+        together({"reference": straight, "mask": off})

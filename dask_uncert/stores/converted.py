@@ -47,7 +47,7 @@ class Layout:
 
     @property
     def block(self) -> tuple[int, ...]:
-        """Sides of a block: a shard, or as many whole chunks as make about one."""
+        """Sides of a block: a shard, or a chunk where there are no shards."""
         return self.shards or self.chunks
 
     def blocks(self) -> list[tuple[slice, ...]]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.stores.whole_files import is_remote
+from dask_uncert.wrapped import Wrapped
 
 TRIES = {True: 6, False: 3}
 """Of one read, behind a URL and on a disk."""
@@ -87,11 +88,11 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-class Retried:
+class Retried(Wrapped):
     """A stored array whose reads are tried again; all else is the array's own."""
 
     def __init__(self, data: Any) -> None:
-        self.data = data
+        super().__init__(data)
         self.shape: tuple[int, ...] = tuple(data.shape)
         self.ndim, self.dtype = len(self.shape), np.dtype(data.dtype)
 
@@ -103,12 +104,3 @@ class Retried:
         raise InputError(
             said
         )  # alone: what caused it, of a library's own kind, may not travel between processes
-
-    def __getattr__(self, name: str) -> Any:
-        """What the stored array says of itself, such as its address and fingerprint."""
-        if name.startswith("_") or name == "data":
-            raise AttributeError(name)
-        return getattr(self.data, name)
-
-    def __repr__(self) -> str:
-        return repr(self.data)

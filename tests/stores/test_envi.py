@@ -77,6 +77,13 @@ def test_what_a_header_says(tmp_path):
     assert found.origin == (500_010, 4_479_990, 0)
     assert found.steps == ((0, -20, 0), (20, 0, 0))
     assert (found.crs, found.unit) == ("EPSG:32616", "m")
+    plain = more.replace("coordinate system string", "; coordinate system string")
+    assert (
+        open_stored(write(tmp_path, np.zeros((3, 4, 2), "f4"), name="c", more=plain), "", "p")
+        .geometry("yxb")
+        .crs
+        == "EPSG:32616"
+    )
     gains = open_stored(
         write(tmp_path, np.zeros((3, 4, 2), "u2"), name="b", data_gain_values="{0.5, 0.5}"), "", "p"
     )
