@@ -19,7 +19,8 @@ PULSE, PATIENCE = (
     60.0,
 )  # seconds between looks at the cluster, and without any worker before a run gives up
 LOST = "the connection to the scheduler was lost. Run again when it is back: what was finished is kept."
-LINES = 500  # of each worker's log that a run keeps
+LINES = 500  # of each worker's log that a run looks at
+SERIOUS = ("WARNING", "ERROR", "CRITICAL")
 
 
 @contextmanager
@@ -87,15 +88,13 @@ def drop_all(client: Client) -> None:
 
 
 def logs(client: Client) -> str:
-    """What the workers logged, by worker, their last lines; "" where that is nothing."""
+    """What the workers warned of, by worker, their last lines; "" where that is nothing."""
     found = []
     with suppress(Exception):  # of workers that just leave, many kinds
         for worker, lines in sorted(client.get_worker_logs(n=LINES).items()):
-            said = "\n".join(
-                str(line[1] if isinstance(line, tuple | list) else line) for line in reversed(lines)
-            )
-            if said.strip():
-                found.append(f"=== {worker}\n{said}\n")
+            said = [str(text) for level, text in reversed(lines) if level in SERIOUS]
+            if said:
+                found.append("\n".join([f"=== {worker}", *said, ""]))
     return "\n".join(found)
 
 
