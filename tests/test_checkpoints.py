@@ -151,3 +151,20 @@ def test_a_run_that_was_killed_goes_on(job, seed):
         assert record["blocks_computed"] == record["blocks"] - done
     assert not files.exists()
     assert not list(job.glob(f"{out}*unfinished*"))
+
+
+def test_a_thousand_blocks_stay_few_tasks(tmp_path):
+    rng = np.random.default_rng(0)
+    cubes = {
+        "probabilities": Cube("probabilities", rng.dirichlet(np.ones(3), (100, 100)), ("y", "x", "class")),
+        "reference": Cube("reference", rng.integers(0, 3, (100, 100)), ("y", "x")),
+    }
+    plan = prepare(request_of(classes="abc", measures=["gini"]), cubes, block=(10, 1))
+    kept = checkpoints_of(tmp_path / "out", "key", fresh=False)
+    plan = replace(plan, checkpoints=kept)
+    assert plan.grid.blocks == 1000
+    assert plan.tasks() < 5000
+    whole = plan.compute()
+    assert len(list(Path(kept.folder).glob("*.case"))) == GROUPS
+    assert whole == replace(plan, checkpoints=None, grid=prepare(plan.request, cubes).grid).compute()
+    assert plan.tasks() < 200  # all is read back
