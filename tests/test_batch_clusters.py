@@ -30,7 +30,9 @@ real = pytest.mark.skipif(not slurm_here.THERE, reason="SLURM is not installed h
 @pytest.fixture(scope="module")
 def environment():
     with (
-        tempfile.TemporaryDirectory(prefix="slurm-") as folder,  # munge wants one that all may enter
+        tempfile.TemporaryDirectory(
+            prefix="slurm-", ignore_cleanup_errors=True
+        ) as folder,  # munge wants one that all may enter
         slurm_here.slurm(Path(folder)) as found,
     ):
         yield found

@@ -175,7 +175,7 @@ def test_what_goes_wrong_is_found_beside_the_output(tmp_path, job, scheduler):
 @pytest.mark.skipif(not slurm_here.THERE, reason="SLURM is not installed here, or this is not root")
 def test_a_job_of_slurm(tmp_path, job):
     with (
-        tempfile.TemporaryDirectory(prefix="slurm-") as folder,
+        tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as folder,
         slurm_here.slurm(Path(folder)) as environment,
     ):
         options = {
