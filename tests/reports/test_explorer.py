@@ -387,6 +387,18 @@ def test_nothing_is_wider_than_the_window(browser, page, name, charts):
         assert all(right - left > 150 for left, right in boxes[1])
 
 
+@pytest.mark.parametrize("name", ["full", "bare", "fuzzy"])
+def test_no_chart_stands_where_the_page_has_no_place_for_it(browser, page, name):
+    page(name)
+    last = "document.querySelector('footer') ?? [...document.querySelectorAll('main, section')].at(-1)"
+    below = f"const end = ({last}).getBoundingClientRect().bottom; return [...document.body.children]"
+    seen = browser.execute_script(
+        f"{below}.filter((one) => one.getBoundingClientRect().height > 1 && one.getBoundingClientRect().top >= end - 1)"
+        ".map((one) => one.className)"
+    )
+    assert seen == []
+
+
 def test_every_control_has_a_name_and_can_be_reached(browser, page):
     page("full")
     reached = set()

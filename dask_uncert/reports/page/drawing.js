@@ -10,8 +10,12 @@ const drawing = (() => {
 
   async function embed() {
     if (!window.Bokeh) return;
-    const { doc, roots: all } = JSON.parse(document.getElementById("explorer-charts").textContent);
-    const roots = Object.fromEntries(Object.entries(all).filter(([, id]) => document.getElementById(id)));
+    const { doc, roots } = JSON.parse(document.getElementById("explorer-charts").textContent);
+    Object.entries(roots).filter(([, id]) => !document.getElementById(id)).forEach(([root, id]) => {
+      const spare = document.createElement("div"); // of a chart that this page has not: Bokeh would put it at the end
+      Object.assign(spare, { id: roots[root] = `spare-${id}`, hidden: true });
+      document.body.append(spare);
+    });
     await Bokeh.embed.embed_items({ explorer: doc }, [{ docid: "explorer", roots, root_ids: Object.keys(roots) }]);
     models = Bokeh.documents.at(-1);
   }
