@@ -100,7 +100,7 @@ def test_a_server_that_fails_and_stalls_changes_no_bit(tmp_path, server, scene, 
     p, y = scene
     rng = random.Random(0)
     server.rule = lambda environment: (
-        "busy" if rng.random() < 0.05 else "slow" if rng.random() < 0.02 else None
+        "busy" if rng.random() < 0.05 else "slow" if rng.random() < 0.05 else None
     )
     try:
         status, _, said = dask_uncert_command("run", job(tmp_path), "--quiet")
