@@ -1,4 +1,4 @@
-"""What attributes say of stored numbers by the conventions of NetCDF and CF: packing and missing codes."""
+"""What attributes say of an array: packing and missing codes by NetCDF and CF, its place as our own maps state it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import base64
 import binascii
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dask_uncert.decoding import Decoding
 from dask_uncert.errors import InputError
+from dask_uncert.orientation import Geometry, geometry_in
 
 MISSING = ("_FillValue", "missing_value")
 
@@ -44,6 +45,17 @@ def decoding_in(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str)
             codes = _numbers(attributes[key], dtype, f"{where}: its attribute {key}")
             missing.update(dict.fromkeys(codes))
     return Decoding(found["scale_factor"], found["add_offset"], tuple(missing))
+
+
+def place_in(attributes: Mapping[str, Any], dims: Sequence[str], what: str, where: str) -> Geometry | None:
+    """Where voxels lie, by the attributes that our own maps have; None where there are none.
+
+    what, where: for messages. Raises InputError for an affine that is none.
+    """
+    try:
+        return geometry_in(attributes, dims)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{what}: the attribute `affine` of {where} cannot be used: {error}.") from None
 
 
 def _numbers(value: Any, dtype: np.dtype[Any], where: str) -> tuple[float, ...]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.decoding import AS_STORED, Role
 from dask_uncert.errors import InputError
-from dask_uncert.stores.regions import file_fingerprint, slabs
+from dask_uncert.stores.regions import Unplaced, slabs
 from dask_uncert.stores.whole_files import EXPANSION, is_remote, kept, stamp_of, stream
 
 NUMBERS = {
@@ -45,7 +45,7 @@ def opened(store: str, array: str, what: str, dims: Sequence[str] | None, role: 
     return StoredMatlab(store, array, what)
 
 
-class StoredMatlab:
+class StoredMatlab(Unplaced):
     """A numeric variable of a MATLAB file of version 5; it pickles as its address.
 
     Axes are in MATLAB's order and have no names. What is asked of it first reads all of the variable.
@@ -86,21 +86,6 @@ class StoredMatlab:
 
     def __repr__(self) -> str:
         return f"{self.store}:{self.array}"
-
-    def absent_chunks(self) -> tuple[tuple[int, ...], ...]:
-        """None: a file is whole or refused."""
-        return ()
-
-    def fingerprint(self) -> str | None:
-        """Changes whenever a local file is written; None for remote ones."""
-        return file_fingerprint(self.store, self.what)
-
-    def geometry(self, dims: Sequence[str]) -> None:
-        """None: such a file does not say where it lies."""
-
-    def coordinates(self, dims: Sequence[str]) -> dict[str, Any]:
-        """None stand beside it."""
-        return {}
 
     def _read(self) -> NDArray[np.uint8]:
         found = self._asked(lambda file: scipy.io.loadmat(file, variable_names=[self.array]))[self.array]

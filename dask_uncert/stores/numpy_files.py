@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.decoding import AS_STORED, Role
 from dask_uncert.errors import InputError
-from dask_uncert.stores.regions import file_fingerprint, one_array, slabs
+from dask_uncert.stores.regions import Unplaced, one_array, slabs
 from dask_uncert.stores.whole_files import EXPANSION, file_name, is_remote, kept, refusal, stamp_of, stream
 
 LONGEST_HEADER = 1 << 16  # bytes: an array's takes a hundred
@@ -28,7 +28,7 @@ def opened(store: str, array: str, what: str, dims: Sequence[str] | None, role: 
     return StoredNumpy(store, array, what)
 
 
-class StoredNumpy:
+class StoredNumpy(Unplaced):
     """An array of a NumPy file, opened lazily in whichever process slices it; it pickles as its address.
 
     Its dimensions have no names.
@@ -69,21 +69,6 @@ class StoredNumpy:
 
     def __repr__(self) -> str:
         return f"{self.store}:{self.array}" if self.array else self.store
-
-    def absent_chunks(self) -> tuple[tuple[int, ...], ...]:
-        """None: a file is whole or refused."""
-        return ()
-
-    def fingerprint(self) -> str | None:
-        """Changes whenever a local file is written; None for remote ones."""
-        return file_fingerprint(self.store, self.what)
-
-    def geometry(self, dims: Sequence[str]) -> None:
-        """None: such a file does not say where it lies."""
-
-    def coordinates(self, dims: Sequence[str]) -> dict[str, Any]:
-        """None stand beside it."""
-        return {}
 
     def _values(self) -> NDArray[Any]:
         """All of it as stored; not to be written to."""

@@ -49,6 +49,28 @@ def file_fingerprint(store: str, what: str) -> str | None:
     return hashlib.sha256(json.dumps([size, time]).encode()).hexdigest()
 
 
+class Unplaced:
+    """What is the same of every file that holds numbers and does not say where they lie."""
+
+    store: str
+    what: str
+
+    def absent_chunks(self) -> tuple[tuple[int, ...], ...]:
+        """None: a file is whole or refused."""
+        return ()
+
+    def fingerprint(self) -> str | None:
+        """Changes whenever a local file is written; None for remote ones."""
+        return file_fingerprint(self.store, self.what)
+
+    def geometry(self, dims: Sequence[str]) -> None:
+        """None: such a file does not say where it lies."""
+
+    def coordinates(self, dims: Sequence[str]) -> dict[str, Any]:
+        """None stand beside it."""
+        return {}
+
+
 def one_array(store: str, array: str, what: str) -> None:
     """Refuse the name of an array where a file holds one without a name."""
     if array:

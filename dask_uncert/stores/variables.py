@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dask_uncert.errors import InputError
-from dask_uncert.orientation import Geometry, geometry_in
-from dask_uncert.stores.attributes import decoding_in, meant
+from dask_uncert.orientation import Geometry
+from dask_uncert.stores.attributes import decoding_in, meant, place_in
 from dask_uncert.stores.regions import file_fingerprint
 
 HIDDEN = (
@@ -52,12 +52,7 @@ class Described:
 
     def geometry(self, dims: Sequence[str]) -> Geometry | None:
         """Where voxels lie, by the attributes that our own maps have; CF says it by coordinates."""
-        try:
-            return geometry_in(self.attributes, dims)
-        except (ValueError, TypeError) as error:
-            raise InputError(
-                f"{self.what}: the attribute `affine` of {self} cannot be used: {error}."
-            ) from None
+        return place_in(self.attributes, dims, self.what, str(self))
 
     @property
     def crs(self) -> str | None:

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from dask_uncert.decoding import AS_STORED, Decoding, Role
 from dask_uncert.errors import InputError
-from dask_uncert.orientation import Geometry, geometry_in
+from dask_uncert.orientation import Geometry
 from dask_uncert.stores import ome
-from dask_uncert.stores.attributes import decoding_in, meant
+from dask_uncert.stores.attributes import decoding_in, meant, place_in
 from dask_uncert.stores.chunks import Strict, absent_of, runs_code
 
 FAST = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": 1}
@@ -144,12 +144,7 @@ class StoredArray:
         """Where voxels lie: by an OME-Zarr image's metadata, or by the attributes that our own maps have."""
         if self._image is not None:
             return self._image.geometry(dims)
-        try:
-            return geometry_in(self.attributes, dims)
-        except (ValueError, TypeError) as error:
-            raise InputError(
-                f"{self.what}: the attribute `affine` of {self} cannot be used: {error}."
-            ) from None
+        return place_in(self.attributes, dims, self.what, str(self))
 
     def coordinates(self, dims: Sequence[str]) -> dict[str, tuple[NDArray[Any], Mapping[str, Any]]]:
         """The coordinates that stand beside the array under its dimensions' names, with their attributes."""
