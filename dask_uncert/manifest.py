@@ -6,12 +6,14 @@ A CSV file (UTF-8, commas) or a Parquet file, at a path or a URL. Paths in it ar
 from __future__ import annotations
 
 import csv
+import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dask_uncert.errors import InputError
+from dask_uncert.places import file_system
 from dask_uncert.summaries.stack import Case
 
 PATIENT = "patient"
@@ -120,19 +122,23 @@ def _rows(place: str, wanted: Sequence[str]) -> Iterator[tuple[int, dict[str, st
 
 
 def _csv(place: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    import fsspec
-
-    with fsspec.open(place, "r", encoding="utf-8-sig", newline="") as file:
+    with io.TextIOWrapper(_opened(place), encoding="utf-8-sig", newline="") as file:
         listed = [[cell.strip() for cell in row] for row in csv.reader(file, strict=True)]
     header = listed[0] if listed else []
     return header, enumerate(listed[1:], start=2)
+
+
+def _opened(place: str) -> Any:
+    system, path = file_system(place)
+    return system.open(path, "rb")
 
 
 def _parquet(place: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     import pandas
 
     try:
-        table = pandas.read_parquet(place)
+        with _opened(place) as file:
+            table = pandas.read_parquet(file)
     except ImportError:
         raise InputError(
             f"the manifest {place} is a Parquet file, which needs the package pyarrow: "

@@ -95,6 +95,7 @@ def run(
             warnings.warn(failure(failed, output), FailedCasesWarning, stacklevel=2)
         return pooled
     page = None if performance_report is None else Path(performance_report)
+    tried = dict([taken()])
     plan = plan_job(words, folder)
     read = {name: cube for name, cube in plan.scene.cubes.items() if gap_of(name) is None}
     stored = {name: cube.data.fingerprint() for name, cube in read.items()}
@@ -111,7 +112,7 @@ def run(
         being_written(output) as working,
     ):
         _check_memory(plan, client)
-        clock, tried = time.perf_counter(), sum(client.run(taken, on_error="ignore").values())
+        clock, tried = time.perf_counter(), _tried(client) | tried
         if isinstance(plan, Plan):
             plan = replace(plan, checkpoints=kept)
         if plan.request.layers:
@@ -165,11 +166,16 @@ def run(
     return evaluation
 
 
-def _facts(client: Client, tried: int) -> dict[str, Any]:
+def _tried(client: Client) -> dict[str, int]:
+    """How many reads each process has tried again: the workers, and this one."""
+    return dict([taken(), *client.run(taken, on_error="ignore").values()])
+
+
+def _facts(client: Client, before: Mapping[str, int]) -> dict[str, Any]:
     """What the cluster says of the pass; nothing where it has gone meanwhile, for the result is here."""
     with suppress(Exception):
         return {
-            "reads_tried_again": max(0, sum(client.run(taken, on_error="ignore").values()) - tried),
+            "reads_tried_again": sum(n - before.get(process, 0) for process, n in _tried(client).items()),
             "workers": clusters.describe(client),
             "peak_memory_bytes": max(client.run(peak_memory, on_error="ignore").values(), default=0),
         }

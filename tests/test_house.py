@@ -19,6 +19,7 @@ MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 FLOORS = (  # bottom to top; a module imports from lower floors and from its own folder, never sideways
     ("errors",),
+    ("places",),
     ("formulas",),
     ("kernels",),
     ("summaries",),
@@ -63,7 +64,7 @@ ONLY = {  # what may be imported at all, where that is less than every lower flo
     "cluster_file": {"errors"},
     "batch_clusters": {"cluster_file", "errors"},
     "clusters": {"batch_clusters", "cluster_file", "errors"},
-    "outputs": {"errors"},
+    "outputs": {"errors", "places"},
 }
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 
@@ -72,6 +73,8 @@ DOORS = {  # library: the only modules and folders that import it
     "dask": ("graphs", "clusters", "watching"),
     "distributed": ("clusters", "batch_clusters", "watching", "detached"),
     "dask_jobqueue": ("batch_clusters",),
+    "fsspec": ("places",),
+    "upath": ("places",),
     "zarr": ("stores",),
     "zarrs": ("stores.zarr",),
     "nibabel": ("stores.nifti", "stores.nifti_writing"),

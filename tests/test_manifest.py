@@ -126,5 +126,6 @@ def test_a_parquet_manifest(tmp_path):
 def test_a_parquet_manifest_without_its_package_says_what_to_install(tmp_path, monkeypatch):
     for name in ("pyarrow", "fastparquet"):
         monkeypatch.setitem(sys.modules, name, None)
+    (tmp_path / "cases.parquet").touch()
     with pytest.raises(InputError, match=r"needs the package pyarrow: `python -m pip install pyarrow`"):
         read_manifest(str(tmp_path / "cases.parquet"), ["p"])

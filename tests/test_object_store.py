@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable
@@ -98,10 +98,8 @@ def job(folder, output="out"):
 
 def test_a_server_that_fails_and_stalls_changes_no_bit(tmp_path, server, scene, dask_uncert_command):
     p, y = scene
-    rng = random.Random(0)
-    server.rule = lambda environment: (
-        "busy" if rng.random() < 0.05 else "slow" if rng.random() < 0.05 else None
-    )
+    server.failed, number = 0, itertools.count(1)
+    server.rule = lambda environment: {0: "busy", 10: "slow"}.get(next(number) % 20)
     try:
         status, _, said = dask_uncert_command("run", job(tmp_path), "--quiet")
     finally:
@@ -109,7 +107,10 @@ def test_a_server_that_fails_and_stalls_changes_no_bit(tmp_path, server, scene, 
     assert status == 0, said
     assert du.load(tmp_path / "out") == du.evaluate(p, y, classes=["0", "1", "2"], measures=["entropy"])
     record = json.loads((tmp_path / "out" / "run.json").read_text())
-    assert 0 <= record["reads_tried_again"] <= 100
+    assert server.failed > 2
+    assert (
+        0 < record["reads_tried_again"] <= server.failed
+    )  # reads that fail together are tried again together
     for file in (tmp_path / "out").rglob("*"):
         if file.is_file():
             assert SECRET.encode() not in file.read_bytes(), file
@@ -121,7 +122,7 @@ def test_a_server_that_goes_on_failing_ends_in_an_error(server, scene, monkeypat
     monkeypatch.setattr(retries, "FIRST_WAIT", 0.01)
     monkeypatch.setattr(retries, "TRIES", {True: 3, False: 3})
     stored = open_stored("s3://bucket/scene.zarr", "p", "probabilities")
-    before = retries.taken()
+    before = retries.taken()[1]
     server.rule = lambda environment: "error" if "/p/c/1/1" in environment["PATH_INFO"] else None
     try:
         with pytest.raises(
@@ -130,7 +131,7 @@ def test_a_server_that_goes_on_failing_ends_in_an_error(server, scene, monkeypat
             stored[16:32, 16:32, :]
     finally:
         server.rule = None
-    assert retries.taken() - before == 2
+    assert retries.taken()[1] - before == 2
 
 
 def test_an_object_that_is_gone_is_an_error_not_zeros(tmp_path, server, scene, dask_uncert_command):

@@ -8,11 +8,11 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import fsspec
 import numpy as np
 from zarr.storage import WrapperStore
 
 from dask_uncert.errors import InputError
+from dask_uncert.places import file_system, is_remote
 
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
 UNLISTED = ("http://", "https://")  # servers that say of a file whether it is there, and no more
@@ -43,8 +43,8 @@ def absent_of(array: Any, prefix: str, store: str, what: str) -> list[tuple[int,
 
 def _listed(store: str, prefix: str) -> set[str]:
     """Paths of all files of an array, relative to it."""
-    if "://" in store:
-        system, root = fsspec.core.url_to_fs(store)
+    if is_remote(store):
+        system, root = file_system(store)
         place = f"{root.rstrip('/')}/{prefix}".rstrip("/")
         return {str(path)[len(place) :].lstrip("/") for path in system.find(place)}
     if store.lower().endswith(".zip"):
@@ -69,7 +69,7 @@ def _asked(
             f"{what}: {store} cannot be listed, and asking for each of its {len(wanted)} chunks would take too long. Say "
             f"`missing_chunks: fill` if those it lacks are the fill value, or read it from where it can be listed."
         )
-    system, root = fsspec.core.url_to_fs(store)
+    system, root = file_system(store)
     place = "/".join(part for part in (root.rstrip("/"), prefix) if part)
     with ThreadPoolExecutor(AT_ONCE) as several:
         there = several.map(lambda number: system.exists(f"{place}/{encode(number)}"), wanted)

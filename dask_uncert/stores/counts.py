@@ -11,7 +11,7 @@ import zarr
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
-from dask_uncert.stores.zarr import brief, opening
+from dask_uncert.stores.zarr import brief, located, opening
 
 FORMAT = 1
 
@@ -21,7 +21,9 @@ def write_counts(
 ) -> None:
     """A Summary's frame and arrays under `total/`; the same Summary gives the same bytes."""
     with opening(store, to_write=True):
-        root = zarr.open_group(store, mode="w", attributes={"dask_uncert": "summary", "format": FORMAT})
+        root = zarr.open_group(
+            located(store), mode="w", attributes={"dask_uncert": "summary", "format": FORMAT}
+        )
         total = root.create_group("total", attributes={"frame": json.dumps(frame)})
         for path, dims, value in arrays:
             made = total.create_array(
@@ -51,7 +53,7 @@ def read_frame(store: str) -> dict[str, Any]:
 def _total(store: str) -> tuple[zarr.Group, dict[str, Any]]:
     try:
         with opening(store):
-            root = zarr.open_group(store, mode="r")
+            root = zarr.open_group(located(store), mode="r")
         kind, version = root.attrs.get("dask_uncert"), root.attrs.get("format")
     except Exception as error:
         raise InputError(f"there is no summary at {store} ({brief(error)}).") from error

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from dask_uncert.decoding import Role
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry, geometry_of
+from dask_uncert.places import is_remote
 from dask_uncert.stores.envi_headers import decoding_of, layout_of, lies_of, words_of
 from dask_uncert.stores.regions import SLAB, file_fingerprint, one_array
-from dask_uncert.stores.whole_files import file_name, is_remote, refusal, stamp_of
+from dask_uncert.stores.whole_files import file_name, refusal, stamp_of
 
 LOGICAL = ("y", "x", "band")
 DATA = (

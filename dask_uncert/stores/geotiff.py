@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import fsspec
 import numpy as np
 import rasterio
 from numpy.typing import NDArray
@@ -24,8 +23,9 @@ from rasterio.windows import Window
 from dask_uncert.decoding import Decoding, Role
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry, canonical_crs, geometry_of
+from dask_uncert.places import file_system, is_remote
 from dask_uncert.stores.regions import file_fingerprint, one_array, spans_of
-from dask_uncert.stores.whole_files import is_remote, refusal
+from dask_uncert.stores.whole_files import refusal
 
 logging.getLogger("rasterio").addHandler(logging.NullHandler())  # what GDAL has to say is in our own errors
 LARGEST_BLOCK = 1 << 30  # bytes of a tile or strip, all bands together
@@ -135,7 +135,7 @@ def _opened(store: str) -> Any:
         with open(store, "rb"):  # else GDAL would word what is missing or forbidden
             pass
         return rasterio.open(store, driver="GTiff")
-    system, path = fsspec.core.url_to_fs(store)
+    system, path = file_system(store)
     return rasterio.open(path, driver="GTiff", opener=system)
 
 

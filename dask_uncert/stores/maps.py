@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.request import RGB
 from dask_uncert.stores.attributes import MISSING, plain
-from dask_uncert.stores.zarr import dimension_names, opening
+from dask_uncert.stores.zarr import dimension_names, located, opening
 
 
 class MapWriter:
@@ -36,7 +36,7 @@ class MapWriter:
         """
         chunks = _dividing(block)
         with opening(self.store, to_write=True):
-            group = zarr.open_group(self.store, mode="w", attributes=dict(attributes))
+            group = zarr.open_group(located(self.store), mode="w", attributes=dict(attributes))
             for name, (dtype, fill, about) in maps.items():
                 extra = extras.get(name, {})
                 group.create_array(
@@ -52,7 +52,7 @@ class MapWriter:
     def write(self, maps: Mapping[str, NDArray[Any]], offset: Sequence[int]) -> None:
         """Write one block of every map at its offset along the grid."""
         with opening(self.store, to_write=True):
-            group = zarr.open_group(self.store, mode="r+")
+            group = zarr.open_group(located(self.store), mode="r+")
             arrays = {name: _array_of(group, name) for name in maps}
         for name, values in maps.items():
             region = tuple(slice(o, o + n) for o, n in zip(offset, values.shape, strict=False))
@@ -61,7 +61,7 @@ class MapWriter:
     def add_grid_mapping(self, name: str, about: Mapping[str, Any]) -> None:
         """Write a variable without dimensions that says in its attributes how the maps are projected."""
         with opening(self.store, to_write=True):
-            array = zarr.open_group(self.store, mode="r+").create_array(
+            array = zarr.open_group(located(self.store), mode="r+").create_array(
                 name, shape=(), dtype="int32", dimension_names=(), attributes=dict(about)
             )
         array[...] = 0
@@ -70,7 +70,7 @@ class MapWriter:
         """Write one-dimensional coordinates beside the maps: name to (values, attributes)."""
         for name, (values, about) in found.items():
             with opening(self.store, to_write=True):
-                array = zarr.open_group(self.store, mode="r+").create_array(
+                array = zarr.open_group(located(self.store), mode="r+").create_array(
                     name,
                     shape=values.shape,
                     dtype=values.dtype,
@@ -92,7 +92,7 @@ def preview(store: str, name: str, most: int = 600) -> tuple[NDArray[Any], tuple
     float64, two dimensions and their names; a picture keeps its bytes and has a third dimension, of size 3.
     """
     with opening(store):
-        array = _array_of(zarr.open_group(store, mode="r"), name)
+        array = _array_of(zarr.open_group(located(store), mode="r"), name)
     names = dimension_names(array) or ("",) * array.ndim
     colours = tuple(slice(None) for dim in names if dim in RGB)
     grid = array.shape[: array.ndim - len(colours)]

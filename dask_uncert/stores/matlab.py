@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from dask_uncert.decoding import AS_STORED, Role
 from dask_uncert.errors import InputError
+from dask_uncert.places import is_remote
 from dask_uncert.stores.regions import Unplaced, slabs
-from dask_uncert.stores.whole_files import EXPANSION, is_remote, kept, stamp_of, stream
+from dask_uncert.stores.whole_files import EXPANSION, kept, stamp_of, stream
 
 NUMBERS = {
     **{

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import fsspec
 import h5py
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +19,11 @@ from numpy.typing import NDArray
 from dask_uncert.decoding import Role
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import canonical_crs
+from dask_uncert.places import is_remote
 from dask_uncert.stores.regions import slabs, spans_of
 from dask_uncert.stores.variables import HIDDEN, Described, plain
-from dask_uncert.stores.whole_files import is_remote, refusal, stamp_of
+from dask_uncert.stores.whole_files import opened as opened_file
+from dask_uncert.stores.whole_files import refusal, stamp_of
 
 _LOCK = threading.RLock()
 MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -34,7 +35,7 @@ MATLAB = "MATLAB_class"
 def opened(store: str, array: str, what: str, dims: Sequence[str] | None, role: Role) -> Any:
     """A variable or dataset by its file's address and its path in it; see `StoredDataset`."""
     try:
-        with fsspec.open(store, "rb").open() if is_remote(store) else open(store, "rb") as file:
+        with opened_file(store) as file:
             start = file.read(4)
     except Exception as error:
         raise refusal(store, what, error) from None
@@ -128,7 +129,7 @@ class StoredDataset(Described):
 
 def _open(store: str) -> Any:
     if is_remote(store):
-        return h5py.File(fsspec.open(store, "rb").open(), "r")
+        return h5py.File(opened_file(store), "r")
     with open(store, "rb"):  # else HDF5 would word what is missing or forbidden
         pass
     return h5py.File(store, "r")

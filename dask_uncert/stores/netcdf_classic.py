@@ -11,9 +11,10 @@ import scipy.io
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
+from dask_uncert.places import is_remote
 from dask_uncert.stores.regions import slabs
 from dask_uncert.stores.variables import Described, plain
-from dask_uncert.stores.whole_files import is_remote, refusal
+from dask_uncert.stores.whole_files import refusal
 
 
 class StoredClassic(Described):

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from dask_uncert.decoding import Decoding, Role
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry, geometry_of
+from dask_uncert.places import is_remote, mark_of
 from dask_uncert.stores.whole_files import (
     EXPANSION,
     as_volume,
     is_gzip,
-    is_remote,
     kept,
     read_whole,
     refusal,
@@ -119,7 +119,7 @@ class StoredNifti:
     def fingerprint(self) -> str | None:
         """Changes whenever a local file is written; None for remote ones."""
         if is_remote(self.store):
-            return None
+            return mark_of(self.store)
         size, time, _ = stamp_of(self.store, self.what)
         return hashlib.sha256(json.dumps([size, time]).encode()).hexdigest()
 

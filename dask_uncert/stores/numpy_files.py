@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from dask_uncert.decoding import AS_STORED, Role
 from dask_uncert.errors import InputError
+from dask_uncert.places import is_remote
 from dask_uncert.stores.regions import Unplaced, one_array, slabs
-from dask_uncert.stores.whole_files import EXPANSION, file_name, is_remote, kept, refusal, stamp_of, stream
+from dask_uncert.stores.whole_files import EXPANSION, file_name, kept, refusal, stamp_of, stream
 
 LONGEST_HEADER = 1 << 16  # bytes: an array's takes a hundred
 

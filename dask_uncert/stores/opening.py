@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from dask_uncert.decoding import Decoding, Role
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry
+from dask_uncert.places import is_remote
 from dask_uncert.stores.retries import Retried, persistently
-from dask_uncert.stores.whole_files import file_name, is_remote
+from dask_uncert.stores.whole_files import file_name
 
 
 class Stored(Protocol):

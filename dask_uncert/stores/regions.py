@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dask_uncert.errors import InputError
-from dask_uncert.stores.whole_files import is_remote, stamp_of
+from dask_uncert.places import is_remote, mark_of
+from dask_uncert.stores.whole_files import stamp_of
 
 Span = tuple[int, int]
 SLAB = 1 << 20  # bytes of a chunk at least, where there are so many
@@ -42,9 +43,9 @@ def spans_of(region: Any, shape: Sequence[int]) -> tuple[list[Span], tuple[Any, 
 
 
 def file_fingerprint(store: str, what: str) -> str | None:
-    """Changes whenever a local file is written; None for a remote one."""
+    """Changes whenever the file is written; None for a remote one whose server does not tell."""
     if is_remote(store):
-        return None
+        return mark_of(store)
     size, time, _ = stamp_of(store, what)
     return hashlib.sha256(json.dumps([size, time]).encode()).hexdigest()
 

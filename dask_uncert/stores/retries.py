@@ -10,6 +10,7 @@ import errno
 import random
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
-from dask_uncert.stores.whole_files import is_remote
+from dask_uncert.places import is_remote
 from dask_uncert.wrapped import Wrapped
 
 TRIES = {True: 6, False: 3}
@@ -40,13 +41,14 @@ BUSY = (
 )
 """In what clients of object stores say."""
 _LOCK = threading.Lock()
+_PROCESS = uuid.uuid4().hex
 _taken = 0
 Found = TypeVar("Found")
 
 
-def taken() -> int:
-    """How many reads this process has tried again so far."""
-    return _taken
+def taken() -> tuple[str, int]:
+    """A name of this process, and how many reads it has tried again so far."""
+    return _PROCESS, _taken
 
 
 def persistently(
@@ -89,7 +91,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 class Retried(Wrapped):
-    """A stored array whose reads are tried again; all else is the array's own."""
+    """A stored array whose reads are tried again, also of what stands beside its values."""
 
     def __init__(self, data: Any) -> None:
         super().__init__(data)
@@ -97,8 +99,27 @@ class Retried(Wrapped):
         self.ndim, self.dtype = len(self.shape), np.dtype(data.dtype)
 
     def __getitem__(self, region: Any) -> NDArray[Any]:
+        return np.asarray(self._persistently(lambda: self.data[region]))
+
+    def absent_chunks(self) -> Any:
+        """As of the array."""
+        return self._persistently(self.data.absent_chunks)
+
+    def fingerprint(self) -> Any:
+        """As of the array."""
+        return self._persistently(self.data.fingerprint)
+
+    def geometry(self, dims: Any) -> Any:
+        """As of the array."""
+        return self._persistently(lambda: self.data.geometry(dims))
+
+    def coordinates(self, dims: Any) -> Any:
+        """As of the array."""
+        return self._persistently(lambda: self.data.coordinates(dims))
+
+    def _persistently(self, read: Callable[[], Found]) -> Found:
         try:
-            return np.asarray(persistently(lambda: self.data[region], is_remote(self.data.store)))
+            return persistently(read, is_remote(self.data.store))
         except InputError as error:
             said = str(error)
         raise InputError(

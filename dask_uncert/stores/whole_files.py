@@ -16,11 +16,11 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
-import fsspec
 import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
+from dask_uncert.places import file_system, is_remote
 
 KEPT, KEPT_BYTES = 4, 512 << 20
 """The last four files stay, more of them while all together hold at most so many bytes."""
@@ -29,11 +29,6 @@ STEP = 1 << 20  # bytes decompressed at a time
 
 Bytes = NDArray[np.uint8]
 Stamp = tuple[Hashable, ...]
-
-
-def is_remote(store: str) -> bool:
-    """Whether this is a URL."""
-    return "://" in store
 
 
 def file_name(store: str) -> str:
@@ -80,11 +75,19 @@ def _brief(error: Exception) -> str:
     return f"{type(error).__name__}: {text[:120]}" if text else type(error).__name__
 
 
+def opened(store: str) -> Any:
+    """The file, to be read as it is stored."""
+    if not is_remote(store):
+        return open(store, "rb")
+    system, path = file_system(store)
+    return system.open(path, "rb")
+
+
 @contextmanager
 def stream(store: str, what: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """The file's bytes, decompressed where its name says gzip; InputError for whatever goes wrong inside."""
     try:
-        with fsspec.open(store, "rb").open() if is_remote(store) else open(store, "rb") as file:
+        with opened(store) as file:
             if is_gzip(store):
                 with gzip.GzipFile(fileobj=file) as plain:
                     yield plain

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dask_uncert.decoding import AS_STORED, Decoding, Role
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry
+from dask_uncert.places import UNCACHED, is_remote, mark_of, read_options, try_once
 from dask_uncert.stores import ome
 from dask_uncert.stores.attributes import decoding_in, meant, place_in
 from dask_uncert.stores.chunks import Strict, absent_of, runs_code
@@ -55,7 +56,14 @@ def opening(store: str, to_write: bool = False) -> Iterator[None]:
 
 def is_folder(store: str) -> bool:
     """Whether the store is a local folder: neither behind a URL nor in an archive."""
-    return "://" not in store and not store.lower().endswith(".zip")
+    return not is_remote(store) and not store.lower().endswith(".zip")
+
+
+def located(store: str) -> Any:
+    """What zarr opens of an output of ours: a path, or a store behind a URL."""
+    if not is_remote(store):
+        return store
+    return zarr.storage.FsspecStore.from_url(store, storage_options=dict(UNCACHED), read_only=False)
 
 
 class StoredArray:
@@ -128,9 +136,9 @@ class StoredArray:
         self._whole, self._opened = None, None
 
     def fingerprint(self) -> str | None:
-        """Changes whenever a file of a local array is written, added or removed; None for remote stores."""
-        if "://" in self.store:
-            return None
+        """Changes whenever a file of the array is written, added or removed; None where a server does not tell."""
+        if is_remote(self.store):
+            return mark_of(f"{self.store.rstrip('/')}/{self.array}".rstrip("/"))
         place = os.path.join(self.store, self.array)
         files = [os.path.join(folder, name) for folder, _, names in os.walk(place) for name in names]
         files = files if is_folder(self.store) else [self.store]
@@ -192,8 +200,7 @@ def _open(
     store: str, array: str, what: str, whole: frozenset[str] | None = frozenset()
 ) -> tuple[Any, str, ome.Image | None]:
     """The zarr.Array, its path, and what an OME-Zarr image says of it; `whole` as for `Strict`."""
-    local = "://" not in store
-    if local and not Path(store).exists():
+    if not is_remote(store) and not Path(store).exists():
         raise InputError(f"{what}: there is no store at {store}. Check `store` under `inputs: {what}`.")
     if ".." in PurePosixPath(array).parts:
         raise InputError(f"{what}: array name {array!r} must not contain '..'.")
@@ -247,8 +254,10 @@ def _arrays_in(group: Any) -> str:
 def _place(store: str, what: str, whole: frozenset[str] | None) -> Any:
     """What zarr opens: a folder's path, an archive, or a remote store."""
     try:
-        if "://" in store:
-            remote = zarr.storage.FsspecStore.from_url(store, read_only=True)
+        if is_remote(store):
+            options = {} if "::" in store else read_options(store)
+            remote = zarr.storage.FsspecStore.from_url(store, storage_options=options, read_only=True)
+            try_once(remote.fs)
             return Strict(remote, whole)
         return store if is_folder(store) else zarr.storage.ZipStore(store, mode="r")
     except Exception as error:
