@@ -1,6 +1,6 @@
 """What finished cases leave until a cohort is whole: a file a case, beside the output folder.
 
-A file is written under another name, flushed to the disk and renamed: it is whole or not there. Its name says the
+A file is whole, and on the disk, or not there. Its name says the
 case and what it was computed from, so a case whose inputs, job or version changed is not found and is computed
 again. Frames, which are the same for most cases, are kept once, in files of their own.
 """
@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import struct
 import uuid
 import zlib
@@ -25,9 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.places import Place, place_of, remove, write_whole
 from dask_uncert.summaries.rows import Row
 from dask_uncert.summaries.stack import Layout, layout_of
+from dask_uncert.summaries.summary import Summary
 
 MAGIC = b"dask-uncert case 1\n"
 UNSIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)
@@ -53,7 +53,7 @@ class Frame:
         return hashlib.sha256(self.text.encode()).hexdigest()[:32]
 
     @classmethod
-    def of(cls, evaluation: Evaluation) -> Frame:
+    def of(cls, evaluation: Summary) -> Frame:
         """An Evaluation's."""
         return cls(evaluation.frame(), layout_of(evaluation))
 
@@ -71,17 +71,17 @@ class CaseFile:
 
 
 class CaseFolder:
-    """The folder of case files of one output; made when the first is written."""
+    """The folder of case files of one output, at a path or a URL; made when the first is written."""
 
-    def __init__(self, place: str | Path) -> None:
-        self.place = Path(place)
+    def __init__(self, place: str | Place) -> None:
+        self.place = place_of(place)
 
-    def file(self, name: str, key: str) -> Path:
+    def file(self, name: str, key: str) -> Place:
         """Where the case `name`, computed from what `key` stands for, lies."""
         readable = re.sub(r"[^\w-]+", "_", name)[:40]
         return self.place / f"{readable}.{hashlib.sha256(f'{name} {key}'.encode()).hexdigest()[:24]}.case"
 
-    def maps(self, name: str, key: str) -> Path:
+    def maps(self, name: str, key: str) -> Place:
         """Where its maps lie."""
         return self.file(name, key).with_suffix(".maps")
 
@@ -89,7 +89,7 @@ class CaseFolder:
         self,
         name: str,
         key: str,
-        summaries: Mapping[str, tuple[Frame, Evaluation]],
+        summaries: Mapping[str, tuple[Frame, Summary]],
         facts: Mapping[str, Any],
     ) -> CaseFile:
         """Write a case's summaries, each with its frame, by label; returns what was written."""
@@ -98,8 +98,7 @@ class CaseFolder:
             frames[label] = self._keep(frame)
             rows[label] = {path: Row.of(array) for path, _, array in evaluation.arrays()}
         found = CaseFile(dict(facts), frames, rows)
-        with replacing(self.file(name, key)) as working:
-            write_whole(working, _packed(name, key, found))
+        write_whole(self.file(name, key), _packed(name, key, found))
         return found
 
     def read(self, name: str, key: str) -> CaseFile | None:
@@ -121,46 +120,32 @@ class CaseFolder:
     def _keep(self, frame: Frame) -> str:
         file = self.place / f"{frame.digest}.frame"
         if not file.exists():
-            with replacing(file) as working:
-                write_whole(working, frame.text.encode())
+            write_whole(file, frame.text.encode())
         return frame.digest
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A name of this process's own beside `path`, renamed to it when the `with` ends well."""
+def replacing_folder(path: Place) -> Iterator[Place]:
+    """A folder of this process's own beside `path`, renamed to it when the `with` ends well; one there is replaced.
+
+    An object store cannot rename: there it is written where it belongs, and is whole once the case's file is there.
+    """
+    if not isinstance(path, Path):
+        remove(path)
+        yield path
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     working = path.with_name(f"{path.name}.{uuid.uuid4().hex}.unfinished")
     try:
         yield working
-        os.replace(working, path)
-    finally:
-        working.unlink(missing_ok=True)
-
-
-@contextmanager
-def replacing_folder(path: Path) -> Iterator[Path]:
-    """The same for a folder; one that is there already is replaced."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    working = path.with_name(f"{path.name}.{uuid.uuid4().hex}.unfinished")
-    try:
-        yield working
-        shutil.rmtree(path, ignore_errors=True)
+        remove(path)
         try:
             os.replace(working, path)
         except OSError:
             if not path.is_dir():  # else the same task, on another worker, was quicker
                 raise
     finally:
-        shutil.rmtree(working, ignore_errors=True)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file and wait until it is on the disk."""
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+        remove(working)
 
 
 def _packed(name: str, key: str, case: CaseFile) -> bytes:

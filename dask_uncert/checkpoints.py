@@ -6,15 +6,16 @@ stopped, whatever stopped it, reads back what is finished and computes the rest,
 
 from __future__ import annotations
 
-import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from dask_uncert.case_files import CaseFolder, Frame
 from dask_uncert.errors import InputError
-from dask_uncert.summaries.evaluation import Evaluation, from_plain
+from dask_uncert.graphs import cut_in_groups
+from dask_uncert.places import Place, absolute, place_of, remove, write_whole
+from dask_uncert.summaries.kinds import AnyEvaluation, evaluation_from_plain
 
 GROUPS = (
     64  # files at most: few to write, and a crash costs a sixty-fourth of the work beside what was under way
@@ -41,7 +42,7 @@ class Checkpoints:
         """Whether a group is finished."""
         return self.read(group) is not None
 
-    def read(self, group: int) -> Evaluation | None:
+    def read(self, group: int) -> AnyEvaluation | None:
         """What a group left; None where it is not finished, or damaged."""
         files = CaseFolder(self.folder)
         found = files.read(f"{group}", self.key)
@@ -52,11 +53,11 @@ class Checkpoints:
         except (OSError, ValueError, KeyError):
             return None
         rows = found.rows[LABEL]
-        return from_plain(
+        return evaluation_from_plain(
             frame.frame, {path: rows[path].dense(shape) for path, (_, shape) in frame.layout.items()}
         )
 
-    def fetch(self, group: int) -> Evaluation:
+    def fetch(self, group: int) -> AnyEvaluation:
         """What a finished group left; InputError where it is gone since it was looked for."""
         found = self.read(group)
         if found is None:
@@ -65,7 +66,7 @@ class Checkpoints:
             )
         return found
 
-    def keep(self, summary: Evaluation, group: int) -> Evaluation:
+    def keep(self, summary: AnyEvaluation, group: int) -> AnyEvaluation:
         """Write what a group counted, and give it on."""
         CaseFolder(self.folder).write(f"{group}", self.key, {LABEL: (Frame.of(summary), summary)}, {})
         return summary
@@ -73,37 +74,48 @@ class Checkpoints:
     @property
     def maps(self) -> str:
         """Where maps are written while the run goes on."""
-        return str(Path(self.folder) / MAPS)
+        return str(place_of(self.folder) / MAPS)
 
 
-def checkpoints_of(output: Path, key: str, fresh: bool) -> Checkpoints:
-    """Those that belong to an output; groups of anything else, left there, are removed."""
-    place = output.absolute().with_name(output.name + ENDING)
+def blocks_left(blocks: int, kept: Checkpoints | None) -> int:
+    """How many of so many blocks are in no finished group."""
+    if kept is None:
+        return blocks
+    parts = enumerate(cut_in_groups(blocks, GROUPS))
+    return sum(len(part) for number, part in parts if not kept.has(number))
+
+
+def checkpoints_of(output: Place, key: str, fresh: bool) -> Checkpoints:
+    """Those that belong to an output; groups of anything else, left there, are removed.
+
+    Raises InputError where nothing can be written beside the output.
+    """
+    place = absolute(output).with_name(output.name + ENDING)
     mark = place / MARK
-    if fresh or not mark.is_file() or mark.read_text(encoding="utf-8") != key:
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True)
-        mark.write_text(key, encoding="utf-8")
+    try:
+        if fresh or not mark.is_file() or mark.read_text(encoding="utf-8") != key:
+            remove(place)
+            write_whole(mark, key.encode())
+    except OSError as error:
+        said = " ".join(str(error).split())
+        raise InputError(f"{place}, beside the output, cannot be written: {said}.") from None
     return Checkpoints(str(place), key)
 
 
 @contextmanager
-def keeping(output: Path, key: str | None, fresh: bool) -> Iterator[Checkpoints | None]:
+def keeping(output: Place, key: str | None, fresh: bool) -> Iterator[Checkpoints]:
     """The checkpoints of a run, removed once it ends well, or by what another run would end by as well.
 
-    key: None where nothing can be kept, for inputs do not tell whether they changed.
+    key: None where no other run may go on with them, for inputs do not tell whether they changed.
     """
-    if key is None:
-        yield None
-        return
-    found = checkpoints_of(output, key, fresh)
+    found = checkpoints_of(output, key or uuid.uuid4().hex, fresh)
     try:
         yield found
     except InputError:
-        shutil.rmtree(found.folder, ignore_errors=True)
+        remove(place_of(found.folder))
         raise
     except BaseException:
-        if not any(Path(found.folder).glob("*.case")):
-            shutil.rmtree(found.folder, ignore_errors=True)
+        if key is None or not any(place_of(found.folder).glob("*.case")):
+            remove(place_of(found.folder))
         raise
-    shutil.rmtree(found.folder, ignore_errors=True)
+    remove(place_of(found.folder))

@@ -6,14 +6,17 @@ import json
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dask_uncert import file_commands, job_commands
-from dask_uncert.terminal import changes, forecast, headline, progress
+from dask_uncert.terminal import PLACE, changes, forecast, headline, progress
 
-FOLDER = click.Path(path_type=Path)
+if TYPE_CHECKING:
+    from dask_uncert.places import Place
+
+FILE = click.Path(path_type=Path)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -24,11 +27,11 @@ def cli(debug: bool) -> None:
 
 
 @cli.command()
-@click.argument("job", type=FOLDER)
+@click.argument("job", type=FILE)
 @click.option(
     "--cluster", help="local, a file of cluster/, or a tcp:// or tls:// address; instead of the job's."
 )
-@click.option("--out", type=FOLDER, help="Output folder, instead of the job's.")
+@click.option("--out", type=PLACE, help="Output folder, instead of the job's.")
 @click.option("--fresh", is_flag=True, help="Run even if the same evaluation is finished; replace another's.")
 @click.option(
     "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A word of the job, dotted; repeatable."
@@ -36,12 +39,12 @@ def cli(debug: bool) -> None:
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.option(
-    "--performance-report", "page", type=FOLDER, help="A file for dask's page about the pass; of a scene."
+    "--performance-report", "page", type=FILE, help="A file for dask's page about the pass; of a scene."
 )
 def run(
     job: Path,
     cluster: str | None,
-    out: Path | None,
+    out: Place | None,
     fresh: bool,
     sets: tuple[str, ...],
     quiet: bool,
@@ -51,10 +54,11 @@ def run(
     """Run the job file JOB and write its output folder."""
     from dask_uncert import runs
     from dask_uncert.jobs import read_job, resolve
+    from dask_uncert.places import place_of
 
     asked = changes(sets)
     words, folder = read_job(job, asked)
-    place = out or Path(resolve(words.output, folder))
+    place = out or place_of(resolve(words.output, folder))
     with progress(quiet or as_json) as report, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", runs.FailedCasesWarning)
         warnings.simplefilter("always", runs.InputWarning)
@@ -76,7 +80,7 @@ def run(
 
 
 @cli.command()
-@click.argument("job", type=FOLDER)
+@click.argument("job", type=FILE)
 @click.option(
     "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A word of the job, dotted; repeatable."
 )
@@ -107,11 +111,11 @@ def plan(job: Path, sets: tuple[str, ...], as_json: bool) -> None:
 
 
 @cli.command()
-@click.argument("out", type=FOLDER)
-@click.argument("folders", type=FOLDER, nargs=-1, required=True)
+@click.argument("out", type=PLACE)
+@click.argument("folders", type=PLACE, nargs=-1, required=True)
 @click.option("--leave-out", multiple=True, metavar="CASE", help="A case of a cohort; repeatable.")
 @click.option("--fresh", is_flag=True, help="Replace a finished evaluation in OUT.")
-def merge(out: Path, folders: tuple[Path, ...], leave_out: tuple[str, ...], fresh: bool) -> None:
+def merge(out: Place, folders: tuple[Place, ...], leave_out: tuple[str, ...], fresh: bool) -> None:
     """Add the finished evaluations in FOLDERS into OUT without reading a pixel."""
     from dask_uncert import finished
 
@@ -119,9 +123,9 @@ def merge(out: Path, folders: tuple[Path, ...], leave_out: tuple[str, ...], fres
 
 
 @cli.command()
-@click.argument("folder", type=FOLDER)
-@click.option("--against", type=FOLDER, help="Of a cohort: another model on the same cases, to compare with.")
-def report(folder: Path, against: Path | None) -> None:
+@click.argument("folder", type=PLACE)
+@click.option("--against", type=PLACE, help="Of a cohort: another model on the same cases, to compare with.")
+def report(folder: Place, against: Place | None) -> None:
     """Write the tables, figures and page of a finished FOLDER again, from its Summaries."""
     from dask_uncert import finished
 
@@ -129,8 +133,8 @@ def report(folder: Path, against: Path | None) -> None:
 
 
 @cli.command()
-@click.argument("first", type=FOLDER)
-@click.argument("second", type=FOLDER)
+@click.argument("first", type=PLACE)
+@click.argument("second", type=PLACE)
 @click.option(
     "--metric", "metrics", multiple=True, metavar="NAME", help="A number by name or pattern, such as "
     "'classes/*/f1', or '*'; repeatable. By default those that the report shows first."
@@ -140,11 +144,11 @@ def report(folder: Path, against: Path | None) -> None:
 @click.option("--seed", default=0, show_default=True, help="The same seed draws the same patients.")
 @click.option("--permutations", default=2000, show_default=True, help="Swaps of the models, if not all.")
 @click.option("--common", is_flag=True, help="Compare the cases that both have, where they differ.")
-@click.option("--csv", "csv_file", type=FOLDER, help="Write every digit to this CSV file.")
+@click.option("--csv", "csv_file", type=FILE, help="Write every digit to this CSV file.")
 @click.option("--json", "as_json", is_flag=True, help="Print every digit as JSON.")
 def compare(
-    first: Path,
-    second: Path,
+    first: Place,
+    second: Place,
     metrics: tuple[str, ...],
     csv_file: Path | None,
     as_json: bool,
@@ -167,7 +171,7 @@ def compare(
 
 
 @cli.command()
-@click.argument("folder", type=FOLDER)
+@click.argument("folder", type=PLACE)
 @click.option("--class", "class_name", help="The class; may be left out where there is one only.")
 @click.option("--threshold", "thresholds", default="0.5", help="In (0, 1); several with commas.")
 @click.option("--sigma", "sigmas", default="0", help="Spread of the threshold; several with commas.")
@@ -178,10 +182,10 @@ def compare(
 @click.option("--damping-form", default="exponential", help="exponential, reciprocal or gaussian.")
 @click.option("--reference-threshold", type=float, help="By default the threshold.")
 @click.option("--reference-certainty", default="paper", help="paper or none.")
-@click.option("--csv", "csv_file", type=FOLDER, help="Write every digit to this CSV file.")
+@click.option("--csv", "csv_file", type=FILE, help="Write every digit to this CSV file.")
 @click.option("--json", "as_json", is_flag=True, help="Print every digit as JSON.")
 def sweep(
-    folder: Path,
+    folder: Place,
     class_name: str | None,
     thresholds: str,
     sigmas: str,

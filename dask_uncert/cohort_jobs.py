@@ -17,6 +17,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.evaluate import class_distances_of
 from dask_uncert.jobs import class_distances_from, given_as, request_from, resolve
 from dask_uncert.manifest import Line, read_manifest
+from dask_uncert.places import Place
 
 FILES = ".cases"  # ends the name of the folder beside the output that holds what finished cases left
 
@@ -29,13 +30,13 @@ class Asked:
     lines: tuple[Line, ...]
     cases: CasePass
 
-    def at(self, output: Path, room: float | None) -> CasePass:
+    def at(self, output: Place, room: float | None) -> CasePass:
         """What is sent to the cluster."""
         about = {"Conventions": "CF-1.11", "source": "dask-uncert " + version("dask-uncert")}
         return replace(self.cases, folder=str(files_of(output).place), room=room, about_maps=about)
 
 
-def files_of(output: Path) -> CaseFolder:
+def files_of(output: Place) -> CaseFolder:
     """The folder of case files that belongs to an output folder."""
     return CaseFolder(output.with_name(output.name + FILES))
 

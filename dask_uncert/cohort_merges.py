@@ -27,6 +27,7 @@ from dask_uncert.cohort_outputs import (
 from dask_uncert.cohorts import MAIN
 from dask_uncert.errors import InputError
 from dask_uncert.outputs import being_written, is_finished, versions, write_record
+from dask_uncert.places import Place, is_remote
 from dask_uncert.reports.cohort import Cohort
 from dask_uncert.reports.write import write_all
 from dask_uncert.saving import load
@@ -37,7 +38,7 @@ from dask_uncert.summaries.stack import Case, Stack, check_equal
 
 
 def merge_cohorts(
-    output: Path, places: Sequence[Path], leave_out: Iterable[str] = (), fresh: bool = False
+    output: Place, places: Sequence[Place], leave_out: Iterable[str] = (), fresh: bool = False
 ) -> Evaluation:
     """Write the union of finished cohorts, but for the cases left out, as an output folder; returns its sum.
 
@@ -72,7 +73,8 @@ def merge_cohorts(
         if name not in where
     }
     confidence = next((c for p in parts if (c := p.record.get("job", {}).get("confidence"))), None)
-    with being_written(output) as working:
+    elsewhere: dict[str, Place] | None = {} if is_remote(output) else None
+    with being_written(output, elsewhere) as working:
         for label in sorted({label for part in parts for label in part.stacks}):
             stacks = [part.stacks[label] for part in parts if label in part.stacks]
             chosen = [stack.select(name for name in stack.names if name not in gone) for stack in stacks]
@@ -80,8 +82,9 @@ def merge_cohorts(
                 [stack for stack in chosen if len(stack)], working / RATERS / label if label else working
             )
         maps = _maps(parts)
+        folders = {name: where[name].place / MAPS / name for name in names} if maps else {}
         if maps:
-            write_maps(((name, where[name].place / MAPS / name) for name in names), working)
+            write_maps(folders.items(), working, elsewhere)
         stack = read_cases(str(working / SUMMARY))
         total = load(working)
         assert isinstance(total, Evaluation)
@@ -91,7 +94,7 @@ def merge_cohorts(
         lost = {
             name: case for part in parts for name, case in lost_cases(part.record).items() if name in failed
         }
-        pictures = map_pictures(working, maps)
+        pictures = map_pictures(folders, maps)
         write_all(total, working, about=about, cohort=Cohort(stack, failed, confidence, lost, pictures))
         record: dict[str, Any] = {
             "merged": [str(place) for place in places],

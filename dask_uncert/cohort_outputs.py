@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from dask_uncert.case_files import CaseFolder, Frame
 from dask_uncert.cohorts import MAIN, Outcome
 from dask_uncert.errors import InputError
 from dask_uncert.outputs import RECORD, is_finished, read_record
+from dask_uncert.places import Place, copy_tree, is_remote, place_of
 from dask_uncert.saving import save
 from dask_uncert.stores.cases import has_cases, make_groups, read_cases, write_cases
 from dask_uncert.stores.slices import sliced, telling_slice
@@ -32,7 +32,7 @@ SUMMARY, RATERS, MAPS = "summary.zarr", "raters", "maps.zarr"
 class Finished:
     """A finished cohort folder: its record, and the Stack of each label (of the cases, and for each rater)."""
 
-    place: Path
+    place: Place
     record: dict[str, Any]
     stacks: dict[str, Stack]
 
@@ -50,7 +50,7 @@ class Finished:
         }
 
 
-def load_cases(path: str | Path) -> Stack:
+def load_cases(path: str | Place) -> Stack:
     """The cases of a cohort: of its finished output folder, or of the Zarr group in it that keeps them.
 
     Their counts are read when they are asked for. Raises InputError where there are none.
@@ -61,25 +61,26 @@ def load_cases(path: str | Path) -> Stack:
     ...
     dask_uncert.errors.InputError: there is no summary at nothing ...
     """
-    folder = Path(path)
+    folder = place_of(path)
     store = folder / SUMMARY if (folder / SUMMARY).exists() else folder
     return read_cases(str(store))
 
 
-def finished_cohort(folder: Path) -> Finished:
+def finished_cohort(folder: Place) -> Finished:
     """A finished folder of a cohort; InputError where it is unfinished, or no cohort's."""
     return Finished(folder, read_record(folder), stacks_of(folder))
 
 
-def stacks_of(folder: Path) -> dict[str, Stack]:
+def stacks_of(folder: Place) -> dict[str, Stack]:
     """The Stacks in a folder, by label: of the cases, and against each rater."""
     stacks = {MAIN: read_cases(str(folder / SUMMARY))}
-    for place in sorted((folder / RATERS).iterdir()) if (folder / RATERS).is_dir() else ():
-        stacks[place.name] = read_cases(str(place / SUMMARY))
+    raters = folder / RATERS
+    for name in sorted(str(place.name) for place in raters.iterdir()) if raters.is_dir() else ():
+        stacks[name] = read_cases(str(raters / name / SUMMARY))
     return stacks
 
 
-def is_cohort(folder: Path) -> bool:
+def is_cohort(folder: Place) -> bool:
     """Whether the folder keeps cases apart."""
     return has_cases(str(folder / SUMMARY))
 
@@ -99,21 +100,25 @@ def lost_cases(record: Mapping[str, Any]) -> dict[str, Case]:
     return found
 
 
-def map_pictures(folder: Path, names: Sequence[str]) -> Callable[[str], dict[str, Any]] | None:
-    """Gives the maps of a case, of a size for thumbnails; None where a cohort has none."""
-    store = folder / MAPS
-    if not names or not store.is_dir():
+def map_pictures(
+    folders: Mapping[str, Place], names: Sequence[str]
+) -> Callable[[str], dict[str, Any]] | None:
+    """Gives the maps of a case, of a size for thumbnails; None where a cohort has none.
+
+    folders: of each case's maps.
+    """
+    if not names or not folders:
         return None
 
     def give(case: str) -> dict[str, Any]:
-        of = str(store / case)
+        of = str(folders[case])
         at = telling_slice(of, names)
         return {name: sliced(of, name, at, THUMB) for name in names}
 
     return give
 
 
-def earlier_output(folder: Path, asked: str, fresh: bool) -> Finished | None:
+def earlier_output(folder: Place, asked: str, fresh: bool) -> Finished | None:
     """What the output folder holds of the same job already, whatever its cases; None where there is nothing.
 
     asked: the digest of what cases are asked. Raises InputError where something else would be lost.
@@ -122,6 +127,12 @@ def earlier_output(folder: Path, asked: str, fresh: bool) -> Finished | None:
         return finished_cohort(folder)
     is_finished(folder, None, fresh)
     return None
+
+
+def map_folders_of(finished: Finished) -> dict[str, Place]:
+    """Of each case whose maps a finished folder has."""
+    store = finished.place / MAPS
+    return {name: store / name for name in finished.stacks[MAIN].names} if store.is_dir() else {}
 
 
 @dataclass(frozen=True)
@@ -189,7 +200,7 @@ class Gathered:
                 )
             yield found.rows[label]
 
-    def map_folders(self) -> Iterator[tuple[str, Path]]:
+    def map_folders(self) -> Iterator[tuple[str, Place]]:
         """Name and folder of each case's maps."""
         for case, outcome in self.cases:
             if outcome.status == "output":
@@ -233,16 +244,17 @@ def write_summary(
     return evaluation
 
 
-def write_maps(folders: Iterable[tuple[str, Path]], folder: Path) -> None:
-    """Put the cases' maps into `maps.zarr`, a group a case, without copying where the file system can link."""
+def write_maps(
+    folders: Iterable[tuple[str, Place]], folder: Path, elsewhere: dict[str, Place] | None = None
+) -> None:
+    """Put the cases' maps into `maps.zarr`, a group a case, without copying where the file system can link.
+
+    elsewhere: of an output behind a URL; maps that lie there are only named, see `being_written`.
+    """
     listed = list(folders)
     make_groups(str(folder / MAPS), [name.rpartition("/")[0] for name, _ in listed])
     for name, place in listed:
-        shutil.copytree(place, folder / MAPS / name, copy_function=_link)
-
-
-def _link(source: str, target: str) -> None:
-    with suppress(OSError):
-        os.link(source, target)
-        return
-    shutil.copy2(source, target)
+        if elsewhere is not None and is_remote(place):
+            elsewhere[f"{MAPS}/{name}"] = place
+        else:
+            copy_tree(place, folder / MAPS / name)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from dask_uncert.cohort_outputs import SUMMARY, finished_cohort, lost_cases, map_pictures
+from dask_uncert.cohort_outputs import SUMMARY, finished_cohort, lost_cases, map_folders_of, map_pictures
 from dask_uncert.cohorts import MAIN
 from dask_uncert.compare import compare
 from dask_uncert.errors import InputError
+from dask_uncert.outputs import rewritten
+from dask_uncert.places import Place, absolute, remove
 from dask_uncert.reports.cohort import Against, Cohort
 from dask_uncert.reports.write import write_all
 from dask_uncert.saving import load
@@ -17,7 +17,7 @@ from dask_uncert.summaries.evaluation import Evaluation
 ABOUT_AGAINST = ("tables/comparison.csv", "figures/comparison.png", "figures/comparison.svg")
 
 
-def rewrite_cohort(place: Path, against: Path | None = None) -> Evaluation:
+def rewrite_cohort(place: Place, against: Place | None = None) -> Evaluation:
     """Write tables, figures, results and page of a finished cohort again; returns the sum of its cases.
 
     against: the folder of another model. Raises InputError, before anything is written, where the two do not
@@ -30,19 +30,20 @@ def rewrite_cohort(place: Path, against: Path | None = None) -> Evaluation:
     confidence = record.get("job", {}).get("confidence")
     other = None
     if against is not None:
-        if against.resolve() == place.resolve():
+        if str(absolute(against).resolve()) == str(absolute(place).resolve()):
             raise InputError(f"{against} is this very evaluation; name that of another model.")
         words = {k: (confidence or {}).get(k, v) for k, v in HOW.items()}
         found = compare(place, against, **words)
         other = Against(str(against), read_cases(str(against / SUMMARY)), found, words["level"])
-    pictures = map_pictures(place, record.get("maps", []))
+    pictures = map_pictures(map_folders_of(finished), record.get("maps", []))
     cohort = Cohort(
         stack, record.get("failed", {}), confidence, lost_cases(record), pictures, other, finished.raters
     )
     if against is None:
         for name in ABOUT_AGAINST:
-            (place / name).unlink(missing_ok=True)
-    write_all(evaluation, place, about=record.get("about", {}), cohort=cohort)
+            remove(place / name)
+    with rewritten(place) as working:
+        write_all(evaluation, working, about=record.get("about", {}), cohort=cohort)
     return evaluation
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,6 +30,7 @@ from dask_uncert.cohorts import MAIN, CasePass, Outcome
 from dask_uncert.errors import ClusterError, InputError
 from dask_uncert.manifest import Line
 from dask_uncert.outputs import Report, being_written, peak_memory, versions, write_record
+from dask_uncert.places import Place, absolute, is_remote, remove
 from dask_uncert.reports.cohort import Cohort
 from dask_uncert.reports.write import write_all
 from dask_uncert.saving import load
@@ -49,7 +49,7 @@ FILES = ".cases"  # ends the name of the folder beside the output that holds wha
 def run_cohort(
     words: CohortJob,
     folder: Path,
-    output: Path,
+    output: Place,
     cluster: str | Path | Client,
     fresh: bool = False,
     report: Report | None = None,
@@ -58,11 +58,12 @@ def run_cohort(
 
     Cases that the finished output or case files of an earlier run hold are not computed again.
     """
-    todo, output = asked(words, folder), output.absolute()  # workers may be elsewhere
+    todo, output = asked(words, folder), absolute(output)  # workers may be elsewhere
+    elsewhere: dict[str, Place] | None = {} if is_remote(output) else None
     earlier = earlier_output(output, todo.cases.asked, fresh)
     files = files_of(output)
     if fresh:
-        shutil.rmtree(files.place, ignore_errors=True)
+        remove(files.place)
     started, clock = datetime.now(UTC), time.perf_counter()
     # A case may end its process: on this machine processes of their own bear that, threads would end with it.
     alone = {"processes": True} if cluster == "local" else {}
@@ -83,17 +84,17 @@ def run_cohort(
         name, reason = next(iter(failed.items()))
         raise InputError(f"none of the {len(failed)} cases could be evaluated; the first, {name}: {reason}")
     if earlier is not None and _is_the_same(gathered, failed, earlier, words):
-        shutil.rmtree(files.place, ignore_errors=True)
+        remove(files.place)
         return load_evaluation(output), failed
     computed = time.perf_counter()
-    with being_written(output) as working:
+    with being_written(output, elsewhere) as working:
         evaluation = write_summaries(gathered, working)
         if todo.cases.request.layers:
-            write_maps(gathered.map_folders(), working)
+            write_maps(gathered.map_folders(), working, elsewhere)
         confidence, about = words.confidence.model_dump(mode="json"), _about(words, todo)
         lost = {line.case.name: line.case for line in todo.lines if line.case.name in failed}
         stacks = stacks_of(working)
-        pictures = map_pictures(working, list(todo.cases.request.layers))
+        pictures = map_pictures(dict(gathered.map_folders()), list(todo.cases.request.layers))
         stack = stacks.pop(MAIN)
         cohort = Cohort(stack, failed, confidence, lost, pictures, raters=stacks)
         write_all(evaluation, working, about=about, cohort=cohort)
@@ -117,11 +118,11 @@ def run_cohort(
             "excluded": evaluation.ledger.reasons(),
         }
         write_record(working, record)
-    shutil.rmtree(files.place, ignore_errors=True)  # what is finished keeps its cases itself
+    remove(files.place)  # what is finished keeps its cases itself
     return evaluation, failed
 
 
-def failure(failed: Mapping[str, str], output: Path) -> str:
+def failure(failed: Mapping[str, str], output: Place) -> str:
     """One paragraph about the cases that failed."""
     shown = "; ".join(f"{name}: {reason}" for name, reason in list(failed.items())[:SHOWN])
     more = f"; and {len(failed) - SHOWN} more, named in {output / 'run.json'}" if len(failed) > SHOWN else ""
@@ -230,7 +231,7 @@ def _about(words: CohortJob, todo: Asked) -> dict[str, str]:
     }
 
 
-def load_evaluation(folder: Path) -> Evaluation:
+def load_evaluation(folder: Place) -> Evaluation:
     """The pooled Evaluation of a finished folder."""
     found = load(folder)
     assert isinstance(found, Evaluation)

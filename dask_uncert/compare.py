@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from dask_uncert.cohort_outputs import finished_cohort
 from dask_uncert.cohorts import MAIN
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.intervals import Confidence
+from dask_uncert.places import Place, place_of
 from dask_uncert.reports.headline import headline
 from dask_uncert.summaries import comparison
 from dask_uncert.summaries.comparison import Comparison
@@ -18,8 +18,8 @@ SHOWN = 5  # cases that a message names
 
 
 def compare(
-    one: Stack | str | Path,
-    other: Stack | str | Path,
+    one: Stack | str | Place,
+    other: Stack | str | Place,
     *,
     metrics: str | Sequence[str] | None = None,
     replicates: int = 1000,
@@ -67,11 +67,11 @@ def compare(
     return comparison.compare(first, second, Confidence(replicates, level, seed), wanted, permutations)
 
 
-def _stack(given: Stack | str | Path) -> Stack:
-    return given if isinstance(given, Stack) else finished_cohort(Path(given)).stacks[MAIN]
+def _stack(given: Stack | str | Place) -> Stack:
+    return given if isinstance(given, Stack) else finished_cohort(place_of(given)).stacks[MAIN]
 
 
-def _called(given: Stack | str | Path, number: int) -> str:
+def _called(given: Stack | str | Place, number: int) -> str:
     return f"the {('first', 'second')[number]}" if isinstance(given, Stack) else str(given)
 
 

@@ -20,8 +20,9 @@ from typing import Any
 
 from dask_uncert import clusters, submissions
 from dask_uncert.cluster_file import Address, Batch, read_cluster
-from dask_uncert.errors import ClusterError, InputError
+from dask_uncert.errors import ClusterError, InputError, OutputError
 from dask_uncert.jobs import read_job, resolve
+from dask_uncert.places import Place, absolute
 from dask_uncert.runs import FailedCasesWarning, run
 from dask_uncert.submissions import Beats, State, Submission, end, is_asked_to_end, record, state_of
 from dask_uncert.watching import drop_all
@@ -34,7 +35,7 @@ DRIVER_MEMORY = "4G"
 def submit(
     job: str | Path,
     cluster: str | None = None,
-    out: str | Path | None = None,
+    out: str | Place | None = None,
     fresh: bool = False,
     sets: Mapping[str, Any] | None = None,
 ) -> Submission:
@@ -53,7 +54,7 @@ def submit(
     if "://" not in target:
         target = str(Path(target).resolve()) if cluster is not None else resolve(target, folder)
     described = Address(target) if "://" in target else read_cluster(target)
-    output = str(Path(out).absolute()) if out is not None else resolve(words.output, folder)
+    output = str(absolute(out if out is not None else resolve(words.output, folder)))
     one = Submission(str(path), output, target, "scheduler", "", fresh, None if sets is None else dict(sets))
     if isinstance(described, Batch):
         if described.system != "slurm":
@@ -105,17 +106,16 @@ def _to_slurm(one: Submission, batch: Batch) -> Submission:
     options = {SLURM_WORDS[word]: value for word, value in batch.options.items() if word in SLURM_WORDS}
     options |= {
         "job-name": "dask-uncert",
-        "output": place / submissions.LOG,
+        "output": place / submissions.LOG if isinstance(place, Path) else "dask-uncert-%j.log",
         "mem": DRIVER_MEMORY,
         "cpus-per-task": 1,
     }
     lines = [f"#SBATCH --{word}={value}" for word, value in options.items()]
     command = shlex.join([sys.executable, "-m", "dask_uncert.detached", one.output])
-    script = place / "driver.sh"
-    script.write_text("\n".join(["#!/bin/bash", *lines, command, ""]), encoding="utf-8")
+    script = "\n".join(["#!/bin/bash", *lines, command, ""])
     try:
         asked = subprocess.run(
-            ["sbatch", "--parsable", str(script)], capture_output=True, text=True, check=False
+            ["sbatch", "--parsable"], input=script, capture_output=True, text=True, check=False
         )
     except FileNotFoundError:
         end(one, "failed", "sbatch is not here")
@@ -145,34 +145,33 @@ def drive(one: Submission, cluster: Any) -> None:
         if client is not None:
             drop_all(client)
 
-    with (one.place / submissions.LOG).open("a", encoding="utf-8") as log:
-        try:
-            with beats.beating(stop), warnings.catch_warnings(record=True) as said:
-                warnings.simplefilter("always", FailedCasesWarning)
-                run(
-                    one.job,
-                    cluster=cluster,
-                    out=one.output,
-                    fresh=one.fresh,
-                    sets=one.sets,
-                    report=beats.report,
-                )
-        except BaseException as error:
-            if is_asked_to_end(one):
-                end(one, "cancelled", "it was asked to end; submit it again to go on where it was")
-                return
-            traceback.print_exc(file=log)
-            text = " ".join(str(error).split()) or type(error).__name__
-            plain = isinstance(error, InputError | ClusterError)
-            end(one, "failed", text if plain else f"{type(error).__name__}: {text}")
+    try:
+        with beats.beating(stop), warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", FailedCasesWarning)
+            run(
+                one.job,
+                cluster=cluster,
+                out=one.output,
+                fresh=one.fresh,
+                sets=one.sets,
+                report=beats.report,
+            )
+    except BaseException as error:
+        if is_asked_to_end(one):
+            end(one, "cancelled", "it was asked to end; submit it again to go on where it was")
             return
-        failed = [str(w.message) for w in said if issubclass(w.category, FailedCasesWarning)]
-        for text in failed:
-            print(text, file=log)
-        end(one, "failed" if failed else "done", failed[0] if failed else f"the result is in {one.output}")
+        submissions.log(one, traceback.format_exc())
+        text = " ".join(str(error).split()) or type(error).__name__
+        plain = isinstance(error, InputError | ClusterError | OutputError)
+        end(one, "failed", text if plain else f"{type(error).__name__}: {text}")
+        return
+    failed = [str(w.message) for w in said if issubclass(w.category, FailedCasesWarning)]
+    if failed:
+        submissions.log(one, "\n".join([*failed, ""]))
+    end(one, "failed" if failed else "done", failed[0] if failed else f"the result is in {one.output}")
 
 
-def status(output: str | Path) -> State:
+def status(output: str | Place) -> State:
     """How the job of an output fares."""
     one = submissions.read(output)
     found = state_of(one)
@@ -190,7 +189,7 @@ def status(output: str | Path) -> State:
     return found
 
 
-def wait(output: str | Path, timeout: float | None = None) -> State:
+def wait(output: str | Place, timeout: float | None = None) -> State:
     """Until the job has ended, or is lost, or for so many seconds."""
     limit = None if timeout is None else time.monotonic() + timeout
     while (found := status(output)).status in ("waiting", "running"):
@@ -200,7 +199,7 @@ def wait(output: str | Path, timeout: float | None = None) -> State:
     return found
 
 
-def cancel(output: str | Path, timeout: float = 60.0) -> State:
+def cancel(output: str | Place, timeout: float = 60.0) -> State:
     """Ask the job to end and wait until it has; what is finished is kept for another submission."""
     one = submissions.read(output)
     if state_of(one).status in submissions.ENDED:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry
 from dask_uncert.outputs import read_record
+from dask_uncert.places import Place, place_of
 from dask_uncert.reports.thumbnails import thumbnail
 from dask_uncert.request import MAPS, RGB
 from dask_uncert.saving import load
@@ -60,7 +61,7 @@ class Map:
 
 
 def export(
-    folder: str | Path,
+    folder: str | Place,
     name: str,
     target: str | Path,
     *,
@@ -83,7 +84,7 @@ def export(
     ...
     dask_uncert.errors.InputError: there is no folder nothing.
     """
-    place, goal = Path(folder), Path(target)
+    place, goal = place_of(folder), Path(target)
     writer = next((w for end, w in WRITERS.items() if goal.name.lower().endswith(end)), None)
     if writer is None:
         raise InputError(f"{goal}: the ending says the format; there are {', '.join(WRITERS)}.")
@@ -110,7 +111,7 @@ def export(
     return goal
 
 
-def _open(place: Path, name: str, case: str | None) -> Map:
+def _open(place: Place, name: str, case: str | None) -> Map:
     record = read_record(place)
     known = record.get("maps", [])
     if name not in known:
@@ -184,7 +185,7 @@ def _flat(one: Map, kind: str) -> None:
         )
 
 
-def _geotiff(one: Map, working: Path, place: Path) -> None:
+def _geotiff(one: Map, working: Path, place: Place) -> None:
     _flat(one, "GeoTIFF")
     rasters = import_module("dask_uncert.stores.rasters")
     geometry = _of_coordinates(one) if one.geometry is None else one.geometry
@@ -206,7 +207,7 @@ def _of_coordinates(one: Map) -> Geometry | None:
     return Geometry(one.grid, tuple(steps), (origin[0], origin[1], origin[2]), None, "1")
 
 
-def _nifti(one: Map, working: Path, place: Path) -> None:
+def _nifti(one: Map, working: Path, place: Place) -> None:
     if len(one.grid) > 3 or len(one.dims) > len(one.grid):
         raise InputError(
             f"a NIfTI file holds volumes of numbers; {one.name} has dimensions {', '.join(one.dims)}."
@@ -221,14 +222,14 @@ def _nifti(one: Map, working: Path, place: Path) -> None:
     nifti.write_nifti(str(working), values, order, geometry)
 
 
-def _netcdf(one: Map, working: Path, place: Path) -> None:
+def _netcdf(one: Map, working: Path, place: Place) -> None:
     tables = import_module("dask_uncert.stores.netcdf_writing")
     tables.write_netcdf(
         str(working), one.name, one.values(), one.dims, one.data, one.coordinates, one.geometry
     )
 
 
-def _png(one: Map, working: Path, place: Path) -> None:
+def _png(one: Map, working: Path, place: Place) -> None:
     _flat(one, "picture")
     evaluation = load(place)
     values = one.values()
@@ -240,14 +241,14 @@ def _png(one: Map, working: Path, place: Path) -> None:
     working.write_bytes(thumbnail(evaluation, one.name, values))
 
 
-def _pyramid(one: Map, working: Path, place: Path) -> None:
+def _pyramid(one: Map, working: Path, place: Place) -> None:
     if len(one.dims) > len(one.grid):
         raise InputError(f"{one.name} is a picture; export it as .png or .tif.")
     pyramids = import_module("dask_uncert.stores.pyramids")
     pyramids.write_pyramid(str(working), one.name, one.values(), one.grid, one.geometry, one.is_labels)
 
 
-WRITERS: dict[str, Callable[[Map, Path, Path], None]] = {
+WRITERS: dict[str, Callable[[Map, Path, Place], None]] = {
     ".tif": _geotiff,
     ".tiff": _geotiff,
     ".nii": _nifti,

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from dask_uncert.terminal import progress
+from dask_uncert.terminal import PLACE, progress
+
+if TYPE_CHECKING:
+    from dask_uncert.places import Place
 
 
 def numbers(option: str, text: str | None) -> list[int] | None:
@@ -63,7 +67,7 @@ def convert(
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=PLACE)
 @click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
 @click.option("--map", "name", required=True, help="Name of the map.")
 @click.option("--case", help="Of a cohort, whose map.")
@@ -73,7 +77,13 @@ def convert(
 @click.option("--fresh", is_flag=True, help="Replace what is there.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def export(
-    folder: Path, target: Path, name: str, case: str | None, slices: tuple[str, ...], fresh: bool, quiet: bool
+    folder: Place,
+    target: Path,
+    name: str,
+    case: str | None,
+    slices: tuple[str, ...],
+    fresh: bool,
+    quiet: bool,
 ) -> None:
     """A map of a finished FOLDER as .tif, .nii, .nii.gz, .nc, .png or .ome.zarr, with its geometry."""
     from dask_uncert.exports import export as write

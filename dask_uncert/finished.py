@@ -4,35 +4,32 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 
 from dask_uncert.cohort_merges import merge_cohorts
 from dask_uncert.cohort_outputs import is_cohort
 from dask_uncert.cohort_reports import rewrite_cohort
 from dask_uncert.errors import InputError
-from dask_uncert.outputs import being_written, is_finished, read_record, versions, write_record
+from dask_uncert.outputs import being_written, is_finished, read_record, rewritten, versions, write_record
+from dask_uncert.places import Place, absolute, place_of
 from dask_uncert.reports.write import write_all
 from dask_uncert.saving import load, save
 from dask_uncert.stores.maps import preview
-from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.regression import RegressionEvaluation
-
-AnyEvaluation = Evaluation | RegressionEvaluation
+from dask_uncert.summaries.kinds import AnyEvaluation
 
 
 def merge(
-    out: str | Path, folders: Sequence[str | Path], fresh: bool = False, leave_out: Sequence[str] = ()
+    out: str | Place, folders: Sequence[str | Place], fresh: bool = False, leave_out: Sequence[str] = ()
 ) -> AnyEvaluation:
     """Add finished evaluations without reading a pixel, and write their sum as an output folder.
 
     leave_out: cases of cohorts. Raises InputError where a folder is unfinished, given twice or counts something
     else.
     """
-    places = [Path(folder).resolve() for folder in folders]
+    places: list[Place] = [absolute(folder).resolve() for folder in folders]
     twice = {str(place) for place in places if places.count(place) > 1}
     if twice:
         raise InputError(f"{', '.join(sorted(twice))} is given twice; it would count twice.")
-    output = Path(out)
+    output = absolute(out)
     records = [read_record(place) for place in places]
     if leave_out or any(is_cohort(place) for place in places):
         return merge_cohorts(output, places, leave_out, fresh)
@@ -67,15 +64,15 @@ def merge(
     return total
 
 
-def rewrite_report(folder: str | Path, against: str | Path | None = None) -> AnyEvaluation:
+def rewrite_report(folder: str | Place, against: str | Place | None = None) -> AnyEvaluation:
     """Write the tables, figures, results and page of a finished folder again, from its Summaries and maps.
 
     against: of a cohort, the folder of another model on the same cases, to compare with.
     """
-    place = Path(folder)
+    place = place_of(folder)
     record = read_record(place)
     if is_cohort(place):
-        return rewrite_cohort(place, None if against is None else Path(against))
+        return rewrite_cohort(place, None if against is None else place_of(against))
     if against is not None:
         raise InputError(
             f"{place} holds one evaluation and no cases: only cohorts are compared case by case."
@@ -85,5 +82,6 @@ def rewrite_report(folder: str | Path, against: str | Path | None = None) -> Any
     names = record.get("maps", []) if maps.exists() else []
     inputs = record.get("inputs", {})
     about = {f"input {name}": f"{one['store']}:{one['array']}" for name, one in inputs.items()}
-    write_all(evaluation, place, maps={name: preview(str(maps), name) for name in names}, about=about)
+    with rewritten(place) as working:
+        write_all(evaluation, working, maps={name: preview(str(maps), name) for name in names}, about=about)
     return evaluation

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from dask_uncert.terminal import changes
+from dask_uncert.terminal import PLACE, changes
 
-PLACE = click.Path(path_type=Path)
+if TYPE_CHECKING:
+    from dask_uncert.places import Place
+
+FILE = click.Path(path_type=Path)
 OUTPUT = "The job is named by its output folder, as `submit` printed it."
 
 
 @click.command()
-@click.argument("job", type=PLACE)
+@click.argument("job", type=FILE)
 @click.option("--cluster", help="A file of cluster/, or a tcp:// or tls:// address; instead of the job's.")
 @click.option("--out", type=PLACE, help="Output folder, instead of the job's.")
 @click.option("--fresh", is_flag=True, help="Run even if the same evaluation is finished; replace another's.")
 @click.option(
     "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A word of the job, dotted; repeatable."
 )
-def submit(job: Path, cluster: str | None, out: Path | None, fresh: bool, sets: tuple[str, ...]) -> None:
+def submit(job: Path, cluster: str | None, out: Place | None, fresh: bool, sets: tuple[str, ...]) -> None:
     """Start the job file JOB on a running cluster or SLURM, and detach; prints its id."""
     from dask_uncert import detached
 
@@ -30,7 +34,7 @@ def submit(job: Path, cluster: str | None, out: Path | None, fresh: bool, sets: 
 
 @click.command(epilog=OUTPUT)
 @click.argument("job", metavar="ID", type=PLACE)
-def status(job: Path) -> None:
+def status(job: Place) -> None:
     """Say how a submitted job fares."""
     from dask_uncert import detached
 
@@ -41,7 +45,7 @@ def status(job: Path) -> None:
 @click.command(epilog=OUTPUT)
 @click.argument("job", metavar="ID", type=PLACE)
 @click.option("--timeout", type=float, help="Seconds to wait at most.")
-def wait(job: Path, timeout: float | None) -> None:
+def wait(job: Place, timeout: float | None) -> None:
     """Wait until a submitted job has ended; exit status 0 if it is done."""
     from dask_uncert import detached
 
@@ -52,7 +56,7 @@ def wait(job: Path, timeout: float | None) -> None:
 
 @click.command(epilog=OUTPUT)
 @click.argument("job", metavar="ID", type=PLACE)
-def cancel(job: Path) -> None:
+def cancel(job: Place) -> None:
     """End a submitted job; what it has finished is kept for another submission."""
     from dask_uncert import detached
 

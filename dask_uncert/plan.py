@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dask_uncert import graphs
 from dask_uncert.block_tasks import GroupDistances, Inspection, Labelled, Pass
-from dask_uncert.checkpoints import GROUPS, Checkpoints
+from dask_uncert.checkpoints import Checkpoints, blocks_left
 from dask_uncert.cubes import BAND, SAMPLE, Cube, Scene, is_prediction
 from dask_uncert.errors import InputError, LostPixelsError, UnusableBlockError
 from dask_uncert.formulas.measures import SAMPLE_KINDS
@@ -127,9 +127,7 @@ class Plan:
 
     def left(self) -> int:
         """Blocks that are not finished yet."""
-        groups = graphs.cut_in_groups(self.grid.blocks, GROUPS)
-        kept = self.checkpoints
-        return sum(len(part) for i, part in enumerate(groups) if kept is None or not kept.has(i))
+        return blocks_left(self.grid.blocks, self.checkpoints)
 
     def compute(self) -> Evaluation:
         """Run the pass on the current dask scheduler; InputError where the input turns out unusable."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert import graphs
+from dask_uncert.checkpoints import Checkpoints, blocks_left
 from dask_uncert.coordinates import together
 from dask_uncert.cubes import OUTPUT, OUTPUT2, Cube, check_grids
 from dask_uncert.errors import InputError, UnusableBlockError
@@ -121,6 +122,7 @@ class RegressionPlan:
     grid: graphs.Grid
     writer: MapWriter | None = None
     split_every: int | None = None
+    checkpoints: Checkpoints | None = None
 
     def nbytes(self) -> dict[str, int]:
         """Decoded bytes that will be read, by input."""
@@ -143,7 +145,13 @@ class RegressionPlan:
     def lazy(self) -> Any:
         """The evaluation as a dask Delayed."""
         function = _Pass(self.request, self.scene, self.writer)
-        return graphs.sum_over_blocks(function, self.scene.cubes, self.grid, split_every=self.split_every)
+        return graphs.sum_over_blocks(
+            function, self.scene.cubes, self.grid, split_every=self.split_every, groups=self.checkpoints
+        )
+
+    def left(self) -> int:
+        """Blocks that are not finished yet."""
+        return blocks_left(self.grid.blocks, self.checkpoints)
 
     def compute(self) -> RegressionEvaluation:
         """Run the pass on the current dask scheduler; InputError where the input turns out unusable."""

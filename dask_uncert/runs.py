@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 import time
 import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -16,32 +14,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert import clusters
-from dask_uncert.checkpoints import keeping
+from dask_uncert.checkpoints import MAPS, Checkpoints, keeping
 from dask_uncert.cohort_runs import failure, run_cohort
 from dask_uncert.cohort_words import CohortJob
 from dask_uncert.cubes import Cube
 from dask_uncert.errors import ClusterError, InputError
 from dask_uncert.evaluate import with_maps, write_coordinates
 from dask_uncert.gaps import gap_of
-from dask_uncert.job_words import AnyJob
 from dask_uncert.jobs import plan_job, read_job, resolve
 from dask_uncert.outputs import (
     Report,
     being_written,
     is_finished,
-    peak_memory,
     versions,
     write_record,
 )
+from dask_uncert.places import Place, absolute, is_remote, place_of
 from dask_uncert.plan import Plan
-from dask_uncert.regression_plan import RegressionPlan
 from dask_uncert.reports.write import write_all
+from dask_uncert.run_facts import AnyPlan, about, facts_of, fingerprint, input_of, remarks_of, tried
 from dask_uncert.saving import load, save
 from dask_uncert.stores.maps import MapWriter, preview
-from dask_uncert.stores.opening import Stored, format_of
+from dask_uncert.stores.opening import format_of
 from dask_uncert.stores.retries import taken
-from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.regression import RegressionEvaluation
+from dask_uncert.summaries.kinds import AnyEvaluation
 from dask_uncert.watching import guarded, logs, progress, reported
 
 if TYPE_CHECKING:
@@ -56,15 +52,11 @@ class FailedCasesWarning(UserWarning):
     """Some cases of a cohort failed; the results are of the others."""
 
 
-AnyEvaluation = Evaluation | RegressionEvaluation
-AnyPlan = Plan | RegressionPlan
-
-
 def run(
     job: str | Path | Mapping[str, Any],
     *,
     cluster: str | Path | Client | None = None,
-    out: str | Path | None = None,
+    out: str | Place | None = None,
     fresh: bool = False,
     sets: Mapping[str, Any] | None = None,
     report: Report | None = None,
@@ -85,7 +77,7 @@ def run(
     dask_uncert.errors.InputError: there is no job file at job.yaml.
     """
     words, folder = read_job(job, sets)
-    output = Path(out).absolute() if out is not None else Path(resolve(words.output, folder))
+    output = absolute(out if out is not None else resolve(words.output, folder))
     target = cluster if cluster is not None else words.cluster
     if isinstance(target, str) and target != "local" and "://" not in target and cluster is None:
         target = resolve(target, folder)
@@ -95,7 +87,7 @@ def run(
             warnings.warn(failure(failed, output), FailedCasesWarning, stacklevel=2)
         return pooled
     page = None if performance_report is None else Path(performance_report)
-    tried = dict([taken()])
+    tried_before = dict([taken()])
     plan = plan_job(words, folder)
     read = {name: cube for name, cube in plan.scene.cubes.items() if gap_of(name) is None}
     stored = {name: cube.data.fingerprint() for name, cube in read.items()}
@@ -105,19 +97,19 @@ def run(
     if is_finished(output, mark, fresh):
         return load(output)
     started = datetime.now(UTC)
-    key = None if mark is None or not isinstance(plan, Plan) else f"{mark} {plan.grid.block}"
+    key = None if mark is None else f"{mark} {plan.grid.block}"
+    elsewhere: dict[str, Place] | None = {} if is_remote(output) else None
     with (
         clusters.connect(target, **_apart(target, read)) as client,
         keeping(output, key, fresh) as kept,
-        being_written(output) as working,
+        being_written(output, elsewhere) as working,
     ):
         _check_memory(plan, client)
-        clock, tried = time.perf_counter(), _tried(client) | tried
-        if isinstance(plan, Plan):
-            plan = replace(plan, checkpoints=kept)
+        clock, tried_before = time.perf_counter(), tried(client) | tried_before
+        plan = replace(plan, checkpoints=kept)
         if plan.request.layers:
-            plan = _with_maps(plan, working)
-        tasks, left = plan.tasks(), plan.left() if isinstance(plan, Plan) else plan.grid.blocks
+            plan = _with_maps(plan, kept)
+        tasks, left = plan.tasks(), plan.left()
         with guarded(client):
             plan = _with_distances(plan, client, report or _silent)
         measured = time.perf_counter()
@@ -128,12 +120,12 @@ def run(
         ):
             evaluation = _computed(plan)
         summed = time.perf_counter()
-        facts, said = _facts(client, tried), logs(client)
+        facts, said = facts_of(client, tried_before), logs(client)
         check_unchanged(read, stored)
-        plan = _moved(plan, working)
+        plan = _moved(plan, working, elsewhere)
         save(evaluation, working / "summary.zarr")
         write_coordinates(plan)
-        write_all(evaluation, working, maps=_thumbnails(plan, working), about=_about(words, plan))
+        write_all(evaluation, working, maps=_thumbnails(plan), about=about(plan))
         seconds = {
             "class_distances": measured - clock,
             "pass": summed - measured,
@@ -144,7 +136,7 @@ def run(
             "fingerprint": mark,
             "versions": versions(),
             "inputs": {
-                name: {**_input(cube.data), "fingerprint": stored[name]}
+                name: {**input_of(cube.data), "fingerprint": stored[name]}
                 for name, cube in read.items()
                 if hasattr(cube.data, "store")
             },
@@ -166,37 +158,21 @@ def run(
     return evaluation
 
 
-def _tried(client: Client) -> dict[str, int]:
-    """How many reads each process has tried again: the workers, and this one."""
-    return dict([taken(), *client.run(taken, on_error="ignore").values()])
-
-
-def _facts(client: Client, before: Mapping[str, int]) -> dict[str, Any]:
-    """What the cluster says of the pass; nothing where it has gone meanwhile, for the result is here."""
-    with suppress(Exception):
-        return {
-            "reads_tried_again": sum(n - before.get(process, 0) for process, n in _tried(client).items()),
-            "workers": clusters.describe(client),
-            "peak_memory_bytes": max(client.run(peak_memory, on_error="ignore").values(), default=0),
-        }
-    return {}
-
-
-def _with_maps(plan: AnyPlan, working: Path) -> AnyPlan:
+def _with_maps(plan: AnyPlan, kept: Checkpoints) -> AnyPlan:
     """The plan with its maps' group made, or found: it stays with the checkpoints until the run is whole."""
-    kept = plan.checkpoints if isinstance(plan, Plan) else None
-    store = str(working / "maps.zarr") if kept is None else kept.maps
-    again = isinstance(plan, Plan) and plan.left() < plan.grid.blocks and Path(store).is_dir()
-    return with_maps(plan, store, _about_maps(plan), again)
+    again = plan.left() < plan.grid.blocks and place_of(kept.maps).is_dir()
+    return with_maps(plan, kept.maps, _about_maps(plan), again)
 
 
-def _moved(plan: AnyPlan, working: Path) -> AnyPlan:
-    """The plan whose maps are in the output."""
-    place = working / "maps.zarr"
-    if plan.writer is None or plan.writer.store == str(place):
+def _moved(plan: AnyPlan, working: Path, elsewhere: dict[str, Place] | None) -> AnyPlan:
+    """The plan whose maps are in the output, or will be copied there within its store."""
+    if plan.writer is None:
         return plan
-    shutil.move(plan.writer.store, place)
-    return replace(plan, writer=MapWriter(str(place)))
+    if elsewhere is not None:
+        elsewhere[MAPS] = place_of(plan.writer.store)
+        return plan
+    shutil.move(plan.writer.store, working / MAPS)
+    return replace(plan, writer=MapWriter(str(working / MAPS)))
 
 
 def _silent(what: str, done: int, total: int) -> None:
@@ -215,15 +191,6 @@ def _watch(client: Client, prefix: str, total: int, what: str, report: Report) -
         return nullcontext()
     report(what, 0, total)
     return progress(client, prefix, total, lambda n: report(what, n, total))
-
-
-def fingerprint(job: AnyJob, plan: AnyPlan, stored: Mapping[str, str | None]) -> str | None:
-    """Of what is asked, of the inputs as they are stored and of our version; None where inputs cannot tell."""
-    if any(mark is None for mark in stored.values()):
-        return None
-    words = job.model_dump(mode="json", by_alias=True, exclude={"output", "cluster"})
-    text = json.dumps([words, repr(plan.request), stored, version("dask-uncert")], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _apart(target: Any, read: Mapping[str, Cube]) -> dict[str, bool]:
@@ -260,20 +227,6 @@ def check_unchanged(read: Mapping[str, Cube], stored: Mapping[str, str | None]) 
             )
 
 
-def remarks_of(plan: AnyPlan) -> list[str]:
-    """What is odd about the inputs, a sentence each."""
-    return [remark for cube in plan.scene.cubes.values() for remark in cube.remarks]
-
-
-def _input(stored: Stored) -> dict[str, Any]:
-    return {
-        "store": stored.store,
-        "array": stored.array,
-        "shape": list(stored.shape),
-        "dtype": str(stored.dtype),
-    }
-
-
 def _check_memory(plan: AnyPlan, client: Client) -> None:
     """Refuse what cannot fit before anything runs."""
     room = clusters.memory_per_thread(client)
@@ -289,16 +242,7 @@ def _about_maps(plan: AnyPlan) -> dict[str, Any]:
     return {"Conventions": "CF-1.11", "source": "dask-uncert " + version("dask-uncert")}
 
 
-def _thumbnails(plan: AnyPlan, working: Path) -> dict[str, Any]:
-    store = str(working / "maps.zarr")
-    return {name: preview(store, name) for name in plan.request.layers}
-
-
-def _about(job: AnyJob, plan: AnyPlan) -> dict[str, str]:
-    """What the report says of where its numbers come from; nothing that changes from run to run."""
-    about = {
-        f"input {name}": f"{cube.where}, {cube.data.shape} {cube.data.dtype}"
-        for name, cube in plan.scene.cubes.items()
-        if gap_of(name) is None
-    }
-    return {**about, **{name: value for name, value in versions().items() if name == "dask-uncert"}}
+def _thumbnails(plan: AnyPlan) -> dict[str, Any]:
+    return (
+        {} if plan.writer is None else {one: preview(plan.writer.store, one) for one in plan.request.layers}
+    )

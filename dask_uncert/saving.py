@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 from dask_uncert.errors import InputError
+from dask_uncert.places import Place, place_of
 from dask_uncert.stores.counts import read_counts, write_counts
-from dask_uncert.summaries.evaluation import Evaluation, from_plain
-from dask_uncert.summaries.regression import RegressionEvaluation, regression_from_plain
+from dask_uncert.summaries.kinds import AnyEvaluation, evaluation_from_plain
 from dask_uncert.summaries.summary import Summary
 
-READERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Evaluation | RegressionEvaluation]] = {
-    "Evaluation": from_plain,
-    "RegressionEvaluation": regression_from_plain,
-}
-"""By kind of Summary: how it is made of its frame and arrays."""
 
-
-def save(evaluation: Summary, path: str | Path) -> None:
-    """Write an Evaluation of any kind to a Zarr group; equal ones give equal bytes.
+def save(evaluation: Summary, path: str | Place) -> None:
+    """Write an Evaluation of any kind to a Zarr group, at a path or a URL; equal ones give equal bytes.
 
     Raises InputError where something else than an Evaluation is there already.
 
@@ -31,12 +21,12 @@ def save(evaluation: Summary, path: str | Path) -> None:
     ...     du.load(folder + "/one.zarr") == one
     True
     """
-    if Path(path).exists():
+    if place_of(path).exists():
         read_counts(str(path))
     write_counts(str(path), evaluation.frame(), evaluation.arrays())
 
 
-def load(path: str | Path) -> Evaluation | RegressionEvaluation:
+def load(path: str | Place) -> AnyEvaluation:
     """The Evaluation that `save` or a job wrote, of its own kind: its Zarr group, or the output folder with it.
 
     Raises InputError where there is none.
@@ -47,10 +37,10 @@ def load(path: str | Path) -> Evaluation | RegressionEvaluation:
     ...
     dask_uncert.errors.InputError: there is no summary at nothing.zarr ...
     """
-    folder = Path(path)
+    folder = place_of(path)
     store = folder / "summary.zarr" if (folder / "summary.zarr").exists() else folder
     frame, arrays = read_counts(str(store))
     try:
-        return READERS[frame["kind"]](frame, arrays)
+        return evaluation_from_plain(frame, arrays)
     except (KeyError, TypeError) as error:
         raise InputError(f"{store} is damaged or of another version: {error}.") from error

@@ -8,7 +8,6 @@ job runs on needs to be up.
 from __future__ import annotations
 
 import json
-import shutil
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -18,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from dask_uncert.case_files import replacing
 from dask_uncert.errors import InputError
+from dask_uncert.places import Place, absolute, remove, write_whole
 
 ENDING = ".job"
 SUBMISSION, PROGRESS, LOG, END, CANCEL = "submission.json", "progress.json", "log.txt", "end.json", "cancel"
@@ -46,7 +45,7 @@ class Submission:
     submitted: str = ""
 
     @property
-    def place(self) -> Path:
+    def place(self) -> Place:
         """The folder beside the output."""
         return place_of(self.output)
 
@@ -59,10 +58,10 @@ class State:
     said: str
 
 
-def place_of(output: str | Path) -> Path:
+def place_of(output: str | Place) -> Place:
     """The folder beside an output."""
-    path = Path(output).absolute()
-    return path.with_name(path.name + ENDING)
+    place = absolute(output)
+    return place.with_name(place.name + ENDING)
 
 
 def record(one: Submission) -> None:
@@ -78,8 +77,7 @@ def record(one: Submission) -> None:
         raise InputError(
             f"a job for {one.output} is {state.status} already. Wait for it, or end it: dask-uncert cancel {one.output}"
         )
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
+    remove(place)
     _write(place / SUBMISSION, {**asdict(one), "submitted": datetime.now(UTC).isoformat(timespec="seconds")})
 
 
@@ -88,7 +86,7 @@ def amend(one: Submission) -> None:
     _write(one.place / SUBMISSION, asdict(one))
 
 
-def read(output: str | Path) -> Submission:
+def read(output: str | Place) -> Submission:
     """The submission of an output; InputError where there is none."""
     place = place_of(output)
     found = _read(place / SUBMISSION)
@@ -116,7 +114,7 @@ def state_of(one: Submission) -> State:
 
 def ask_to_end(one: Submission) -> None:
     """Leave word for the driver to stop; it looks every few seconds."""
-    (one.place / CANCEL).touch()
+    write_whole(one.place / CANCEL, b"")
 
 
 def is_asked_to_end(one: Submission) -> bool:
@@ -127,6 +125,17 @@ def is_asked_to_end(one: Submission) -> bool:
 def end(one: Submission, status: str, said: str) -> None:
     """Write how it ended."""
     _write(one.place / END, {"status": status, "said": said, "time": time.time()})
+
+
+def log(one: Submission, text: str) -> None:
+    """Add to the log."""
+    file = one.place / LOG
+    if isinstance(file, Path):
+        with file.open("a", encoding="utf-8") as opened:  # SLURM writes to it as well
+            opened.write(text)
+        return
+    before = file.read_bytes() if file.exists() else b""
+    write_whole(file, before + text.encode())
 
 
 class Beats:
@@ -167,12 +176,11 @@ class Beats:
             thread.join(10)
 
 
-def _write(path: Path, words: Mapping[str, Any]) -> None:
-    with replacing(path) as working:
-        working.write_text(json.dumps(words, indent=1) + "\n", encoding="utf-8")
+def _write(path: Place, words: Mapping[str, Any]) -> None:
+    write_whole(path, f"{json.dumps(words, indent=1)}\n".encode())
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read(path: Place) -> dict[str, Any] | None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

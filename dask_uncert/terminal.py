@@ -5,13 +5,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from dask_uncert.outputs import Report
+    from dask_uncert.places import Place
+
+
+class PlaceType(click.ParamType):  # type: ignore[type-arg]
+    """A path or a URL."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Place:
+        """The place; InputError for a URL whose library is not installed."""
+        from dask_uncert.places import place_of
+
+        return place_of(value)
+
+
+PLACE = PlaceType()
 
 
 @contextmanager
@@ -46,7 +61,7 @@ def progress(silent: bool) -> Iterator[Report | None]:
         yield draw
 
 
-def headline(evaluation: Any, place: Path) -> None:
+def headline(evaluation: Any, place: Place) -> None:
     """Print what most people want to know of a finished evaluation, and where the rest is."""
     from dask_uncert.summaries import calibration_readings, readings, regression
 

@@ -50,7 +50,7 @@ FLOORS = (  # bottom to top; a module imports from lower floors and from its own
     ("job_words",),
     ("cohort_words",),
     ("jobs",),
-    ("cohort_jobs",),
+    ("cohort_jobs", "run_facts"),
     ("cohort_runs",),
     ("finished", "runs"),
     ("terminal",),

@@ -27,7 +27,7 @@ from scipy import sparse
 from dask_uncert.errors import InputError
 from dask_uncert.summaries.evaluation import Evaluation, from_plain
 from dask_uncert.summaries.rows import Counts, Row, Rows, add_rows, fold, row_of
-from dask_uncert.summaries.summary import UnequalFramesError
+from dask_uncert.summaries.summary import Summary, UnequalFramesError
 
 BATCH = 256  # cases whose rows are in memory at once where all are gone through
 Layout = Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]]
@@ -239,7 +239,7 @@ class Stack:
         return from_plain(self.frame, arrays)
 
 
-def layout_of(evaluation: Evaluation) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
+def layout_of(evaluation: Summary) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
     """Dimensions and shape of each of its arrays, by path."""
     return {path: (dims, array.shape) for path, dims, array in evaluation.arrays()}
 
