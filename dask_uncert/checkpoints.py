@@ -71,6 +71,12 @@ class Checkpoints:
         CaseFolder(self.folder).write(f"{group}", self.key, {LABEL: (Frame.of(summary), summary)}, {})
         return summary
 
+    def forget(self) -> None:
+        """Remove all groups, and maps that are there."""
+        place = place_of(self.folder)
+        remove(place)
+        write_whole(place / MARK, self.key.encode())
+
     @property
     def maps(self) -> str:
         """Where maps are written while the run goes on."""
@@ -91,15 +97,14 @@ def checkpoints_of(output: Place, key: str, fresh: bool) -> Checkpoints:
     Raises InputError where nothing can be written beside the output.
     """
     place = absolute(output).with_name(output.name + ENDING)
-    mark = place / MARK
+    mark, found = place / MARK, Checkpoints(str(place), key)
     try:
         if fresh or not mark.is_file() or mark.read_text(encoding="utf-8") != key:
-            remove(place)
-            write_whole(mark, key.encode())
+            found.forget()
     except OSError as error:
         said = " ".join(str(error).split())
         raise InputError(f"{place}, beside the output, cannot be written: {said}.") from None
-    return Checkpoints(str(place), key)
+    return found
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
@@ -15,6 +14,7 @@ from dask_uncert import clusters
 from dask_uncert.cubes import RESERVED, make_cube
 from dask_uncert.errors import InputError
 from dask_uncert.outputs import Report, put_in_place
+from dask_uncert.places import Place, absolute, is_remote, remove
 from dask_uncert.stores.converted import DONE, Layout, Writer, about, create, layout_of, mark_of
 from dask_uncert.stores.opening import Stored, open_stored
 from dask_uncert.streams import stream
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def convert(
     source: str | Path,
-    target: str | Path,
+    target: str | Place,
     *,
     array: str = "",
     dims: Sequence[str] | None = None,
@@ -35,7 +35,7 @@ def convert(
     cluster: str | Path | Client = "local",
     fresh: bool = False,
     report: Report | None = None,
-) -> Path:
+) -> Place:
     """Write an input of any format as one array of a new Zarr store; returns the store's path.
 
     Stored numbers stay as they are: packing and missing codes go along as attributes, as do coordinates and geometry.
@@ -55,7 +55,7 @@ def convert(
     dask_uncert.errors.InputError: input: there is no file at nothing.tif. Check `store` under `inputs: input`.
     """
     place = str(source) if "://" in str(source) else str(Path(source).resolve())
-    goal = Path(target).absolute()
+    goal = absolute(target)
     _check_apart(place, goal)
     stored = open_stored(str(source) if "://" not in place else place, array, "input", dims, "values")
     cube = make_cube("input", stored, dims, stored.dims, stored.chunks, str(source))
@@ -82,8 +82,9 @@ def convert(
         or (mark_of(working) or {}).get("conversion") != mark
         or not (working / DONE).is_dir()
     ):
-        shutil.rmtree(working, ignore_errors=True)
-        working.parent.mkdir(parents=True, exist_ok=True)
+        remove(working)
+        if isinstance(working, Path):
+            working.parent.mkdir(parents=True, exist_ok=True)
         attributes = about(stored.attributes, stored.decoding, stored.dtype, stored.geometry(cube.dims))
         coordinates = stored.coordinates(cube.dims)
         create(
@@ -98,23 +99,25 @@ def convert(
         )
     _write(Writer(stored, str(working), called), layout, cluster, report)
     if stored.fingerprint() != before:
-        shutil.rmtree(working)
+        remove(working)
         raise InputError(f"input: {source} has changed while it was read. Run again when it is whole.")
-    shutil.rmtree(working / DONE)
-    put_in_place(working, goal)
+    remove(working / DONE)
+    put_in_place(working, goal, last="zarr.json")
     return goal
 
 
-def _check_apart(place: str, goal: Path) -> None:
+def _check_apart(place: str, goal: Place) -> None:
     """Refuse a target that is its source, or lies in it, or the other way round, or is no store's name."""
     if not goal.name.endswith(".zarr"):
         raise InputError(f"the target {goal} should be a new folder whose name ends in .zarr.")
     if goal.exists() and not goal.is_dir():
         raise InputError(f"the target {goal} is a file; name a new folder that ends in .zarr.")
     local = place.split("::")[-1].removeprefix("file://").removeprefix("local://")
-    if "://" in local:
+    if is_remote(local) != is_remote(goal):
         return
-    one, other = os.path.realpath(local), os.path.realpath(goal)
+    one, other = (
+        (local, str(goal)) if is_remote(goal) else (os.path.realpath(local), os.path.realpath(str(goal)))
+    )
     if one == other or other.startswith(one + os.sep) or one.startswith(other + os.sep):
         raise InputError(
             f"the target {goal} is the input {place}, or one lies in the other. Name another target."

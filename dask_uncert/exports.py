@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry
 from dask_uncert.outputs import read_record
-from dask_uncert.places import Place, place_of
+from dask_uncert.places import Place, is_remote, place_of
 from dask_uncert.reports.thumbnails import thumbnail
 from dask_uncert.request import MAPS, RGB
 from dask_uncert.saving import load
@@ -84,6 +84,10 @@ def export(
     ...
     dask_uncert.errors.InputError: there is no folder nothing.
     """
+    if is_remote(str(target)):
+        raise InputError(
+            f"{target}: a map is exported to a file on this machine. Name one, and copy it from there."
+        )
     place, goal = place_of(folder), Path(target)
     writer = next((w for end, w in WRITERS.items() if goal.name.lower().endswith(end)), None)
     if writer is None:

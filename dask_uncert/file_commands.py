@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +24,7 @@ def numbers(option: str, text: str | None) -> list[int] | None:
 
 @click.command()
 @click.argument("source", metavar="IN")
-@click.argument("target", metavar="OUT.zarr", type=click.Path(path_type=Path))
+@click.argument("target", metavar="OUT.zarr", type=PLACE)
 @click.option("--array", default="", help="Name of the array in IN.")
 @click.option("--dims", help="Names of its dimensions, with commas, such as y,x,class.")
 @click.option("--name", help="Of the new array; by default the old one's, or data.")
@@ -36,7 +35,7 @@ def numbers(option: str, text: str | None) -> list[int] | None:
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def convert(
     source: str,
-    target: Path,
+    target: Place,
     array: str,
     dims: str | None,
     name: str | None,
@@ -68,7 +67,7 @@ def convert(
 
 @click.command()
 @click.argument("folder", type=PLACE)
-@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
+@click.argument("target", metavar="OUT")
 @click.option("--map", "name", required=True, help="Name of the map.")
 @click.option("--case", help="Of a cohort, whose map.")
 @click.option(
@@ -78,7 +77,7 @@ def convert(
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def export(
     folder: Place,
-    target: Path,
+    target: str,
     name: str,
     case: str | None,
     slices: tuple[str, ...],

@@ -23,7 +23,16 @@ from pathlib import Path
 from typing import Any
 
 from dask_uncert.errors import InputError, OutputError
-from dask_uncert.places import Place, copy_tree, files_below, is_remote, remove, upload, write_whole
+from dask_uncert.places import (
+    Place,
+    copy_tree,
+    copy_within,
+    files_below,
+    is_remote,
+    remove,
+    upload,
+    write_whole,
+)
 
 RECORD = "run.json"
 NOTE = "UNFINISHED.txt"
@@ -94,7 +103,11 @@ def being_written(folder: Place, elsewhere: Mapping[str, Place] | None = None) -
     store already, by their names in the output; they are copied there. It may be filled inside of the `with`.
     """
     try:
-        with _renamed(folder) if isinstance(folder, Path) else _copied(folder, elsewhere or {}) as working:
+        with (
+            _renamed(folder)
+            if isinstance(folder, Path)
+            else _copied(folder, {} if elsewhere is None else elsewhere) as working
+        ):
             yield working
     except OSError as error:
         if error.errno not in UNWRITABLE and not isinstance(error, PermissionError):
@@ -180,8 +193,20 @@ def _is_running(process: str) -> bool:
     return True
 
 
-def put_in_place(working: Path, folder: Path) -> None:
-    """Rename a whole folder to its final name; what was there stays until that is done."""
+def put_in_place(working: Place, folder: Place, last: str = RECORD) -> None:
+    """Rename a whole folder to its final name; what was there stays until that is done.
+
+    Behind a URL it is copied, the file `last` after all others.
+    """
+    if not (isinstance(working, Path) and isinstance(folder, Path)):
+        assert not isinstance(working, Path)
+        assert not isinstance(folder, Path)
+        remove(folder / last)
+        remove(folder)
+        copy_within(working, folder, [name for name in files_below(working) if name != last])
+        copy_within(working, folder, [last])
+        remove(working)
+        return
     if not folder.exists():
         working.rename(folder)
         return

@@ -161,12 +161,19 @@ def copy_tree(source: Place, target: Place) -> None:
             upload(source, target, files_below(source))
         return
     names = files_below(source)
-    if isinstance(target, Path):
-        for name in names:
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-        source.fs.get([f"{source.path}/{name}" for name in names], [str(target / name) for name in names])
-    elif names:
-        source.fs.copy([f"{source.path}/{n}" for n in names], [f"{target.path}/{n}" for n in names])
+    if not isinstance(target, Path):
+        copy_within(source, target, names)
+        return
+    for name in names:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+    source.fs.get([f"{source.path}/{name}" for name in names], [str(target / name) for name in names])
+
+
+def copy_within(source: UPath, target: UPath, names: Iterable[str]) -> None:
+    """Copy these files of a folder behind a URL to the same names in another of the same store."""
+    listed = list(names)
+    if listed:
+        source.fs.copy([f"{source.path}/{n}" for n in listed], [f"{target.path}/{n}" for n in listed])
 
 
 def upload(folder: Path, target: Place, names: Iterable[str]) -> None:

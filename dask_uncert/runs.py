@@ -34,7 +34,7 @@ from dask_uncert.plan import Plan
 from dask_uncert.reports.write import write_all
 from dask_uncert.run_facts import AnyPlan, about, facts_of, fingerprint, input_of, remarks_of, tried
 from dask_uncert.saving import load, save
-from dask_uncert.stores.maps import MapWriter, preview
+from dask_uncert.stores.maps import preview
 from dask_uncert.stores.opening import format_of
 from dask_uncert.stores.retries import taken
 from dask_uncert.summaries.kinds import AnyEvaluation
@@ -122,7 +122,6 @@ def run(
         summed = time.perf_counter()
         facts, said = facts_of(client, tried_before), logs(client)
         check_unchanged(read, stored)
-        plan = _moved(plan, working, elsewhere)
         save(evaluation, working / "summary.zarr")
         write_coordinates(plan)
         write_all(evaluation, working, maps=_thumbnails(plan), about=about(plan))
@@ -154,25 +153,28 @@ def run(
         }
         if said:
             (working / "workers.log").write_text(said, encoding="utf-8")
+        _move_maps(plan, working, elsewhere)
         write_record(working, record)
     return evaluation
 
 
 def _with_maps(plan: AnyPlan, kept: Checkpoints) -> AnyPlan:
     """The plan with its maps' group made, or found: it stays with the checkpoints until the run is whole."""
-    again = plan.left() < plan.grid.blocks and place_of(kept.maps).is_dir()
+    again = place_of(kept.maps).is_dir() and plan.left() < plan.grid.blocks
+    if not again:  # groups whose maps are gone are not finished
+        kept.forget()
     return with_maps(plan, kept.maps, _about_maps(plan), again)
 
 
-def _moved(plan: AnyPlan, working: Path, elsewhere: dict[str, Place] | None) -> AnyPlan:
-    """The plan whose maps are in the output, or will be copied there within its store."""
+def _move_maps(plan: AnyPlan, working: Path, elsewhere: dict[str, Place] | None) -> None:
+    """Put the maps into the output, or name them to be copied there within their store; last, for a run that fails
+    before goes on with them."""
     if plan.writer is None:
-        return plan
+        return
     if elsewhere is not None:
         elsewhere[MAPS] = place_of(plan.writer.store)
-        return plan
-    shutil.move(plan.writer.store, working / MAPS)
-    return replace(plan, writer=MapWriter(str(working / MAPS)))
+    else:
+        shutil.move(plan.writer.store, working / MAPS)
 
 
 def _silent(what: str, done: int, total: int) -> None:

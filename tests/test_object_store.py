@@ -4,69 +4,32 @@ from __future__ import annotations
 
 import itertools
 import json
-import logging
-import threading
-import time
-from collections.abc import Callable
-from typing import Any
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 import zarr
-from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
 
 import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.stores.opening import open_stored
 
-BUSY = b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
-SECRET = "s3cr3t-value-that-must-not-leak"
-
-
-class Faulty:
-    """A server's application, some of whose answers are failures or come late."""
-
-    def __init__(self, inner: Any) -> None:
-        self.inner, self.rule, self.failed = inner, None, 0
-        self.rule: Callable[[dict[str, Any]], str | None] | None
-        self.lock = threading.Lock()
-
-    def __call__(self, environment, start):
-        with self.lock:
-            act = self.rule(environment) if self.rule else None
-            self.failed += act == "busy"
-        if act == "slow":
-            time.sleep(1)
-        if act in ("busy", "error"):
-            status = "503 Slow Down" if act == "busy" else "500 Internal Server Error"
-            start(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(BUSY)))])
-            return [BUSY]
-        return self.inner(environment, start)
+spec = spec_from_file_location("object_store_here", Path(__file__).with_name("object_store_here.py"))
+object_store_here = module_from_spec(spec)
+spec.loader.exec_module(object_store_here)
 
 
 @pytest.fixture(scope="module")
 def server():
-    application = Faulty(DomainDispatcherApplication(create_backend_app))
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    running = make_server("127.0.0.1", 0, application, threaded=True)
-    threading.Thread(target=running.serve_forever, daemon=True).start()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{running.server_port}")
-        patch.setenv("AWS_ACCESS_KEY_ID", "testing")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        yield application
-    running.shutdown()
+    with object_store_here.object_store() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
 def scene(server):
     """A posterior and its reference in a bucket; the reference has chunks that are all 0."""
-    import s3fs
-
-    s3fs.S3FileSystem().mkdir("bucket")
     rng = np.random.default_rng(0)
     p, y = rng.dirichlet(np.ones(3), (48, 48)).astype("f4"), rng.integers(0, 3, (48, 48)).astype("u1")
     y[:16] = 0
@@ -113,7 +76,7 @@ def test_a_server_that_fails_and_stalls_changes_no_bit(tmp_path, server, scene, 
     )  # reads that fail together are tried again together
     for file in (tmp_path / "out").rglob("*"):
         if file.is_file():
-            assert SECRET.encode() not in file.read_bytes(), file
+            assert object_store_here.SECRET.encode() not in file.read_bytes(), file
 
 
 def test_a_server_that_goes_on_failing_ends_in_an_error(server, scene, monkeypatch):

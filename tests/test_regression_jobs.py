@@ -94,6 +94,34 @@ def test_a_job_from_run_to_merge(job, tmp_path):
     assert load(tmp_path / "both") == found + found
 
 
+@pytest.mark.parametrize("maps_are_gone", [False, True])
+def test_a_run_that_was_stopped_goes_on(job, tmp_path, monkeypatch, maps_are_gone):
+    """Stopped while its output is written: groups that are whole and have maps stay, others are computed again."""
+    path, out = ask(job, tmp_path), tmp_path / "out"
+    assert command("run", path, "--out", tmp_path / "whole", "--quiet").exception is None
+
+    def stop(*given):
+        raise RuntimeError("stopped")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "write_record" if maps_are_gone else "write_all", stop)
+        assert str(command("run", path, "--quiet").exception) == "stopped"
+    groups = sorted(tmp_path.glob("out.blocks/*.case"))
+    blocks = json.loads((tmp_path / "whole" / "run.json").read_text())["blocks"]
+    assert len(groups) == blocks == 6
+    for damaged in (0, 4):
+        groups[damaged].write_bytes(groups[damaged].read_bytes()[:-1])
+    assert command("run", path, "--quiet").exception is None
+    assert json.loads((out / "run.json").read_text())["blocks_computed"] == (6 if maps_are_gone else 2)
+    assert load(out) == load(tmp_path / "whole")
+    for name in job["maps"]:
+        one, other = (
+            zarr.open_group(str(tmp_path / at / "maps.zarr"), mode="r")[name][...] for at in ("out", "whole")
+        )
+        assert np.array_equal(one, other, equal_nan=True)
+    assert not (tmp_path / "out.blocks").exists()
+
+
 def test_plan_runs_nothing(job, tmp_path):
     found = json.loads(command("plan", ask(job, tmp_path), "--json").stdout)
     assert found["grid"] == {"y": 12, "x": 10}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,14 +15,15 @@ from zarr.codecs import BloscCodec
 from dask_uncert.decoding import Decoding
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry
+from dask_uncert.places import Place, place_of, write_whole
 from dask_uncert.stores.attributes import as_fill_value, plain
-from dask_uncert.stores.zarr import StoredArray, opening
+from dask_uncert.stores.zarr import StoredArray, located, opening
 
 CHUNK_BYTES = 2 << 20  # of a chunk, about: a pixel's neighbourhood is read with little beside it
 SHARD_BYTES = 64 << 20  # of a shard, about: a task reads one
 MOST_FILES = 2000
 """With more chunks, they go into shards."""
-DONE = "done"
+DONE, BEGUN = "done", "begun"
 PACKING = (
     "scale_factor",
     "add_offset",
@@ -112,7 +111,7 @@ def _shards(shape: Sequence[int], chunks: Sequence[int], itemsize: int) -> tuple
 
 
 def create(
-    folder: Path,
+    folder: Place,
     name: str,
     layout: Layout,
     dtype: np.dtype[Any],
@@ -124,7 +123,7 @@ def create(
     """Make the group with an empty array and its coordinates; mark: what it is a conversion of, in its attributes."""
     store = str(folder)
     with opening(store, to_write=True):
-        group = zarr.open_group(store, mode="w", attributes={"dask_uncert": "converted", **mark})
+        group = zarr.open_group(located(store), mode="w", attributes={"dask_uncert": "converted", **mark})
         group.create_array(
             name, shape=layout.shape, chunks=layout.chunks, shards=layout.shards, dtype=dtype, fill_value=0,
             dimension_names=tuple(dims), attributes=dict(attributes),
@@ -135,14 +134,14 @@ def create(
                 dim, shape=values.shape, dtype=values.dtype, dimension_names=(dim,), attributes=plain(about)
             )
             one[...] = values
-    (folder / DONE).mkdir()
+    write_whole(folder / DONE / BEGUN, b"")
 
 
-def mark_of(folder: Path) -> dict[str, Any] | None:
+def mark_of(folder: Place) -> dict[str, Any] | None:
     """What a folder is a conversion of; None where it is none."""
     try:
         with opening(str(folder)):
-            found = dict(zarr.open_group(str(folder), mode="r").attrs)
+            found = dict(zarr.open_group(located(str(folder)), mode="r").attrs)
     except Exception:
         return None
     return found if found.get("dask_uncert") == "converted" else None
@@ -157,12 +156,12 @@ class Writer:
 
     def __call__(self, region: tuple[slice, ...]) -> int:
         """Bytes written; 0 where the block was done before. InputError where what was written does not read back."""
-        mark = Path(self.folder, DONE, "-".join(str(part.start) for part in region) or "all")
+        mark = place_of(self.folder) / DONE / ("-".join(str(part.start) for part in region) or "all")
         if mark.exists():
             return 0
         values = np.asarray(self.source[region])
         with opening(self.folder, to_write=True):
-            group = zarr.open_group(self.folder, mode="r+")
+            group = zarr.open_group(located(self.folder), mode="r+")
             array: Any = group[self.name]
         array[region] = values
         back = StoredArray(self.folder, self.name, "what was written")[region]
@@ -171,8 +170,7 @@ class Writer:
             raise InputError(
                 f"the block [{said}] of {self.folder} does not read back as it was written: check the disk."
             )
-        with mark.open("wb") as file:
-            os.fsync(file.fileno())
+        write_whole(mark, b"")
         return int(values.nbytes)
 
 
