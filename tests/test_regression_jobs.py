@@ -100,7 +100,7 @@ def test_a_run_that_was_stopped_goes_on(job, tmp_path, monkeypatch, maps_are_gon
     path, out = ask(job, tmp_path), tmp_path / "out"
     assert command("run", path, "--out", tmp_path / "whole", "--quiet").exception is None
 
-    def stop(*given):
+    def stop(*given, **more):
         raise RuntimeError("stopped")
 
     with monkeypatch.context() as patch:
