@@ -62,7 +62,7 @@ class MapWriter:
         """Write a variable without dimensions that says in its attributes how the maps are projected."""
         with opening(self.store, to_write=True):
             array = zarr.open_group(located(self.store), mode="r+").create_array(
-                name, shape=(), dtype="int32", dimension_names=(), attributes=dict(about)
+                name, shape=(), dtype="int32", dimension_names=(), attributes=dict(about), overwrite=True
             )
         array[...] = 0
 
@@ -76,6 +76,7 @@ class MapWriter:
                     dtype=values.dtype,
                     dimension_names=(name,),
                     attributes={key: value for key, value in plain(about).items() if key not in MISSING},
+                    overwrite=True,  # a run that was stopped may have written it
                 )
             array[...] = values
 
