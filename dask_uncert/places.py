@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit
 
 from dask_uncert.errors import InputError
 
@@ -53,6 +54,7 @@ def place_of(given: str | Place) -> Place:
     text = str(given)
     if not is_remote(text):
         return Path(text)
+    check_no_secret(text)
     from upath import UPath
 
     words: Any = UNCACHED
@@ -71,8 +73,9 @@ def absolute(given: str | Place) -> Place:
 
 
 def read_options(url: str) -> dict[str, Any]:
-    """Options of fsspec's file system for reading inputs."""
-    return UNCACHED | (ONCE if scheme_of(url) in EXTRAS else {})
+    """Options of fsspec's file system for reading inputs; InputError for a URL with a password in it."""
+    check_no_secret(url)
+    return {} if "::" in url else UNCACHED | (ONCE if scheme_of(url) in EXTRAS else {})
 
 
 def file_system(url: str) -> tuple[Any, str]:
@@ -83,7 +86,7 @@ def file_system(url: str) -> tuple[Any, str]:
     import fsspec
 
     try:
-        found, path = fsspec.core.url_to_fs(url, **({} if "::" in url else read_options(url)))
+        found, path = fsspec.core.url_to_fs(url, **read_options(url))
     except (ImportError, ValueError) as error:
         raise InputError(_no_library(url, error)) from None
     try_once(found)
@@ -190,6 +193,16 @@ def _link(source: str, target: str) -> None:
         os.link(source, target)
         return
     shutil.copy2(source, target)
+
+
+def check_no_secret(url: str) -> None:
+    """InputError, which does not repeat it, for a URL with a password in it."""
+    for part in url.split("::"):
+        if urlsplit(part).password is not None:
+            raise InputError(
+                f"a {scheme_of(part)}:// address holds a password. Leave it out, for jobs are copied to `run.json`: "
+                f"credentials come from the environment or the usual files of a profile."
+            )
 
 
 def _no_library(url: str, error: Exception) -> str:

@@ -116,6 +116,18 @@ def test_an_object_that_is_gone_is_an_error_not_zeros(tmp_path, server, scene, d
         files.invalidate_cache()
 
 
+@pytest.mark.parametrize("place", ["inputs.reference.store", "output"])
+def test_credentials_in_an_address_are_refused_and_not_repeated(
+    tmp_path, server, scene, dask_uncert_command, place
+):
+    address = f"s3://AKIA123:{object_store_here.SECRET}@bucket/scene.zarr"
+    status, _, said = dask_uncert_command("run", job(tmp_path), "--set", f"{place}={address}")
+    assert status == 2
+    assert "a s3:// address holds a password" in said
+    assert object_store_here.SECRET not in said
+    assert [one.name for one in tmp_path.iterdir()] == ["job.yaml"]
+
+
 def test_files_of_other_formats(tmp_path, server):
     import rasterio
     import s3fs

@@ -297,8 +297,10 @@ def test_a_run_that_was_killed_goes_on(tmp_path, files):
     done = len(files.glob("bucket/killed/out.blocks/*.case"))
     for place in files.find("bucket/killed/out.blocks"):
         assert object_store_here.SECRET.encode() not in files.cat(place)
+    (tmp_path / "cluster.yaml").write_text("{kind: local, processes: true, workers: 2}")
     for goal in (out, tmp_path / "whole"):
-        again = subprocess.run([*command, str(goal)], capture_output=True, text=True, check=False)
+        words = [*command, str(goal), "--cluster", str(tmp_path / "cluster.yaml")]
+        again = subprocess.run(words, capture_output=True, text=True, check=False)
         assert again.returncode == 0, again.stderr
     assert du.load(out) == du.load(tmp_path / "whole")
     there, here = contents(out), contents(tmp_path / "whole")

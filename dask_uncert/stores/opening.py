@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dask_uncert.decoding import Decoding, Role
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry
-from dask_uncert.places import is_remote
+from dask_uncert.places import check_no_secret, is_remote
 from dask_uncert.stores.retries import Retried, persistently
 from dask_uncert.stores.whole_files import file_name
 
@@ -91,6 +91,7 @@ def open_stored(
 
     dims: names declared for its dimensions. Raises InputError for what is not there or cannot be used.
     """
+    check_no_secret(store)
     found = format_of(store)
     try:
         reader = import_module(f"dask_uncert.stores.{found.module}")

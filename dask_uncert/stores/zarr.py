@@ -255,7 +255,7 @@ def _place(store: str, what: str, whole: frozenset[str] | None) -> Any:
     """What zarr opens: a folder's path, an archive, or a remote store."""
     try:
         if is_remote(store):
-            options = {} if "::" in store else read_options(store)
+            options = read_options(store)
             remote = zarr.storage.FsspecStore.from_url(store, storage_options=options, read_only=True)
             try_once(remote.fs)
             return Strict(remote, whole)
