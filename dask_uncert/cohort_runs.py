@@ -37,7 +37,7 @@ from dask_uncert.saving import load
 from dask_uncert.streams import LOST, KilledError, stream
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.stack import Case
-from dask_uncert.watching import logs
+from dask_uncert.watching import logs, reported
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -53,10 +53,12 @@ def run_cohort(
     cluster: str | Path | Client,
     fresh: bool = False,
     report: Report | None = None,
+    page: Path | None = None,
 ) -> tuple[Evaluation, dict[str, str]]:
     """Run a cohort's job and write its output folder; returns the pooled Evaluation, and who failed and why.
 
-    Cases that the finished output or case files of an earlier run hold are not computed again.
+    Cases that the finished output or case files of an earlier run hold are not computed again. page: as
+    `performance_report` of `run`.
     """
     todo, output = asked(words, folder), absolute(output)  # workers may be elsewhere
     elsewhere: dict[str, Place] | None = {} if is_remote(output) else None
@@ -67,7 +69,7 @@ def run_cohort(
     started, clock = datetime.now(UTC), time.perf_counter()
     # A case may end its process: on this machine processes of their own bear that, threads would end with it.
     alone = {"processes": True} if cluster == "local" else {}
-    with clusters.connect(cluster, **alone) as client:
+    with clusters.connect(cluster, **alone) as client, reported(page):
         outcomes = _outcomes(
             todo.at(output, clusters.memory_per_thread(client)), todo.lines, earlier, client, report
         )

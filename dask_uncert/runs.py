@@ -81,12 +81,12 @@ def run(
     target = cluster if cluster is not None else words.cluster
     if isinstance(target, str) and target != "local" and "://" not in target and cluster is None:
         target = resolve(target, folder)
+    page = None if performance_report is None else Path(performance_report)
     if isinstance(words, CohortJob):
-        pooled, failed = run_cohort(words, folder, output, target, fresh, report)
+        pooled, failed = run_cohort(words, folder, output, target, fresh, report, page)
         if failed:
             warnings.warn(failure(failed, output), FailedCasesWarning, stacklevel=2)
         return pooled
-    page = None if performance_report is None else Path(performance_report)
     tried_before = dict([taken()])
     plan = plan_job(words, folder)
     read = {name: cube for name, cube in plan.scene.cubes.items() if gap_of(name) is None}

@@ -78,6 +78,15 @@ def test_a_cohort_is_its_cases_and_their_sum(tmp_path, go):
     assert record["counted"] == 3 * 20 + 14
 
 
+@pytest.mark.usefixtures("go")
+def test_a_performance_report_shows_the_cases(tmp_path, client):
+    cohort = Cohort(tmp_path, ["A", "B"])
+    runs.run(cohort.job(), cluster=client, performance_report=tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "evaluate-case" in page
+    assert '<script src="http' not in page
+
+
 def test_what_is_finished_is_not_computed_again(tmp_path, go, client):
     cohort = Cohort(tmp_path, NAMES[:3])
     go(cohort)
