@@ -38,9 +38,7 @@ def cli(debug: bool) -> None:
 )
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-@click.option(
-    "--performance-report", "page", type=FILE, help="A file for dask's page about the pass."
-)
+@click.option("--performance-report", "page", type=FILE, help="A file for dask's page about the pass.")
 def run(
     job: Path,
     cluster: str | None,

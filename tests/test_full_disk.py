@@ -29,7 +29,8 @@ def disk(tmp_path):
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-def test_a_full_disk(tmp_path, disk, dask_uncert_command):
+@pytest.fixture
+def job(tmp_path, disk):
     rng = np.random.default_rng(0)
     np.save(tmp_path / "p.npy", rng.dirichlet(np.ones(3), (300, 300)).astype("f4"))
     np.save(tmp_path / "y.npy", rng.integers(0, 3, (300, 300)).astype("u1"))
@@ -40,12 +41,16 @@ def test_a_full_disk(tmp_path, disk, dask_uncert_command):
         },
     }  # fmt: skip
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
-    assert dask_uncert_command("run", tmp_path / "job.yaml", "--quiet")[0] == 0
+    return tmp_path / "job.yaml"
+
+
+def test_a_full_disk(job, disk, dask_uncert_command):
+    assert dask_uncert_command("run", job, "--quiet")[0] == 0
     before = du.load(disk / "out")
     (disk / "ballast").write_bytes(bytes(os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize - (200 << 10)))
     maps = [
         "run",
-        tmp_path / "job.yaml",
+        job,
         "--set",
         "maps=[gini, correct]",
         "--set",
@@ -64,3 +69,19 @@ def test_a_full_disk(tmp_path, disk, dask_uncert_command):
     assert status == 0, said
     assert set(du.load(disk / "out").measures) == {"gini", "entropy"}
     assert sorted(one.name for one in disk.iterdir()) == ["out"]
+
+
+def test_a_place_that_may_not_be_written_to(job, disk, dask_uncert_command):
+    assert dask_uncert_command("run", job, "--quiet")[0] == 0
+    before = du.load(disk / "out")
+    again = ["run", job, "--set", "measures=[gini, entropy]", "--fresh", "--quiet"]
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    try:
+        status, _, said = dask_uncert_command(*again)
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+    assert status == 2
+    assert "Read-only file system" in said
+    assert f"{disk}/out.blocks, beside the output, cannot be written" in said
+    assert du.load(disk / "out") == before
+    assert dask_uncert_command(*again)[0] == 0

@@ -84,7 +84,10 @@ def test_the_check_finds_faults(schemas):
 
 
 def test_the_service_is_reached_from_inside_only_and_names_fit():
-    for manifest in MANIFESTS:
+    (scaled,) = (one for one in MANIFESTS if one["kind"] == "DaskAutoscaler")
+    assert scaled["spec"]["cluster"] == MANIFESTS[0]["metadata"]["name"]
+    assert 1 <= scaled["spec"]["minimum"] < scaled["spec"]["maximum"]
+    for manifest in (one for one in MANIFESTS if one is not scaled):
         spec = manifest["spec"] if manifest["kind"] == "DaskCluster" else manifest["spec"]["cluster"]["spec"]
         service = spec["scheduler"]["service"]
         assert service["type"] == "ClusterIP"
