@@ -47,12 +47,12 @@ def start(batch: Batch) -> Iterator[Client]:
             _wait(client, batch, cluster)
             yield client
     finally:
-        with suppress(AssertionError), _quiet():
+        with suppress(AssertionError), quiet():
             cluster.close(timeout=10)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """What ending workers make distributed say of closed connections says nothing new."""
     logger = logging.getLogger("distributed")
     before = logger.level

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -50,14 +50,36 @@ class Batch:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-Described = Local | Address | Batch
-AnyDescribed = TypeVar("AnyDescribed", bound=Local | Address | Batch)
+@dataclass(frozen=True)
+class Mpi:
+    """Workers that the launcher of an allocation starts, one a rank.
+
+    launcher: its words, such as ``[mpirun, -n, 4]``. threads, memory_limit: of each worker. interface: the network
+    between the nodes. wait: seconds that the first worker may take to come. tls: whether all speak TLS with keys made
+    for this run; shared_folder: where the keys lie, for all nodes to read. log_directory: where what the launcher and
+    the workers print is kept. local_directory: a fast disk of each node, for what does not fit in memory.
+    """
+
+    launcher: str | Sequence[str | int] | None = None
+    threads: int | None = None
+    memory_limit: int | str | None = None
+    interface: str | None = None
+    wait: int | None = None
+    tls: bool | None = None
+    shared_folder: str | None = None
+    log_directory: str | None = None
+    local_directory: str | None = None
+
+
+Described = Local | Address | Batch | Mpi
+AnyDescribed = TypeVar("AnyDescribed", bound=Described)
 SYSTEMS = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "sge": "SGECluster", "lsf": "LSFCluster"}
 """By the word `kind`: the class of dask-jobqueue."""
 KINDS: dict[str, Described] = {
     "local": Local(),
     "address": Address(),
     **{system: Batch(system) for system in SYSTEMS},
+    "mpi": Mpi(),
 }
 
 
@@ -110,6 +132,8 @@ def with_words(described: AnyDescribed, words: Mapping[str, Any], where: str) ->
         above = isinstance(value, int) and not truth and value > 0
         text = isinstance(value, str) and bool(value)
         named = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+        listed = isinstance(value, list) and bool(value) and isinstance(value[0], str)
+        listed = listed and all(isinstance(one, str | int) and not isinstance(one, bool) for one in value)
         right, wanted = {
             "processes": (truth, "true or false"),
             "tls": (truth, "true or false"),
@@ -118,6 +142,9 @@ def with_words(described: AnyDescribed, words: Mapping[str, Any], where: str) ->
             "options": (named, "words and values for dask-jobqueue"),
             "address": (text and value.startswith(("tcp://", "tls://")), "such as tls://host:8786"),
             **dict.fromkeys(("ca_file", "cert", "key"), (text, "a file")),
+            "launcher": (text or listed, "a command such as [mpirun, -n, 4]"),
+            "interface": (text, "a network's name, such as ib0"),
+            **dict.fromkeys(("shared_folder", "log_directory", "local_directory"), (text, "a folder")),
         }.get(name, (above, "a whole number above 0"))
         if value is not None and not right:
             raise InputError(f"{name} of {where} must be {wanted}, found {value!r}")

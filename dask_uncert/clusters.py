@@ -21,8 +21,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dask_uncert import batch_clusters
-from dask_uncert.cluster_file import Address, Batch, Local, read_cluster, with_words
+from dask_uncert import batch_clusters, mpi_clusters
+from dask_uncert.cluster_file import Address, Batch, Local, Mpi, read_cluster, with_words
 from dask_uncert.errors import ClusterError, InputError
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ def connect(
             opened = _reach(described, timeout)
         elif isinstance(described, Batch):
             opened = batch_clusters.start(described)
+        elif isinstance(described, Mpi):
+            opened = mpi_clusters.start(described)
         else:
             opened = _start(_sized(with_words(described, words, "connect()")))
         with opened as client:

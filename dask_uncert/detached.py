@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dask_uncert import clusters, submissions
-from dask_uncert.cluster_file import Address, Batch, read_cluster
+from dask_uncert.cluster_file import Address, Batch, Mpi, read_cluster
 from dask_uncert.errors import ClusterError, InputError, OutputError
 from dask_uncert.jobs import read_job, resolve
 from dask_uncert.places import Place, absolute
@@ -64,6 +64,10 @@ def submit(
         return _to_slurm(one, described)
     if isinstance(described, Address):
         return _to_scheduler(one)
+    if isinstance(described, Mpi):
+        raise InputError(
+            f"{target} works inside of an allocation: write `dask-uncert run` in its batch script."
+        )
     raise InputError(
         f"submit needs a cluster that goes on without this terminal, and {target} describes this machine."
     )

@@ -1,6 +1,8 @@
 """Property tests take the time they need: this suite also runs on busy machines."""
 
+import numpy as np
 import pytest
+import yaml
 import zarr
 from hypothesis import HealthCheck, settings
 
@@ -22,7 +24,42 @@ def shared_client():
 
 
 @pytest.fixture
-def dask_uncert_command(shared_client, monkeypatch, capsys):
+def without_pictures(monkeypatch):
+    """Runs in this process write no figures and no page: most of a small run."""
+    from dask_uncert.reports import write
+
+    monkeypatch.setattr(write, "drawings", lambda *given: {})
+    monkeypatch.setattr(write, "write_figures", lambda *given: [])
+    monkeypatch.setattr(write, "write_report", lambda *given: None)
+
+
+@pytest.fixture(scope="session")
+def long_job(tmp_path_factory):
+    """A scene whose blocks take a worker some seconds in all, and its evaluation on this machine."""
+    import dask_uncert as du
+
+    folder = tmp_path_factory.mktemp("long")
+    rng = np.random.default_rng(0)
+    p = rng.random((3000, 2000, 6), dtype="f4")
+    p /= p.sum(axis=-1, keepdims=True)
+    np.save(folder / "p.npy", p)
+    np.save(folder / "y.npy", rng.integers(0, 6, p.shape[:2]).astype("u1"))
+    words = {
+        "version": 1, "kind": "scene", "classes": {i: str(i) for i in range(6)}, "output": "out",
+        "measures": ["gini", "entropy", "fisher_rao", "renyi", "tsallis", "variance"],
+        "soft_confusion": [{"class": "1", "thresholds": [0.3], "sigmas": [0, 0.1], "dampings": [0, 1], "uncertainty": "entropy"}],
+        "inputs": {
+            "probabilities": {"store": "p.npy", "dims": ["y", "x", "class"]}, "reference": {"store": "y.npy", "dims": ["y", "x"]},
+        },
+    }  # fmt: skip
+    (folder / "job.yaml").write_text(yaml.safe_dump(words))
+    with pytest.MonkeyPatch.context() as patch:
+        without_pictures.__wrapped__(patch)
+        return folder / "job.yaml", du.run(folder / "job.yaml")
+
+
+@pytest.fixture
+def dask_uncert_command(shared_client, without_pictures, monkeypatch, capsys):
     """Call the console script in this process, on a shared cluster, without figures and page: most of a small run.
 
     Gives exit status, stdout and stderr of `dask-uncert WORDS...`.
@@ -30,11 +67,7 @@ def dask_uncert_command(shared_client, monkeypatch, capsys):
     from contextlib import nullcontext
 
     from dask_uncert import cli, clusters
-    from dask_uncert.reports import write
 
-    monkeypatch.setattr(write, "drawings", lambda *given: {})
-    monkeypatch.setattr(write, "write_figures", lambda *given: [])
-    monkeypatch.setattr(write, "write_report", lambda *given: None)
     monkeypatch.setattr(clusters, "_start", lambda local: nullcontext(shared_client))
 
     def call(*words):

@@ -108,6 +108,17 @@ def test_the_command_on_slurm_gives_the_bits_of_this_machine(here, job, tmp_path
 
 @real
 @pytest.mark.slow
+def test_srun_launches_workers_as_mpirun_does(here, job, tmp_path, without_pictures):
+    launcher = ["srun", "-n", 2, "--mem", "2000M"]
+    words = {"kind": "mpi", "launcher": launcher, "memory_limit": "900 MiB", "interface": "lo", "wait": 60}
+    (tmp_path / "mpi.yaml").write_text(yaml.safe_dump({**words, "local_directory": str(tmp_path)}))
+    with du.connect(tmp_path / "mpi.yaml") as client:
+        client.wait_for_workers(2, timeout=60)
+        assert du.run(job[0], cluster=client, out=tmp_path / "out") == job[1]
+
+
+@real
+@pytest.mark.slow
 def test_a_worker_job_that_is_cancelled_changes_nothing(here, environment):
     with du.connect(here()) as client:
         client.wait_for_workers(2, timeout=60)
@@ -171,7 +182,7 @@ def test_what_a_file_may_say(tmp_path):
     at = read("kind: address\naddress: tls://h:1\nca_file: ca.pem")
     assert at == Address("tls://h:1", str(tmp_path / "ca.pem"))
     for text, said in (
-        ("kind: moon", "must say `kind`, one of local, address, slurm, pbs, sge, lsf; found 'moon'"),
+        ("kind: moon", "must say `kind`, one of local, address, slurm, pbs, sge, lsf, mpi; found 'moon'"),
         ("kind: slurm\ncores: 4", "does not know cores; known words: jobs, most_jobs, wait, tls, options"),
         ("kind: slurm\njobs: 0", "jobs of .* must be a whole number above 0"),
         ("kind: address", "must say `address`"),

@@ -39,6 +39,7 @@ FLOORS = (  # bottom to top; a module imports from lower floors and from its own
     ("regression", "cohorts"),
     ("cluster_file",),
     ("batch_clusters", "watching"),
+    ("mpi_clusters",),
     ("clusters",),
     ("streams",),
     ("reports",),
@@ -63,7 +64,8 @@ FLOORS = (  # bottom to top; a module imports from lower floors and from its own
 ONLY = {  # what may be imported at all, where that is less than every lower floor
     "cluster_file": {"errors"},
     "batch_clusters": {"cluster_file", "errors"},
-    "clusters": {"batch_clusters", "cluster_file", "errors"},
+    "mpi_clusters": {"batch_clusters", "cluster_file", "errors"},
+    "clusters": {"batch_clusters", "mpi_clusters", "cluster_file", "errors"},
     "outputs": {"errors", "places"},
 }
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
@@ -71,7 +73,7 @@ FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 DOORS = {  # library: the only modules and folders that import it
     "numba": ("kernels",),
     "dask": ("graphs", "clusters", "watching"),
-    "distributed": ("clusters", "batch_clusters", "watching", "detached"),
+    "distributed": ("clusters", "batch_clusters", "mpi_clusters", "watching", "detached"),
     "dask_jobqueue": ("batch_clusters",),
     "fsspec": ("places",),
     "upath": ("places",),
