@@ -11,8 +11,9 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
 
 SUBMIT = {"slurm": "sbatch", "pbs": "qsub", "sge": "qsub", "lsf": "bsub"}
 JOBS, WAIT = 1, 600
-PULSE = 1.0  # seconds between looks at whether a worker has come
+PULSE = 1.0  # seconds between looks at which workers are there
+BRIEF, MOST_BRIEF = (
+    60,
+    3,
+)  # a job whose worker stayed fewer seconds died at once; so many for each job that is asked for
+Job = tuple[str, str]  # the name of its worker, which another may get, and its number in the batch system
 
 
 @contextmanager
@@ -37,15 +43,22 @@ def start(batch: Batch) -> Iterator[Client]:
     cluster = _cluster(batch)
     try:
         _check_job(batch, cluster)
+        import dask.config
+        from dask.utils import parse_timedelta
         from distributed import Client
+
+        patience = parse_timedelta(dask.config.get("distributed.deploy.lost-worker-timeout"))
 
         if batch.most_jobs is not None:
             cluster.adapt(minimum_jobs=batch.jobs or JOBS, maximum_jobs=batch.most_jobs)
         else:
             cluster.scale(jobs=batch.jobs or JOBS)
-        with Client(cluster) as client:
+        # distributed would cancel a lost worker's job itself, and keep it in its plan: we do it, and replace it
+        own = dask.config.set({"distributed.deploy.lost-worker-timeout": "1000 days"})
+        with own, Client(cluster) as client:
             _wait(client, batch, cluster)
-            yield client
+            with _replaced(batch, cluster, patience):
+                yield client
     finally:
         with suppress(AssertionError), quiet():
             cluster.close(timeout=10)
@@ -115,10 +128,91 @@ def _wait(client: Client, batch: Batch, cluster: Any) -> None:
     end = time.monotonic() + seconds
     while not client.scheduler_info()["workers"]:
         if time.monotonic() > end:
-            logs = batch.options.get("log_directory")
             raise ClusterError(
                 f"no worker came within {seconds} s, though {batch.system} took the job. It may wait in the queue (look "
                 f"with the system's own command; `wait` in the cluster's file gives more time), or have ended at once: "
-                f"{f'its log is in {logs}' if logs else 'say `log_directory` under `options` to have its log'}."
+                f"{_where_logs(batch)}."
             )
         time.sleep(PULSE)
+
+
+def _where_logs(batch: Batch) -> str:
+    logs = batch.options.get("log_directory")
+    return f"its log is in {logs}" if logs else "say `log_directory` under `options` to have its log"
+
+
+@contextmanager
+def _replaced(batch: Batch, cluster: Any, patience: float) -> Iterator[None]:
+    """Inside of the `with`, a job is replaced once its workers have been gone for `patience` seconds.
+
+    dask-jobqueue keeps such a job in its plan. Whether a job without a worker waits in the queue or has ended only the
+    batch system knows, so one whose worker has never come is left alone.
+    """
+    watch, over = JobWatch(patience), threading.Event()
+    jobs = batch.jobs or JOBS
+    most = MOST_BRIEF * max(jobs, batch.most_jobs or 0)
+
+    def look() -> None:
+        names = {str(worker.name) for worker in list(cluster.scheduler.workers.values())}
+        there = {
+            (name, cluster.workers[name].job_id): any(
+                f"{name}{end}" in names for end in spec.get("group", [""])
+            )
+            for name, spec in list(cluster.worker_spec.items())
+            if name in cluster.workers
+        }
+        lost = watch.lost(there, time.monotonic())
+        if lost:
+            cluster.sync(cluster.scale_down, [name for name, _ in lost])
+        if watch.brief > most:
+            over.set()
+            if batch.most_jobs is not None:
+                cluster.adapt(minimum=0, maximum=sum(there.values()))
+        elif batch.most_jobs is None and len(cluster.worker_spec) < jobs:
+            cluster.scale(jobs=jobs)
+
+    def keep_looking() -> None:
+        while not over.wait(PULSE):
+            with suppress(
+                Exception
+            ):  # a batch system that does not answer, in many ways, may do so at the next look
+                look()
+
+    thread = threading.Thread(target=keep_looking, daemon=True)
+    thread.start()
+    try:
+        yield
+    except ClusterError as error:
+        if watch.brief <= most:
+            raise
+        raise ClusterError(
+            f"{error} {watch.brief} jobs ended within {BRIEF} s of their worker's start, so no more were submitted: "
+            f"{_where_logs(batch)}."
+        ) from error
+    finally:
+        over.set()
+        thread.join()
+
+
+class JobWatch:
+    """Tells which jobs are lost: those that had a worker, and have had none for `patience` seconds.
+
+    brief: how many of them died at once, within `BRIEF` seconds of their worker's start.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self.patience, self.brief = patience, 0
+        self.came: dict[Job, float] = {}
+        self.left: dict[Job, float] = {}
+
+    def lost(self, there: Mapping[Job, bool], now: float) -> list[Job]:
+        """Of jobs, and whether a worker of theirs is there at the time `now`; each is named once."""
+        found = []
+        for job, present in there.items():
+            if present:
+                self.came.setdefault(job, now)
+                self.left.pop(job, None)
+            elif job in self.came and now - self.left.setdefault(job, now) >= self.patience:
+                self.brief += self.left.pop(job) - self.came.pop(job) < BRIEF
+                found.append(job)
+        return found

@@ -11,6 +11,7 @@ import time
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import dask
 import numpy as np
 import pytest
 import yaml
@@ -19,6 +20,7 @@ import dask_uncert as du
 from dask_uncert import batch_clusters
 from dask_uncert.cluster_file import Address, Batch, Local, read_cluster
 from dask_uncert.errors import ClusterError, InputError
+from dask_uncert.watching import guarded
 
 spec = spec_from_file_location("slurm_here", Path(__file__).with_name("slurm_here.py"))
 slurm_here = module_from_spec(spec)
@@ -117,23 +119,111 @@ def test_srun_launches_workers_as_mpirun_does(here, job, tmp_path, without_pictu
         assert du.run(job[0], cluster=client, out=tmp_path / "out") == job[1]
 
 
+def running(environment, *states):
+    """The numbers of jobs that SLURM runs, or of those in other states."""
+    words = ["squeue", "-h", "-o", "%i", "-t", ",".join(states or ("R",))]
+    found = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    return set(found.stdout.split())
+
+
+def until(true, seconds=60):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
 @real
 @pytest.mark.slow
-def test_a_worker_job_that_is_cancelled_changes_nothing(here, environment):
-    with du.connect(here()) as client:
-        client.wait_for_workers(2, timeout=60)
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_worker_job_that_is_cancelled_is_replaced_and_changes_nothing(
+    here, environment, long_job, tmp_path, without_pictures, processes
+):
+    job, expected = long_job
+    cancelled = []
 
-        def slow(i):
-            time.sleep(0.2)
-            return i
+    def report(what, done, total):
+        if what == "evaluate" and 0 < done < total and not cancelled:
+            cancelled.append(min(running(environment)))
+            subprocess.run(["scancel", *cancelled], env=environment, check=True)
 
-        futures = client.map(slow, range(40), pure=False)
-        time.sleep(1)
-        ids = subprocess.run(
-            ["squeue", "-h", "-o", "%i"], env=environment, capture_output=True, text=True, check=True
-        )
-        subprocess.run(["scancel", ids.stdout.split()[0]], env=environment, check=True)
-        assert sum(client.gather(futures)) == sum(range(40))
+    options = {"cores": processes, "processes": processes, "memory": f"{1500 * processes}MB"}
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "2s"}),
+        du.connect(here(options=options)) as client,
+    ):
+        client.wait_for_workers(2 * processes, timeout=60)
+        assert du.run(job, cluster=client, out=tmp_path / "out", report=report) == expected
+        assert cancelled
+        until(lambda: len(running(environment) - set(cancelled)) == 2)
+        client.wait_for_workers(2 * processes, timeout=60)
+
+
+@real
+@pytest.mark.slow
+def test_an_adaptive_cluster_grows_within_a_run_and_changes_nothing(
+    here, environment, long_job, tmp_path, without_pictures
+):
+    job, expected = long_job
+    cancelled, seen = [], set()
+
+    def report(what, done, total):
+        now = running(environment)
+        seen.update(now)
+        if what == "evaluate" and 0 < done < total and len(now) > 1 and not cancelled:
+            cancelled.append(max(now))
+            subprocess.run(["scancel", *cancelled], env=environment, check=True)
+
+    words = {"target-duration": "500ms", "interval": "200ms"}  # the run is short
+    quick = {f"distributed.adaptive.{word}": value for word, value in words.items()}
+    with (
+        dask.config.set({**quick, "distributed.deploy.lost-worker-timeout": "2s"}),
+        du.connect(here(jobs=1, most_jobs=3)) as client,
+    ):
+        assert len(running(environment)) == 1
+        assert du.run(job, cluster=client, out=tmp_path / "out", report=report) == expected
+        assert cancelled
+        assert len(seen) > 1
+        until(lambda: len(client.nthreads()) == 1)  # as few as asked for, once the work is done
+        until(lambda: len(running(environment)) == 1)
+
+
+@real
+@pytest.mark.slow
+def test_jobs_that_die_at_once_are_not_submitted_for_ever(here, environment, job, tmp_path, monkeypatch):
+    monkeypatch.setattr(batch_clusters, "MOST_BRIEF", 2)
+    before = running(environment, "all")
+    short = {"worker_extra_args": ["--lifetime", "2s"], "death_timeout": 30}
+
+    def inside():
+        with du.connect(here(jobs=1, options=short)) as client, guarded(client, patience=12):
+            client.submit(time.sleep, 600).result()
+
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1s"}),
+        pytest.raises(
+            ClusterError,
+            match=r"no worker for .* 3 jobs ended within 60 s of .* no more were submitted: its log",
+        ),
+    ):
+        inside()
+    assert len(running(environment, "all") - before) == 3
+
+
+def test_a_job_is_lost_once_its_worker_has_been_away_for_long():
+    a, b, waiting = ("a", "1"), ("b", "2"), ("c", "3")
+    watch = batch_clusters.JobWatch(patience=10)
+    assert watch.lost({a: True, b: True, waiting: False}, 0) == []
+    assert watch.lost({a: False, b: True, waiting: False}, 100) == []
+    assert watch.lost({a: True, b: True, waiting: False}, 109) == []  # its nanny has started another
+    assert watch.lost({a: False, b: True, waiting: False}, 110) == []
+    assert watch.lost({a: False, b: True, waiting: False}, 119) == []
+    assert watch.lost({a: False, b: True, waiting: False}, 120) == [a]
+    assert watch.lost({("a", "4"): True, b: True, waiting: False}, 121) == []
+    assert watch.brief == 0
+    assert watch.lost({("a", "4"): False, b: True}, 150) == []
+    assert watch.lost({("a", "4"): False, b: True}, 160) == [("a", "4")]
+    assert watch.brief == 1
 
 
 @real

@@ -72,7 +72,7 @@ FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 
 DOORS = {  # library: the only modules and folders that import it
     "numba": ("kernels",),
-    "dask": ("graphs", "clusters", "watching"),
+    "dask": ("graphs", "clusters", "batch_clusters", "watching"),
     "distributed": ("clusters", "batch_clusters", "mpi_clusters", "watching", "detached"),
     "dask_jobqueue": ("batch_clusters",),
     "fsspec": ("places",),
