@@ -101,6 +101,10 @@ class CaseFolder:
         write_whole(self.file(name, key), _packed(name, key, found))
         return found
 
+    def has(self, name: str, key: str) -> bool:
+        """Whether `write` left something; it may be damaged."""
+        return self.file(name, key).is_file()
+
     def read(self, name: str, key: str) -> CaseFile | None:
         """What `write` left; None where there is nothing, or it is damaged."""
         try:

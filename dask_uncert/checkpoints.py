@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dask_uncert.case_files import CaseFolder, Frame
 from dask_uncert.errors import InputError
-from dask_uncert.graphs import cut_in_groups
+from dask_uncert.grids import cut_in_groups
 from dask_uncert.places import Place, absolute, place_of, remove, write_whole
 from dask_uncert.summaries.kinds import AnyEvaluation, evaluation_from_plain
 
@@ -39,8 +39,14 @@ class Checkpoints:
         return GROUPS
 
     def has(self, group: int) -> bool:
-        """Whether a group is finished."""
-        return self.read(group) is not None
+        """Whether a group is finished; its file is not read."""
+        return CaseFolder(self.folder).has(f"{group}", self.key)
+
+    def drop_damaged(self) -> None:
+        """Remove what cannot be read: each file is read this once before a run trusts it."""
+        for group in range(self.most):
+            if self.has(group) and self.read(group) is None:
+                CaseFolder(self.folder).file(f"{group}", self.key).unlink(missing_ok=True)
 
     def read(self, group: int) -> AnyEvaluation | None:
         """What a group left; None where it is not finished, or damaged."""
@@ -101,6 +107,7 @@ def checkpoints_of(output: Place, key: str, fresh: bool) -> Checkpoints:
     try:
         if fresh or not mark.is_file() or mark.read_text(encoding="utf-8") != key:
             found.forget()
+        found.drop_damaged()
     except OSError as error:
         said = " ".join(str(error).split())
         raise InputError(f"{place}, beside the output, cannot be written: {said}.") from None

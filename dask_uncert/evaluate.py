@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dask_uncert import graphs
+from dask_uncert import grids
 from dask_uncert.arrays import cubes_of
 from dask_uncert.cubes import CLASS, Cube, Scene, align, is_prediction, prediction
 from dask_uncert.errors import InputError
@@ -169,7 +169,7 @@ def prepare(
     request = with_tiles(_joints(request, scene), scene.shape)
     sources = {name: cube for name, cube in scene.cubes.items() if name != "features"}
     try:
-        grid = graphs.plan_grid(sources, scene.dims, tuple(block) if block is not None else None)
+        grid = grids.plan_grid(sources, scene.dims, tuple(block) if block is not None else None)
     except ValueError as error:
         raise InputError(f"{error}.") from None
     return Plan(request, scene, grid, metric, None, split_every, engine)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert import graphs
+from dask_uncert import graphs, grids
 from dask_uncert.block_tasks import GroupDistances, Inspection, Labelled, Pass
 from dask_uncert.checkpoints import Checkpoints, blocks_left
 from dask_uncert.cubes import BAND, SAMPLE, Cube, Scene, is_prediction
@@ -43,7 +43,7 @@ class Plan:
 
     request: Request
     scene: Scene
-    grid: graphs.Grid
+    grid: grids.Grid
     metric: Metric | None = None
     writer: MapWriter | None = None
     split_every: int | None = None
@@ -62,9 +62,9 @@ class Plan:
         return {} if self.metric is None else {name: self.scene.cubes[name] for name in wanted}
 
     @property
-    def distance_grid(self) -> graphs.Grid:
+    def distance_grid(self) -> grids.Grid:
         """How the reading of the features is cut."""
-        return graphs.plan_grid(self.distance_sources, self.scene.dims)
+        return grids.plan_grid(self.distance_sources, self.scene.dims)
 
     def nbytes(self) -> dict[str, int]:
         """Decoded bytes that will be read, by input; the reference twice where class distances are asked for."""
@@ -151,14 +151,14 @@ class Plan:
 
     def within_a_task(self) -> Plan:
         """The same plan in as few blocks as memory allows, for `compute_here`."""
-        return replace(self, grid=graphs.plan_grid(self.sources, self.scene.dims, many=1))
+        return replace(self, grid=grids.plan_grid(self.sources, self.scene.dims, many=1))
 
     def compute_here(self) -> Evaluation:
         """Run the pass in this thread, block by block, without dask; class distances must be known."""
         assert self.metric is None
         function = Pass(self.request, self.scene, self.writer, self.engine)
         try:
-            evaluation = graphs.sum_here(function, self.sources, self.grid)
+            evaluation = grids.sum_here(function, self.sources, self.grid)
         except UnusableBlockError as error:
             raise InputError(self._diagnosis(error, here=True)) from None
         return self._whole(evaluation)
@@ -209,7 +209,7 @@ class Plan:
         names += [name for name in self.sources if gap_of(name) is not None and name not in names]
         cubes = {name: self.scene.cubes[name] for name in names}
         if here:
-            found = graphs.sum_here(function, cubes, self.grid)
+            found = grids.sum_here(function, cubes, self.grid)
         else:
             lazy = graphs.sum_over_blocks(function, cubes, self.grid, label="inspect-block")
             (found,) = graphs.compute_all([lazy])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert import graphs
+from dask_uncert import graphs, grids
 from dask_uncert.checkpoints import Checkpoints, blocks_left
 from dask_uncert.coordinates import together
 from dask_uncert.cubes import OUTPUT, OUTPUT2, Cube, check_grids
@@ -71,7 +71,7 @@ def prepare_regression(
     _check_dtypes(cubes)
     scene = RegressionScene(dict(cubes), tuple(cubes["mean"].grid))
     try:
-        grid = graphs.plan_grid(cubes, scene.dims, tuple(block) if block is not None else None)
+        grid = grids.plan_grid(cubes, scene.dims, tuple(block) if block is not None else None)
     except ValueError as error:
         raise InputError(f"{error}.") from None
     return RegressionPlan(RegressionRequest(outputs, tuple(maps)), scene, grid, split_every=split_every)
@@ -119,7 +119,7 @@ class RegressionPlan:
 
     request: RegressionRequest
     scene: RegressionScene
-    grid: graphs.Grid
+    grid: grids.Grid
     writer: MapWriter | None = None
     split_every: int | None = None
     checkpoints: Checkpoints | None = None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dask_uncert import graphs
+from dask_uncert import graphs, grids
 from dask_uncert.cubes import Cube
 from dask_uncert.evaluate import prepare
 from dask_uncert.words import request_of
@@ -30,7 +30,7 @@ def cube(shape, chunks, dims=("y", "x", "class"), dtype="float32"):
 def test_a_task_is_many_chunks():
     """4096 chunks of 64 x 64 pixels become 16 tasks of 16 x 16 chunks, and their merge."""
     sources = {"probabilities": cube((4096, 4096, 16), (64, 64, 16))}
-    grid = graphs.plan_grid(sources, ("y", "x"))
+    grid = grids.plan_grid(sources, ("y", "x"))
     assert grid.block == (1024, 1024)
     assert graphs.tasks(graphs.sum_over_blocks(lambda arrays, offset: 0, sources, grid)) <= 60
 
@@ -46,12 +46,12 @@ def test_blocks_are_whole_chunks_within_the_target(shape, chunks, others, classe
         "probabilities": cube((*shape, classes), (*chunks, classes)),
         "reference": cube(shape, others, ("y", "x"), "uint8"),
     }
-    grid = graphs.plan_grid(sources, ("y", "x"))
+    grid = grids.plan_grid(sources, ("y", "x"))
     for n, block, chunk in zip(shape, grid.block, chunks, strict=True):
         assert block == n or block % min(chunk, n) == 0
     pixel = 4 * classes + 1
     least = math.prod(min(n, c) for n, c in zip(shape, chunks, strict=True))
-    assert math.prod(grid.block) * pixel <= max(graphs.TARGET_BYTES, least * pixel)
+    assert math.prod(grid.block) * pixel <= max(grids.TARGET_BYTES, least * pixel)
     assert grid.blocks == math.prod(math.ceil(n / b) for n, b in zip(shape, grid.block, strict=True))
 
 
@@ -60,7 +60,7 @@ def test_chunks_of_all_inputs_are_kept_whole_where_that_fits():
         "probabilities": cube((600, 600, 4), (20, 30, 4)),
         "reference": cube((600, 600), (50, 20), ("y", "x"), "uint8"),
     }
-    grid = graphs.plan_grid(sources, ("y", "x"))
+    grid = grids.plan_grid(sources, ("y", "x"))
     assert grid.block[0] % 100 == 0
     assert grid.block[1] % 60 == 0
 
@@ -76,7 +76,7 @@ def test_every_element_is_summed_once(shape, block, split_every):
         "probabilities": Cube("probabilities", np.zeros((*shape, 2)), ("y", "x", "class")),
         "reference": Cube("reference", values.T, ("x", "y")),
     }
-    grid = graphs.plan_grid(sources, ("y", "x"), block)
+    grid = grids.plan_grid(sources, ("y", "x"), block)
 
     def add(arrays, offset):
         part = arrays["reference"].T
@@ -89,14 +89,14 @@ def test_every_element_is_summed_once(shape, block, split_every):
 
 def test_a_merge_takes_at_least_two():
     sources = {"probabilities": cube((4, 4, 2), (2, 2, 2))}
-    grid = graphs.plan_grid(sources, ("y", "x"))
+    grid = grids.plan_grid(sources, ("y", "x"))
     with pytest.raises(ValueError, match="at least 2"):
         graphs.sum_over_blocks(lambda arrays, offset: 0, sources, grid, split_every=1)
 
 
 def test_task_names_can_be_read():
     sources = {"probabilities": cube((8, 8, 2), (2, 2, 2))}
-    grid = graphs.plan_grid(sources, ("y", "x"))
+    grid = grids.plan_grid(sources, ("y", "x"))
     lazy = graphs.sum_over_blocks(lambda arrays, offset: 0, sources, grid)
     names = {str(key[0] if isinstance(key, tuple) else key) for key in lazy.__dask_graph__()}
     assert any(name.startswith("evaluate-block") for name in names)

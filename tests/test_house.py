@@ -31,6 +31,7 @@ FLOORS = (  # bottom to top; a module imports from lower floors and from its own
     ("soft_words", "tile_words"),
     ("inspection", "orientation", "words", "joint_sizes"),
     ("coordinates",),
+    ("grids",),
     ("cubes", "graphs", "stores", "manifest", "case_files"),
     ("checkpoints", "ordering", "packing", "saving"),
     ("block_tasks", "inputs", "overlaps", "pixel_sizes"),
