@@ -80,21 +80,30 @@ def run(
 @cli.command()
 @click.argument("job", type=FILE)
 @click.option(
+    "--cluster", help="local, a file of cluster/, or a tcp:// or tls:// address; instead of the job's."
+)
+@click.option(
     "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A word of the job, dotted; repeatable."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
-def plan(job: Path, sets: tuple[str, ...], as_json: bool) -> None:
-    """Say what the job file JOB would read and write, in how many tasks; run nothing."""
+def plan(job: Path, cluster: str | None, sets: tuple[str, ...], as_json: bool) -> None:
+    """Say what the job file JOB would read and write, in how many tasks; run nothing, connect to nothing.
+
+    What the cluster's file says of its memory decides the blocks; an error says in which chunks inputs would fit.
+    """
     from dask_uncert import cohort_jobs
+    from dask_uncert.cluster_memory import described_memory
     from dask_uncert.cohort_words import CohortJob
-    from dask_uncert.jobs import plan_job, read_job, resolve
+    from dask_uncert.jobs import cluster_of, plan_job, read_job, resolve
+    from dask_uncert.room import fitted
 
     words, folder = read_job(job, changes(sets))
+    room = described_memory(cluster or cluster_of(words, folder), isinstance(words, CohortJob))
     facts: dict[str, Any]
     if isinstance(words, CohortJob):
-        facts = cohort_jobs.forecast(cohort_jobs.asked(words, folder))
+        facts = cohort_jobs.forecast(cohort_jobs.asked(words, folder), room)
     else:
-        made = plan_job(words, folder)
+        made = fitted(plan_job(words, folder), room)
         facts = {
             "grid": dict(zip(made.grid.dims, made.grid.shape, strict=True)),
             "block": dict(zip(made.grid.dims, made.grid.block, strict=True)),

@@ -11,6 +11,8 @@ import yaml
 
 from dask_uncert.errors import InputError
 
+ADDRESSES = ("tcp://", "tls://")
+
 
 @dataclass(frozen=True)
 class Local:
@@ -140,7 +142,7 @@ def with_words(described: AnyDescribed, words: Mapping[str, Any], where: str) ->
             "memory_limit": (above or isinstance(value, str), "a number of bytes such as '4 GiB'"),
             "dashboard": (truth or (above and value < 65536), "true, false or a port"),
             "options": (named, "words and values for dask-jobqueue"),
-            "address": (text and value.startswith(("tcp://", "tls://")), "such as tls://host:8786"),
+            "address": (text and value.startswith(ADDRESSES), "such as tls://host:8786"),
             **dict.fromkeys(("ca_file", "cert", "key"), (text, "a file")),
             "launcher": (text or listed, "a command such as [mpirun, -n, 4]"),
             "interface": (text, "a network's name, such as ib0"),

@@ -17,18 +17,18 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert import batch_clusters, mpi_clusters
-from dask_uncert.cluster_file import Address, Batch, Local, Mpi, read_cluster, with_words
+from dask_uncert.cluster_file import ADDRESSES, Address, Batch, Local, Mpi, read_cluster, with_words
+from dask_uncert.cluster_memory import sized, usable
 from dask_uncert.errors import ClusterError, InputError
 
 if TYPE_CHECKING:
     from distributed import Client, SpecCluster
 
-ADDRESSES = ("tcp://", "tls://")
 DASHBOARD_PORT = 8787
 
 
@@ -90,7 +90,7 @@ def connect(
         elif isinstance(described, Mpi):
             opened = mpi_clusters.start(described)
         else:
-            opened = _start(_sized(with_words(described, words, "connect()")))
+            opened = _start(sized(with_words(described, words, "connect()")))
         with opened as client:
             if not isinstance(described, Local):
                 check_versions(client)
@@ -151,8 +151,11 @@ def check_versions(client: Client) -> None:
 
 
 def memory_per_thread(client: Client) -> float | None:
-    """Bytes that each thread of the tightest worker may use; None where no worker is there or limited."""
-    return min((memory / threads for threads, memory in _workers(client) if memory), default=None)
+    """Bytes that a block may use in a thread of the tightest worker, beside Python's own; 0 or less where none are left.
+
+    None where no worker is there or limited.
+    """
+    return min((usable(memory, threads) for threads, memory in _workers(client) if memory), default=None)
 
 
 def _workers(client: Client) -> list[tuple[int, int]]:
@@ -162,21 +165,6 @@ def _workers(client: Client) -> list[tuple[int, int]]:
         return [(worker.nthreads, worker.memory_limit or 0) for worker in dask_scheduler.workers.values()]
 
     return [(threads, memory) for threads, memory in client.run_on_scheduler(read)]
-
-
-def _sized(local: Local) -> Local:
-    """With every number known. Workers in one process are not given shares of memory: each sees it all."""
-    from dask.system import CPU_COUNT
-    from dask.utils import parse_bytes
-    from distributed.system import MEMORY_LIMIT
-
-    workers = local.workers or (CPU_COUNT if local.processes else 1)
-    threads = local.threads or max(1, CPU_COUNT // workers)
-    try:
-        memory = parse_bytes(local.memory_limit or MEMORY_LIMIT // (workers if local.processes else 1))
-    except ValueError:
-        raise InputError(f"memory_limit must be such as '4 GiB', found {local.memory_limit!r}") from None
-    return replace(local, workers=workers, threads=threads, memory_limit=memory)
 
 
 @contextmanager

@@ -80,17 +80,18 @@ def asked(words: CohortJob, folder: Path) -> Asked:
     return Asked(words, tuple(lines), cases)
 
 
-def forecast(job: Asked) -> dict[str, Any]:
+def forecast(job: Asked, room: float | None = None) -> dict[str, Any]:
     """What the job would read, in how many tasks, with how much memory, as plain data; opens every case.
 
-    unusable: why, by case, of those that can be refused without reading a voxel.
+    room: bytes that a task may use; None for no limit. unusable: why, by case, of those that can be refused without reading a voxel.
     """
     read: dict[str, int] = {}
     unusable: dict[str, str] = {}
     memory = large = tasks = 0
+    cases = replace(job.cases, room=room)
     for line in job.lines:
         try:
-            found = job.cases.forecast(line)
+            found = cases.forecast(line)
         except InputError as error:
             unusable[line.case.name] = str(error)
             continue

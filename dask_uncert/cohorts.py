@@ -26,6 +26,7 @@ from dask_uncert.pixel_sizes import weight_of
 from dask_uncert.plan import Plan
 from dask_uncert.raters import MeanOfRaters, apart
 from dask_uncert.request import Request
+from dask_uncert.room import fitted
 from dask_uncert.summaries.evaluation import Evaluation
 
 LARGE = 1 << 30  # decoded bytes; above it, a case is run like a scene: about 16 s of one core at 16 classes
@@ -130,18 +131,14 @@ class CasePass:
         nbytes = {name: n * len(plans) for name, n in plans[MAIN].nbytes().items()}
         large = sum(plans[MAIN].nbytes().values()) > LARGE
         cut = list(plans.values()) if large else [plan.within_a_task() for plan in plans.values()]
+        cut = [fitted(plan, self.room) for plan in cut]
         tasks = 1 + sum(plan.tasks() for plan in cut) if large else 1
         return Forecast(nbytes, max(plan.block_memory() for plan in cut), large, tasks)
 
     def finish(self, line: Line, mark: str, plans: Mapping[str, Plan], here: bool) -> Outcome:
         """Run the plans of a case, in this task or over the cluster, and leave its maps, then its file."""
         clock = time.perf_counter()
-        needed = max(plan.block_memory() for plan in plans.values())
-        if self.room is not None and needed > self.room:
-            raise InputError(
-                f"a block of {plans[MAIN].grid.block} needs {needed / 2**20:.0f} MiB, but a task has "
-                f"{self.room / 2**20:.0f} MiB. Store the inputs in smaller chunks, or use fewer threads or more memory."
-            )
+        plans = {label: fitted(plan, self.room) for label, plan in plans.items()}
         name, key, files = line.case.name, mark or self.run, CaseFolder(self.folder)
         summaries: dict[str, tuple[Frame, Evaluation]] = {}
         for label, plan in plans.items():

@@ -110,6 +110,12 @@ def resolve(place: str, folder: Path) -> str:
     return place if "://" in place else os.path.realpath(folder / place)
 
 
+def cluster_of(job: AnyJob | CohortJob, folder: Path) -> str:
+    """What a job's word `cluster` stands for; a file is relative to the job's."""
+    found = job.cluster
+    return found if found == "local" or "://" in found else resolve(found, folder)
+
+
 def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     """The job's inputs, opened and not read; InputError naming the input that cannot be."""
     cubes: dict[str, Cube] = {}

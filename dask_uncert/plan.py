@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert import graphs, grids
+from dask_uncert.block_reads import reading_memory
 from dask_uncert.block_tasks import GroupDistances, Inspection, Labelled, Pass
 from dask_uncert.checkpoints import Checkpoints, blocks_left
-from dask_uncert.cubes import BAND, SAMPLE, Cube, Scene, is_prediction
+from dask_uncert.cubes import BAND, CLASS, SAMPLE, Cube, Scene, is_prediction
 from dask_uncert.errors import InputError, LostPixelsError, UnusableBlockError
 from dask_uncert.formulas.measures import SAMPLE_KINDS
 from dask_uncert.formulas.separation import Metric, combine_bands
@@ -49,6 +50,7 @@ class Plan:
     split_every: int | None = None
     engine: str = "compiled"
     checkpoints: Checkpoints | None = None
+    target: int = grids.TARGET_BYTES
 
     @property
     def sources(self) -> dict[str, Cube]:
@@ -64,7 +66,7 @@ class Plan:
     @property
     def distance_grid(self) -> grids.Grid:
         """How the reading of the features is cut."""
-        return grids.plan_grid(self.distance_sources, self.scene.dims)
+        return grids.plan_grid(self.distance_sources, self.scene.dims, target=self.target)
 
     def nbytes(self) -> dict[str, int]:
         """Decoded bytes that will be read, by input; the reference twice where class distances are asked for."""
@@ -88,10 +90,13 @@ class Plan:
         return min(bands, max(2, min(BAND_GROUPS, PIECES // self.distance_grid.blocks)))
 
     def block_memory(self) -> int:
-        """Bytes that one task needs at most: its inputs, their float64 form and the maps."""
+        """Bytes that one task of the pass needs at most, beside Python's own: inputs, their float64 form, the maps.
+
+        Tasks that work out class distances hold all labelled samples of some bands besides, and how many pixels are
+        labelled is not known yet.
+        """
         pixels = int(np.prod(self.grid.block, dtype=np.int64))
         share = pixels / np.prod(self.scene.shape, dtype=np.float64)
-        read = sum(cube.nbytes for cube in self.sources.values()) * share
         vectors = pixels * len(self.request.classes)
         predictions = [cube for name, cube in self.sources.items() if is_prediction(name)]
         widened = kept = 0
@@ -101,20 +106,24 @@ class Plan:
             kept += vectors * (FLOATS + 4) + pixels * (len(SAMPLE_KINDS) + 2) * FLOATS
         if self.request.reference != "codes":
             kept += 2 * vectors * FLOATS
-        kept += pixels * 3 * FLOATS
+        kept += pixels * 4 * FLOATS
         decoded = [cube for cube in self.sources.values() if cube.dtype != cube.data.dtype]
         kept += int(sum(FLOATS * np.prod(cube.data.shape, dtype=np.float64) for cube in decoded) * share)
+        for cube in self.sources.values():
+            values = np.prod(cube.data.shape, dtype=np.float64) * share
+            kept += int(2 * values) if cube.decoding.missing else 0
+            kept += int(2 * FLOATS * values) if cube.logits and CLASS not in cube.dims else 0
         for layer in self.request.layers.values():
             kept += pixels * int(np.dtype(layer.dtype).itemsize * np.prod([*layer.extra.values()], initial=1))
         kept += 2 * sum(one.nbytes for one in self.request.joint)
         if self.request.tiles is not None:
             kept += HELD + pixels * FLOATS * (2 * len(self.request.measures) + 8)
-        memory = int(2 * read + widened + kept)
+        memory = reading_memory(self.sources, self.grid) + int(widened + kept)
         if self.metric is not None:
-            features = self.scene.cubes["features"]
-            block = np.prod(self.distance_grid.block, dtype=np.float64)
-            memory = max(memory, int(2 * features.nbytes * block / np.prod(self.scene.shape)))
-        return memory + sum(cube.held for cube in self.scene.cubes.values())
+            features, grid = self.scene.cubes["features"], self.distance_grid
+            gathered = features.nbytes * np.prod(grid.block, dtype=np.float64) / np.prod(self.scene.shape)
+            memory = max(memory, reading_memory(self.distance_sources, grid) + int(gathered))
+        return memory
 
     def lazy(self) -> Any:
         """The Evaluation as a dask Delayed; class distances must be known."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert import graphs, grids
+from dask_uncert.block_reads import reading_memory
 from dask_uncert.checkpoints import Checkpoints, blocks_left
 from dask_uncert.coordinates import together
 from dask_uncert.cubes import OUTPUT, OUTPUT2, Cube, check_grids
@@ -123,6 +124,12 @@ class RegressionPlan:
     writer: MapWriter | None = None
     split_every: int | None = None
     checkpoints: Checkpoints | None = None
+    target: int = grids.TARGET_BYTES
+
+    @property
+    def sources(self) -> Mapping[str, Cube]:
+        """The inputs of the pass."""
+        return self.scene.cubes
 
     def nbytes(self) -> dict[str, int]:
         """Decoded bytes that will be read, by input."""
@@ -133,14 +140,10 @@ class RegressionPlan:
         return graphs.tasks(self.lazy())
 
     def block_memory(self) -> int:
-        """Bytes that one task needs at most: its inputs, once more in order, a batch's numbers and the maps."""
+        """Bytes that one task needs at most, beside Python's own: its inputs, a batch's numbers and the maps."""
         pixels = int(np.prod(self.grid.block, dtype=np.int64))
-        share = pixels / np.prod(self.scene.shape, dtype=np.float64)
         batch = min(STEP, pixels) * 8 * (3 * self.request.outputs**2 + 8 * self.request.outputs + 8)
-        held = sum(cube.held for cube in self.scene.cubes.values())
-        return (
-            int(2 * sum(self.nbytes().values()) * share) + batch + 4 * pixels * len(self.request.maps) + held
-        )
+        return reading_memory(self.sources, self.grid) + batch + 4 * pixels * len(self.request.maps)
 
     def lazy(self) -> Any:
         """The evaluation as a dask Delayed."""

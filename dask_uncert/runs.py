@@ -21,7 +21,7 @@ from dask_uncert.cubes import Cube
 from dask_uncert.errors import ClusterError, InputError
 from dask_uncert.evaluate import with_maps, write_coordinates
 from dask_uncert.gaps import gap_of
-from dask_uncert.jobs import plan_job, read_job, resolve
+from dask_uncert.jobs import cluster_of, plan_job, read_job, resolve
 from dask_uncert.outputs import (
     Report,
     being_written,
@@ -32,6 +32,7 @@ from dask_uncert.outputs import (
 from dask_uncert.places import Place, absolute, is_remote, place_of
 from dask_uncert.plan import Plan
 from dask_uncert.reports.write import write_all
+from dask_uncert.room import fitted
 from dask_uncert.run_facts import AnyPlan, about, facts_of, fingerprint, input_of, remarks_of, tried
 from dask_uncert.saving import load, save
 from dask_uncert.stores.maps import preview
@@ -78,9 +79,7 @@ def run(
     """
     words, folder = read_job(job, sets)
     output = absolute(out if out is not None else resolve(words.output, folder))
-    target = cluster if cluster is not None else words.cluster
-    if isinstance(target, str) and target != "local" and "://" not in target and cluster is None:
-        target = resolve(target, folder)
+    target = cluster if cluster is not None else cluster_of(words, folder)
     page = None if performance_report is None else Path(performance_report)
     if isinstance(words, CohortJob):
         pooled, failed = run_cohort(words, folder, output, target, fresh, report, page)
@@ -97,14 +96,12 @@ def run(
     if is_finished(output, mark, fresh):
         return load(output)
     started = datetime.now(UTC)
-    key = None if mark is None else f"{mark} {plan.grid.block}"
     elsewhere: dict[str, Place] | None = {} if is_remote(output) else None
     with (
         clusters.connect(target, **_apart(target, read)) as client,
-        keeping(output, key, fresh) as kept,
+        keeping(output, _key(mark, plan := fitted(plan, clusters.memory_per_thread(client))), fresh) as kept,
         being_written(output, elsewhere) as working,
     ):
-        _check_memory(plan, client)
         clock, tried_before = time.perf_counter(), tried(client) | tried_before
         plan = replace(plan, checkpoints=kept)
         if plan.request.layers:
@@ -229,15 +226,9 @@ def check_unchanged(read: Mapping[str, Cube], stored: Mapping[str, str | None]) 
             )
 
 
-def _check_memory(plan: AnyPlan, client: Client) -> None:
-    """Refuse what cannot fit before anything runs."""
-    room = clusters.memory_per_thread(client)
-    needed = plan.block_memory()
-    if room is not None and needed > room:
-        raise InputError(
-            f"a block needs {needed / 2**20:.0f} MiB, but the workers have {room / 2**20:.0f} MiB a thread. Store "
-            f"the inputs in smaller chunks (now {plan.grid.block} a block), or use fewer threads or more memory."
-        )
+def _key(mark: str | None, plan: AnyPlan) -> str | None:
+    """Of what finished blocks count for: the same job, cut into the same blocks."""
+    return None if mark is None else f"{mark} {plan.grid.block}"
 
 
 def _about_maps(plan: AnyPlan) -> dict[str, Any]:

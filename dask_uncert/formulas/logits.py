@@ -16,11 +16,16 @@ def softmax(logits: NDArray[Any], axis: int) -> NDArray[np.float64]:
     >>> softmax(np.array([[0.0, np.log(3.0)], [1e4, 0.0]]), 1).round(4).tolist()
     [[0.25, 0.75], [1.0, 0.0]]
     """
-    z = np.asarray(logits, np.float64)
+    z = np.array(logits, np.float64)  # the one array of its size: blocks are large
     top = z.max(axis=axis, keepdims=True)
+    vectors, odd = np.moveaxis(z, axis, -1), np.isinf(np.moveaxis(top, axis, -1)[..., 0])
+    infinite = vectors[odd]
     with np.errstate(invalid="ignore"):
-        raised = np.where(np.isinf(top), np.where(np.isnan(z), z, z == top), np.exp(z - top))
-    return np.asarray(raised / raised.sum(axis=axis, keepdims=True))
+        z -= top
+        np.exp(z, out=z)
+    vectors[odd] = np.where(np.isnan(infinite), infinite, infinite == infinite.max(axis=-1, keepdims=True))
+    z /= z.sum(axis=axis, keepdims=True)
+    return z
 
 
 def sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
@@ -30,5 +35,10 @@ def sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
     [0.5, 0.0, 0.75]
     """
     z = np.asarray(logits, np.float64)
-    small = np.exp(-np.abs(z))
-    return np.asarray(np.where(z >= 0, 1.0, small) / (1.0 + small))
+    small = np.asarray(np.abs(z))
+    np.negative(small, out=small)
+    np.exp(small, out=small)
+    shares = np.where(z >= 0, 1.0, small)
+    small += 1.0
+    shares /= small
+    return np.asarray(shares)
