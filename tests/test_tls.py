@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import importlib.metadata
+import re
 import socket
 import ssl
+import stat
 import subprocess
 import sys
 import time
@@ -14,47 +15,46 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 import dask_uncert as du
 from dask_uncert.errors import ClusterError, InputError
 
+ROOT = Path(__file__).parents[1]
 
-def authority(folder: Path, name: str, roles: tuple[str, ...]) -> None:
-    """A key and a certificate of an authority, and of each role, signed by it."""
-    today = datetime.datetime.now(datetime.UTC)
 
-    def write(who, key, signer, issuer, basic):
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, who)])
-        built = (
-            x509.CertificateBuilder().subject_name(subject).issuer_name(issuer or subject).public_key(key.public_key())
-            .serial_number(x509.random_serial_number()).not_valid_before(today - datetime.timedelta(days=1))
-            .not_valid_after(today + datetime.timedelta(days=2)).add_extension(basic, critical=True)
-            .sign(signer, hashes.SHA256())
-        )  # fmt: skip
-        (folder / f"{who}.pem").write_bytes(built.public_bytes(serialization.Encoding.PEM))
-        plain = serialization.NoEncryption()
-        (folder / f"{who}.key").write_bytes(
-            key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-        )
-        return subject
+def made(folder: Path) -> str:
+    """Run the commands of cluster/README.md, word for word, in a folder: an authority, a host and a client."""
+    text = (ROOT / "cluster" / "README.md").read_text(encoding="utf-8")
+    (block,) = [
+        one for one in re.findall(r"```bash\n(.*?)```", text, re.DOTALL) if "openssl req -x509" in one
+    ]
+    folder.mkdir()
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
-    root = ec.generate_private_key(ec.SECP256R1())
-    issuer = write(name, root, root, None, x509.BasicConstraints(ca=True, path_length=None))
-    for role in roles:
-        key = ec.generate_private_key(ec.SECP256R1())
-        write(role, key, root, issuer, x509.BasicConstraints(ca=False, path_length=None))
+
+def test_the_commands_of_the_readme_make_certificates_and_keys_for_one_user_alone(tmp_path):
+    assert made(tmp_path / "made").split() == ["host.pem:", "OK", "client.pem:", "OK"]
+    files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "made").iterdir()}
+    assert {name for name in files if not name.endswith(".srl")} == {
+        f"{name}.{end}" for name in ("ca", "host", "client") for end in ("pem", "key")
+    }
+    assert {mode for name, mode in files.items() if name.endswith(".key")} == {0o600}
+    key = (tmp_path / "made" / "host.key").read_bytes()
+    assert isinstance(serialization.load_pem_private_key(key, None), ec.EllipticCurvePrivateKey)
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
     """The folder of certificates and the address of a scheduler with one worker."""
-    folder = tmp_path_factory.mktemp("tls")
-    authority(folder, "ca", ("host", "client"))
-    authority(folder, "other", ("stranger",))
+    folder = tmp_path_factory.mktemp("tls") / "ours"
+    made(folder)
+    made(folder.with_name("other"))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -137,7 +137,8 @@ def test_who_has_no_certificate_is_not_let_in(running, tmp_path, changes):
 
 def test_a_stranger_is_not_let_in(running, tmp_path):
     folder, _ = running
-    stranger = {"cert": str(folder / "stranger.pem"), "key": str(folder / "stranger.key")}
+    other = folder.with_name("other")
+    stranger = {"cert": str(other / "client.pem"), "key": str(other / "client.key")}
     with (
         pytest.raises(ClusterError, match="no scheduler answered"),
         du.connect(described(running, tmp_path, **stranger), timeout=8),
