@@ -34,10 +34,10 @@ from dask_uncert.places import Place, absolute, is_remote, remove
 from dask_uncert.reports.cohort import Cohort
 from dask_uncert.reports.write import write_all
 from dask_uncert.saving import load
-from dask_uncert.streams import LOST, KilledError, stream
+from dask_uncert.streams import KilledError, stream
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.stack import Case
-from dask_uncert.watching import logs, reported
+from dask_uncert.watching import LOST, guarded, logs, reported
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -141,7 +141,9 @@ def _outcomes(
     found: dict[str, Outcome] = {}
     large: list[Line] = []
     items = ((line, known.get(line.case.name, "")) for line in lines)
-    for (line, _), outcome in stream(client, cases.one, items, "evaluate-case"):
+    for (line, _), outcome in stream(
+        client, cases.one, items, "evaluate-case", named=lambda item: item[0].case.name
+    ):
         if isinstance(outcome, Exception):
             outcome = Outcome("failed", reason=_reason(outcome))
         if outcome.status == "large":
@@ -151,7 +153,10 @@ def _outcomes(
         tell("cases", len(found), len(lines))
     for line in sorted(large, key=lambda one: one.case.name):
         try:
-            found[line.case.name] = cases.large(line)
+            with guarded(client):
+                found[line.case.name] = cases.large(line)
+        except ClusterError:
+            raise
         except Exception as error:
             if client.status != "running":
                 raise ClusterError(LOST) from error

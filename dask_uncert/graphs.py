@@ -30,6 +30,22 @@ class Groups(Protocol):
     def keep(self, summary: Any, group: int) -> Any: ...
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a pass is, however it is run: a function of blocks to sum, what is done with the sum, and what is kept."""
+
+    function: BlockFunction
+    sources: Mapping[str, Source]
+    grid: Grid
+    finish: Callable[[Any], Any] | None = None
+    groups: Groups | None = None
+
+    def lazy(self, split_every: int | None = None) -> Any:
+        """The sum as a dask Delayed."""
+        given = (self.function, self.sources, self.grid, "evaluate-block", split_every)
+        return sum_over_blocks(*given, self.finish, self.groups)
+
+
 def sum_over_blocks(
     function: BlockFunction,
     sources: Mapping[str, Source],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
@@ -142,10 +142,13 @@ def part_of(source: Source, region: Mapping[str, slice]) -> Any:
     return source.data[tuple(region.get(d, slice(None)) for d in source.dims)]
 
 
-def sum_here(function: BlockFunction, sources: Mapping[str, Source], grid: Grid) -> Any:
-    """The sum of `function` over all blocks, one by one in this thread: for work that is one task itself."""
+def sum_here(
+    function: BlockFunction, sources: Mapping[str, Source], grid: Grid, blocks: Iterable[int] | None = None
+) -> Any:
+    """The sum of `function` over all blocks, or those given, one by one in this thread: for work that is one task."""
     total: Any = None
-    for at in np.ndindex(*grid.numbers):
+    for block in range(grid.blocks) if blocks is None else blocks:
+        at = grid.at(block)
         region = grid.region(at)
         arrays = {name: np.asarray(part_of(source, region)) for name, source in sources.items()}
         left = function(arrays, grid.offset(at))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -125,24 +126,29 @@ class Plan:
             memory = max(memory, reading_memory(self.distance_sources, grid) + int(gathered))
         return memory
 
-    def lazy(self) -> Any:
-        """The Evaluation as a dask Delayed; class distances must be known."""
+    def work(self) -> graphs.Work:
+        """What is to be done; class distances must be known."""
         assert self.metric is None
         function = Pass(self.request, self.scene, self.writer, self.engine)
         finish = Evaluation.sealed if self.request.tiles is not None else None
-        return graphs.sum_over_blocks(
-            function, self.sources, self.grid, "evaluate-block", self.split_every, finish, self.checkpoints
-        )
+        return graphs.Work(function, self.sources, self.grid, finish, self.checkpoints)
+
+    def lazy(self) -> Any:
+        """The Evaluation as a dask Delayed; class distances must be known."""
+        return self.work().lazy(self.split_every)
 
     def left(self) -> int:
         """Blocks that are not finished yet."""
         return blocks_left(self.grid.blocks, self.checkpoints)
 
-    def compute(self) -> Evaluation:
-        """Run the pass on the current dask scheduler; InputError where the input turns out unusable."""
+    def compute(self, by: Callable[[graphs.Work], Any] | None = None) -> Evaluation:
+        """Run the pass on the current dask scheduler; InputError where the input turns out unusable.
+
+        by: what runs it instead.
+        """
         known = self.known()
         try:
-            (evaluation,) = graphs.compute_all([known.lazy()])
+            evaluation = graphs.compute_all([known.lazy()])[0] if by is None else by(known.work())
         except UnusableBlockError as error:
             raise InputError(self._diagnosis(error)) from None
         return self._whole(evaluation)

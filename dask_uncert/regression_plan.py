@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,21 +145,26 @@ class RegressionPlan:
         batch = min(STEP, pixels) * 8 * (3 * self.request.outputs**2 + 8 * self.request.outputs + 8)
         return reading_memory(self.sources, self.grid) + batch + 4 * pixels * len(self.request.maps)
 
+    def work(self) -> graphs.Work:
+        """What is to be done."""
+        function = _Pass(self.request, self.scene, self.writer)
+        return graphs.Work(function, self.scene.cubes, self.grid, groups=self.checkpoints)
+
     def lazy(self) -> Any:
         """The evaluation as a dask Delayed."""
-        function = _Pass(self.request, self.scene, self.writer)
-        return graphs.sum_over_blocks(
-            function, self.scene.cubes, self.grid, split_every=self.split_every, groups=self.checkpoints
-        )
+        return self.work().lazy(self.split_every)
 
     def left(self) -> int:
         """Blocks that are not finished yet."""
         return blocks_left(self.grid.blocks, self.checkpoints)
 
-    def compute(self) -> RegressionEvaluation:
-        """Run the pass on the current dask scheduler; InputError where the input turns out unusable."""
+    def compute(self, by: Callable[[graphs.Work], Any] | None = None) -> RegressionEvaluation:
+        """Run the pass on the current dask scheduler; InputError where the input turns out unusable.
+
+        by: what runs it instead.
+        """
         try:
-            (evaluation,) = graphs.compute_all([self.lazy()])
+            evaluation = graphs.compute_all([self.lazy()])[0] if by is None else by(self.work())
         except UnusableBlockError as error:
             raise InputError(self._diagnosis(error)) from None
         assert isinstance(evaluation, RegressionEvaluation)

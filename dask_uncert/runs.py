@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import time
 import warnings
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,7 +18,7 @@ from dask_uncert.checkpoints import MAPS, Checkpoints, keeping
 from dask_uncert.cohort_runs import failure, run_cohort
 from dask_uncert.cohort_words import CohortJob
 from dask_uncert.cubes import Cube
-from dask_uncert.errors import ClusterError, InputError
+from dask_uncert.errors import InputError
 from dask_uncert.evaluate import with_maps, write_coordinates
 from dask_uncert.gaps import gap_of
 from dask_uncert.jobs import cluster_of, plan_job, read_job, resolve
@@ -39,7 +39,8 @@ from dask_uncert.stores.maps import preview
 from dask_uncert.stores.opening import format_of
 from dask_uncert.stores.retries import taken
 from dask_uncert.summaries.kinds import AnyEvaluation
-from dask_uncert.watching import guarded, logs, progress, reported
+from dask_uncert.suspects import computed
+from dask_uncert.watching import Counts, guarded, logs, progress, reported
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -111,11 +112,11 @@ def run(
             plan = _with_distances(plan, client, report or _silent)
         measured = time.perf_counter()
         with (
-            _watch(client, "evaluate-block", left, "evaluate", report or _silent),
-            guarded(client),
+            _watch(client, "evaluate-block", left, "evaluate", report or _silent) as counts,
+            guarded(client, _named(plan)),
             reported(page),
         ):
-            evaluation = _computed(plan)
+            evaluation, alone = computed(plan, client)
         summed = time.perf_counter()
         facts, said = facts_of(client, tried_before), logs(client)
         check_unchanged(read, stored)
@@ -141,6 +142,7 @@ def run(
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
             "blocks": plan.grid.blocks,
             "blocks_computed": left,
+            "blocks_computed_again": counts.again + (alone and alone - (left - counts.finished)),
             "tasks": tasks,
             "maps": list(plan.request.layers),
             "bytes_read": sum(plan.nbytes().values()),
@@ -185,11 +187,19 @@ def _with_distances(plan: AnyPlan, client: Client, report: Report) -> AnyPlan:
         return plan.known()
 
 
-def _watch(client: Client, prefix: str, total: int, what: str, report: Report) -> Any:
-    if report is _silent:
-        return nullcontext()
+def _watch(
+    client: Client, prefix: str, total: int, what: str, report: Report
+) -> AbstractContextManager[Counts]:
     report(what, 0, total)
     return progress(client, prefix, total, lambda n: report(what, n, total))
+
+
+def _named(plan: AnyPlan) -> Callable[[Any], str]:
+    """Says which block a task works on, by its key."""
+    known = len(plan.grid.dims) + 1
+    return lambda key: (
+        f"the block {plan.grid.words(key[1:])}" if isinstance(key, tuple) and len(key) == known else str(key)
+    )
 
 
 def _apart(target: Any, read: Mapping[str, Cube]) -> dict[str, bool]:
@@ -201,19 +211,6 @@ def _apart(target: Any, read: Mapping[str, Cube]) -> dict[str, bool]:
         if target == "local" and any(format_of(s).module == "netcdf" for s in stores)
         else {}
     )
-
-
-def _computed(plan: AnyPlan) -> AnyEvaluation:
-    """The plan's Evaluation; ClusterError where a block ends every process that evaluates it."""
-    try:
-        return plan.compute()
-    except Exception as error:
-        if type(error).__name__ != "KilledWorker":
-            raise
-        raise ClusterError(
-            f"a block ended its worker process every time it was evaluated, by a crash or for want of memory: a file may "
-            f"be damaged, or blocks be too large for the workers ({' '.join(str(error).split())[:200]})."
-        ) from None
 
 
 def check_unchanged(read: Mapping[str, Cube], stored: Mapping[str, str | None]) -> None:

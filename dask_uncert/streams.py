@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dask_uncert.errors import ClusterError
+from dask_uncert.watching import Moves, limits, stalled
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -25,7 +26,9 @@ MOST = 32  # items of a task
 AHEAD = 2  # tasks a thread that wait on the scheduler: what comes next is there when a task ends
 PULSE = 2.0  # seconds of silence after which workers are counted
 RECOUNT = 5.0  # seconds between counts of the cluster's threads
-PATIENCE = 60.0  # seconds without any worker before the stream gives up
+SHOWN = 3  # items of a task that a message names
+LOST = "the connection to the scheduler was lost."
+CASES = "finished cases are kept"
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -40,20 +43,29 @@ def stream(
     items: Iterable[Item],
     key: str,
     *,
+    alone: bool = False,
+    again: bool = True,
     pulse: float = PULSE,
-    patience: float = PATIENCE,
+    patience: float | None = None,
+    stall: float | None = None,
+    kept: str = CASES,
+    named: Callable[[Item], str] = str,
 ) -> Iterator[tuple[Item, Result | Exception]]:
     """Each item and what the function made of it, or the exception it ended with, as they finish.
 
-    The exception is a KilledError where the item kills its worker process; those suspected of it come last. Tasks
-    are named `key`-..., and none is left on the scheduler at the end. Raises ClusterError when the scheduler is
-    lost, or all workers are for `patience` seconds.
+    The exception is a KilledError where the item kills its worker process; those suspected of it come last, each once
+    more with nothing beside it. alone: all are computed so. again: False gives suspects as they are. Tasks are named
+    `key`-..., and none is left on the scheduler at the end. Raises ClusterError when the scheduler is lost, all workers are for `patience` seconds, or no item ends for `stall` seconds, limits as
+    `watching.guarded` has them; kept, named: what it says is kept then, and what items are called.
     """
     suspects: list[Item] = []
-    tasks = _Tasks(client, function, key, pulse, patience)
+    tasks = _Tasks(client, function, key, pulse, limits(patience, stall), kept, named)
     try:
+        if alone:
+            yield from tasks.run(items, alone=True)
+            return
         for item, found in tasks.run(items):
-            if isinstance(found, KilledError):
+            if again and isinstance(found, KilledError):
                 suspects.append(item)
             else:
                 yield item, found
@@ -66,10 +78,18 @@ class _Tasks:
     """The tasks on the scheduler, by key, and those that are done, in a queue that the client's thread fills."""
 
     def __init__(
-        self, client: Client, function: Callable[[Any], Any], key: str, pulse: float, patience: float
+        self,
+        client: Client,
+        function: Callable[[Any], Any],
+        key: str,
+        pulse: float,
+        limits: tuple[float, float],
+        kept: str,
+        named: Callable[[Any], str],
     ) -> None:
         self.client, self.function, self.key = client, function, key
-        self.pulse, self.patience = pulse, patience
+        self.kept, self.named = kept, named
+        self.pulse, (self.patience, self.stall) = pulse, limits
         self.waiting: dict[str, tuple[Future, tuple[Any, ...]]] = {}
         self.done: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self.wide, self.counted = 0, -RECOUNT
@@ -104,10 +124,24 @@ class _Tasks:
         return self.wide
 
     def _threads(self) -> int:
+        return sum(self._asked(self.client.nthreads).values())
+
+    def _asked(self, question: Callable[[], Any]) -> Any:
+        """What the scheduler answers."""
         try:
-            return sum(self.client.nthreads().values())
+            return question()
         except (OSError, RuntimeError) as error:  # distributed's own are both
-            raise ClusterError(LOST) from error
+            raise ClusterError(self._lost()) from error
+
+    def _lost(self) -> str:
+        return f"{LOST} Run again when it is back: {self.kept}."
+
+    def _named(self, key: Any) -> str:
+        """The items of a task."""
+        if key not in self.waiting:
+            return str(key)
+        items = self.waiting[key][1]
+        return ", ".join(map(self.named, items[:SHOWN])) + (" ..." if len(items) > SHOWN else "")
 
     def _submit(self, items: tuple[Any, ...]) -> None:
         name = f"{self.key}-{uuid.uuid4().hex}"
@@ -137,7 +171,7 @@ class _Tasks:
             fetched = self.fetching.submit(self.client.gather, finished)
             self._patiently(lambda: wait([fetched], timeout=self.pulse).done)
             if fetched.exception() is not None:  # the tasks themselves ended well
-                raise ClusterError(LOST) from fetched.exception()
+                raise ClusterError(self._lost()) from fetched.exception()
             found = fetched.result()
             values = dict(zip((future.key for future in finished), found, strict=True))
         for future in futures:
@@ -154,22 +188,23 @@ class _Tasks:
                     error = KilledError(f"it ended its worker process {error.allowed_failures + 1} times")
                 results = [error] * len(items)
             else:
-                raise ClusterError(LOST)
+                raise ClusterError(self._lost())
             future.release()
             yield from zip(items, results, strict=True)
 
     def _patiently(self, ask: Callable[[], Any]) -> Any:
         """What `ask` answers within a pulse, if that is true; ClusterError once no worker was there for too long."""
-        alone = 0.0
+        alone, moves = 0.0, Moves(self.client, self.stall)
         while not (found := ask()):
             if self.client.status != "running":
-                raise ClusterError(LOST)
+                raise ClusterError(self._lost())
             alone = 0.0 if self._threads() else alone + self.pulse
             if alone >= self.patience:
                 raise ClusterError(
-                    f"the cluster has had no worker for {alone:g} s. Start workers, then run again: finished cases "
-                    "are kept."
+                    f"the cluster has had no worker for {alone:g} s. Start workers, then run again: {self.kept}."
                 )
+            if stuck := self._asked(moves.stuck):
+                raise ClusterError(f"{stalled(stuck, self.stall, self._named)} Run again then: {self.kept}.")
         return found
 
 
@@ -182,6 +217,3 @@ def _each(function: Callable[[Any], Any], items: Sequence[Any]) -> tuple[float, 
         except Exception as error:
             results.append(error)
     return time.perf_counter() - begin, results
-
-
-LOST = "the connection to the scheduler was lost. Run again when it is back: finished cases are kept."

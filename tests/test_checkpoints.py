@@ -7,14 +7,13 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,11 +25,9 @@ from dask_uncert.cubes import Cube
 from dask_uncert.evaluate import prepare
 from dask_uncert.words import request_of
 
-QUIET = (
-    "from dask_uncert.reports import write; write.drawings = lambda *a: {}; write.write_figures = lambda *a: []; "
-    "write.write_report = lambda *a: None; from dask_uncert.cli import main; main()"
-)
-"""The command without figures and page, which are most of a small run."""
+spec = spec_from_file_location("scene_of", Path(__file__).with_name("scene_of.py"))
+scene_of = module_from_spec(spec)
+spec.loader.exec_module(scene_of)
 
 
 def plan_of(seed, block, **words):
@@ -89,42 +86,14 @@ def test_what_is_of_something_else_is_removed(tmp_path):
 def job(tmp_path_factory):
     """A scene of 16 blocks or more with maps, and its output from a run that nothing disturbed."""
     folder = tmp_path_factory.mktemp("job")
-    rng = np.random.default_rng(0)
-    p = rng.random((1200, 1000, 6), dtype="f4")
-    p /= p.sum(axis=-1, keepdims=True)
-    group = zarr.open_group(folder / "s.zarr", mode="w")
-    y = rng.integers(0, 6, (1200, 1000)).astype("u1")
-    for name, values, dims in (("p", p, ("y", "x", "class")), ("y", y, ("y", "x"))):
-        array = group.create_array(
-            name,
-            shape=values.shape,
-            chunks=(100, 100, *values.shape[2:]),
-            dtype=values.dtype,
-            dimension_names=dims,
-        )
-        array[...] = values
-    words = {
-        "version": 1, "kind": "scene", "classes": {i: str(i) for i in range(6)}, "output": "out",
-        "measures": ["entropy", "gini", "fisher_rao"], "maps": ["entropy", "correct"],
-        "inputs": {"probabilities": {"store": "s.zarr", "array": "p"}, "reference": {"store": "s.zarr", "array": "y"}},
-    }  # fmt: skip
-    (folder / "job.yaml").write_text(yaml.safe_dump(words))
+    scene_of.Scene(folder, measures=["entropy", "gini", "fisher_rao"], maps=["entropy", "correct"])
     assert start(folder, "whole").wait() == 0
     return folder
 
 
 def start(folder, out):
-    command = [
-        sys.executable,
-        "-c",
-        QUIET,
-        "run",
-        str(folder / "job.yaml"),
-        "--out",
-        str(folder / out),
-        "--quiet",
-    ]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+    words = scene_of.command(folder / "job.yaml", folder / out)
+    return subprocess.Popen(words, stderr=subprocess.PIPE, start_new_session=True)
 
 
 @pytest.mark.slow

@@ -45,6 +45,7 @@ FLOORS = (  # bottom to top; a module imports from lower floors and from its own
     ("cluster_memory",),
     ("clusters",),
     ("streams",),
+    ("suspects",),
     ("reports",),
     ("outputs",),
     ("convert", "exports"),

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import dask
 import numpy as np
@@ -16,6 +15,10 @@ import yaml
 
 import dask_uncert as du
 from dask_uncert.errors import ClusterError
+
+spec = spec_from_file_location("scheduler_here", Path(__file__).with_name("scheduler_here.py"))
+scheduler_here = module_from_spec(spec)
+spec.loader.exec_module(scheduler_here)
 
 
 @pytest.fixture
@@ -37,22 +40,8 @@ def job(tmp_path):
 @pytest.fixture
 def cluster(tmp_path):
     """Address, scheduler and worker without a nanny, whose kernels are cold: a block takes a while."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    dask = [sys.executable, "-m", "dask"]
-    words = [
-        [*dask, "scheduler", "--host", address, "--no-dashboard"],
-        [*dask, "worker", address, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "1", "--no-dashboard"],
-    ]
-    with (tmp_path / "log").open("w") as log:
-        running = [subprocess.Popen(one, cwd=tmp_path, stdout=log, stderr=log) for one in words]
-        with du.connect(address, timeout=60) as client:
-            client.wait_for_workers(1, timeout=60)
-        yield address, *running
-        for process in reversed(running):
-            process.kill()
-            process.wait()
+    with scheduler_here.scheduler(tmp_path, workers=1, threads=1, nanny=False) as (address, processes):
+        yield address, *processes
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -14,20 +13,43 @@ from contextlib import suppress
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-import numpy as np
 import pytest
-import yaml
-import zarr
 
 import dask_uncert as du
 
-spec = spec_from_file_location("network_here", Path(__file__).with_name("network_here.py"))
-network_here = module_from_spec(spec)
-spec.loader.exec_module(network_here)
-QUIET = (
-    "from dask_uncert.reports import write; write.drawings = lambda *a: {}; write.write_figures = lambda *a: []; "
-    "write.write_report = lambda *a: None; from dask_uncert.cli import main; main()"
-)
+
+def beside(name):
+    """A module of these tests, from its file."""
+    spec = spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+network_here, scene_of = beside("network_here"), beside("scene_of")
+BLOCKS = 120  # of one chunk each, in 64 groups
+THREADS = 1  # of each of the two workers
+QUEUED = 1  # tasks that the scheduler sends a worker beyond its threads
+SHARE = 0.05  # of the blocks that may be computed again beside what was in flight
+TRACED = """
+import os, time
+from dask_uncert import block_tasks
+
+whole = block_tasks.Pass.__call__
+
+
+def traced(self, arrays, offset):
+    begin = time.time()
+    time.sleep(0.05)
+    found = whole(self, arrays, offset)
+    with open(os.environ["TRACE"], "a") as file:
+        file.write(f"{offset} {begin} {time.time()}\\n")
+    return found
+
+
+block_tasks.Pass.__call__ = traced
+"""
+"""What workers load first: a block takes a while, as those of real scenes do, and leaves a line when it is done."""
 QUICK = {
     "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP": "11s",
     "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "3s",
@@ -48,24 +70,8 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def job(tmp_path_factory):
     """A scene of many blocks, and its evaluation on this machine."""
-    folder = tmp_path_factory.mktemp("job")
-    rng = np.random.default_rng(0)
-    p = rng.random((1200, 1000, 6), dtype="f4")
-    p /= p.sum(axis=-1, keepdims=True)
-    y = rng.integers(0, 6, (1200, 1000)).astype("u1")
-    group = zarr.open_group(folder / "s.zarr", mode="w")
-    for name, values, dims in (("p", p, ("y", "x", "class")), ("y", y, ("y", "x"))):
-        chunks = (100, 100, *values.shape[2:])
-        group.create_array(name, shape=values.shape, chunks=chunks, dtype=values.dtype, dimension_names=dims)[
-            ...
-        ] = values
-    words = {
-        "version": 1, "kind": "scene", "classes": {i: str(i) for i in range(6)}, "output": "out", "measures": ["entropy", "gini"],
-        "inputs": {"probabilities": {"store": "s.zarr", "array": "p"}, "reference": {"store": "s.zarr", "array": "y"}},
-    }  # fmt: skip
-    (folder / "job.yaml").write_text(yaml.safe_dump(words))
-    wanted = du.evaluate(p, y, classes=[str(i) for i in range(6)], measures=["entropy", "gini"])
-    return folder / "job.yaml", wanted
+    scene = scene_of.Scene(tmp_path_factory.mktemp("job"))
+    return scene.job, scene.wanted()
 
 
 class Cluster:
@@ -75,14 +81,18 @@ class Cluster:
         self.net, self.folder = net, folder
         self.address = f"tcp://{net.address('sched')}:8786"
         self.log = (folder / "cluster.txt").open("a")
+        self.trace, self.preload = folder / "trace.txt", folder / "traced.py"
+        self.preload.write_text(TRACED)
         self.scheduler = self.workers = None
 
     def up(self):
-        words = {"env": {**os.environ, **QUICK}, "cwd": self.folder, "stdout": self.log, "stderr": self.log}
+        environment = {**os.environ, **QUICK, "TRACE": str(self.trace)}
+        words = {"env": environment, "cwd": self.folder, "stdout": self.log, "stderr": self.log}
         dask = (sys.executable, "-m", "dask")
         at = ("--host", self.net.address("sched"), "--port", "8786", "--no-dashboard")
         self.scheduler = self.net.run("sched", *dask, "scheduler", *at, **words)
-        more = ("--nthreads", "1", "--no-dashboard", "--local-directory", str(self.folder))
+        more = ("--nthreads", str(THREADS), "--no-dashboard", "--local-directory", str(self.folder))
+        more += ("--preload", str(self.preload))
         self.workers = {
             name: self.net.run(
                 name, *dask, "worker", self.address, "--host", self.net.address(name), *more, **words
@@ -99,19 +109,18 @@ class Cluster:
             process.wait(20)
 
     def command(self, job, out):
-        words = (
-            sys.executable,
-            "-c",
-            QUIET,
-            "run",
-            str(job),
-            "--cluster",
-            self.address,
-            "--out",
-            str(out),
-            "--quiet",
-        )
+        words = scene_of.command(job, out, "--cluster", self.address, many=BLOCKS)
         return self.net.run("cli", *words, env={**os.environ, **QUICK}, stderr=subprocess.PIPE, text=True)
+
+    def again(self, struck):
+        """Blocks that were done at a moment and were computed once more after it: what was in flight is not of these."""
+        done = {}
+        for line in self.trace.read_text().splitlines():
+            offset, begin, end = line.rsplit(" ", 2)
+            done.setdefault(offset, []).append((float(begin), float(end)))
+        assert len(done) == BLOCKS
+        times = done.values()
+        return sum(min(e for _, e in one) < struck and max(b for b, _ in one) > struck for one in times)
 
     def wait_for_workers(self):
         script = f"from distributed import Client; c = Client({self.address!r}, timeout=30); c.wait_for_workers(2, timeout=60); c.close()"
@@ -137,7 +146,7 @@ class Cluster:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_happens_the_bits_are_the_same(job, tmp_path, seed):
+def test_whatever_happens_the_bits_are_the_same(job, tmp_path, seed, record_property):
     fault, rng = FAULTS[seed % len(FAULTS)], random.Random(seed)
     with network_here.network() as net:
         cluster, out = Cluster(net, tmp_path), tmp_path / "out"
@@ -145,9 +154,10 @@ def test_whatever_happens_the_bits_are_the_same(job, tmp_path, seed):
         cluster.wait_for_workers()
         kept, start = tmp_path / "out.blocks", time.monotonic()
         command = cluster.command(job[0], out)
-        many = rng.randint(0, 10)
+        many = rng.randint(0, 60)
         while len(list(kept.glob("*.case"))) < many and command.poll() is None:
             time.sleep(0.005)
+        struck = time.time()
         cluster.strike(fault, command)
         status = command.wait(LIMIT)
         said = command.stderr.read()
@@ -161,8 +171,19 @@ def test_whatever_happens_the_bits_are_the_same(job, tmp_path, seed):
             cluster.wait_for_workers()
             again = cluster.command(job[0], out)
             assert again.wait(LIMIT) == 0, again.stderr.read()
-            record = json.loads((out / "run.json").read_text())
-            assert record["blocks_computed"] <= record["blocks"] - done
+        found = scene_of.record(out)
+        assert found["blocks"] == BLOCKS
+        if status:
+            assert found["blocks_computed"] <= BLOCKS - done
+            assert found["blocks_computed_again"] == 0
+        again = cluster.again(struck)
+        record_property("measured", f"{fault} after {many} groups: {again} blocks again, {status=}")
+        print(
+            f"MEASURED {seed} {fault} after {many} groups: {again} again, {status=}, {found['blocks_computed_again']}"
+        )
+        assert again <= SHARE * BLOCKS
+        # The scheduler counts what it heard of: not the last results of a worker that was lost.
+        assert found["blocks_computed_again"] <= again + THREADS + QUEUED
         assert du.load(out) == job[1]
         assert not kept.exists()
         cluster.down()

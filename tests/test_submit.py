@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,19 +12,24 @@ import time
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
 import yaml
-import zarr
 
 import dask_uncert as du
 from dask_uncert import submissions
 from dask_uncert.submissions import Beats, Submission, place_of, record, state_of
 
-spec = spec_from_file_location("slurm_here", Path(__file__).with_name("slurm_here.py"))
-slurm_here = module_from_spec(spec)
-spec.loader.exec_module(slurm_here)
+
+def beside(name):
+    """A module of these tests, from its file."""
+    spec = spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+scene_of, scheduler_here, slurm_here = map(beside, ("scene_of", "scheduler_here", "slurm_here"))
 COMMAND = str(Path(sys.executable).with_name("dask-uncert"))
 
 
@@ -38,59 +42,15 @@ def command(*words, **more):
 @pytest.fixture(scope="module")
 def job(tmp_path_factory):
     """A scene of many blocks, and its evaluation on this machine."""
-    folder = tmp_path_factory.mktemp("job")
-    rng = np.random.default_rng(0)
-    p = rng.random((1200, 1000, 6), dtype="f4")
-    p /= p.sum(axis=-1, keepdims=True)
-    y = rng.integers(0, 6, (1200, 1000)).astype("u1")
-    group = zarr.open_group(folder / "s.zarr", mode="w")
-    for name, values, dims in (("p", p, ("y", "x", "class")), ("y", y, ("y", "x"))):
-        array = group.create_array(
-            name,
-            shape=values.shape,
-            chunks=(100, 100, *values.shape[2:]),
-            dtype=values.dtype,
-            dimension_names=dims,
-        )
-        array[...] = values
-    words = {
-        "version": 1, "kind": "scene", "classes": {i: str(i) for i in range(6)}, "output": "out", "measures": ["entropy", "gini"],
-        "inputs": {"probabilities": {"store": "s.zarr", "array": "p"}, "reference": {"store": "s.zarr", "array": "y"}},
-    }  # fmt: skip
-    (folder / "job.yaml").write_text(yaml.safe_dump(words))
-    wanted = du.evaluate(p, y, classes=[str(i) for i in range(6)], measures=["entropy", "gini"])
-    return folder / "job.yaml", wanted
+    scene = scene_of.Scene(tmp_path_factory.mktemp("job"))
+    return scene.job, scene.wanted()
 
 
 @pytest.fixture
 def scheduler(tmp_path):
-    """A scheduler and two workers under nannies, as an operator starts them; its address and the workers' processes."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    dask = [sys.executable, "-m", "dask"]
-    started = [[*dask, "scheduler", "--host", address, "--no-dashboard"]]
-    worker = [
-        *dask,
-        "worker",
-        address,
-        "--host",
-        "127.0.0.1",
-        "--nthreads",
-        "2",
-        "--no-dashboard",
-        "--local-directory",
-        str(tmp_path),
-    ]
-    started += [worker, worker]
-    log = (tmp_path / "cluster.txt").open("w")
-    running = [subprocess.Popen(one, cwd=tmp_path, stdout=log, stderr=log) for one in started]
-    with du.connect(address, timeout=60) as client:
-        client.wait_for_workers(2, timeout=60)
-    yield address, running[1:]
-    for process in reversed(running):
-        process.terminate()
-        process.wait(20)
+    """The address of a scheduler, and the processes of two workers under nannies."""
+    with scheduler_here.scheduler(tmp_path) as (address, processes):
+        yield address, processes[1:]
 
 
 @pytest.mark.slow

@@ -1,0 +1,63 @@
+"""A small scene to test with: its store, its job file, and the command that runs it without figures and page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import yaml
+import zarr
+
+import dask_uncert as du
+
+QUIET = (
+    "from dask_uncert.reports import write; write.drawings = lambda *a: {}; write.write_figures = lambda *a: []; "
+    "write.write_report = lambda *a: None; from dask_uncert.cli import main; main()"
+)
+"""The command without figures and page, which are most of a small run."""
+SHAPE, CLASSES, CHUNK = (1200, 1000), 6, 100
+
+
+class Scene:
+    """A folder with a job file and a store of two arrays in chunks of CHUNK x CHUNK pixels."""
+
+    def __init__(self, folder: Path, shape=SHAPE, **changes) -> None:
+        rng = np.random.default_rng(0)
+        p = rng.random((*shape, CLASSES), dtype="f4")
+        self.p = p / p.sum(axis=-1, keepdims=True)
+        self.y = rng.integers(0, CLASSES, shape).astype("u1")
+        group = zarr.open_group(folder / "s.zarr", mode="w")
+        for name, values, dims in (("p", self.p, ("y", "x", "class")), ("y", self.y, ("y", "x"))):
+            chunks = (CHUNK, CHUNK, *values.shape[2:])
+            words = {"shape": values.shape, "chunks": chunks, "dtype": values.dtype}
+            group.create_array(name, **words, dimension_names=dims)[...] = values
+        self.folder, self.job = folder, folder / "job.yaml"
+        self.words = {
+            "version": 1, "kind": "scene", "classes": {i: str(i) for i in range(CLASSES)}, "output": "out",
+            "measures": ["entropy", "gini"],
+            "inputs": {"probabilities": {"store": "s.zarr", "array": "p"}, "reference": {"store": "s.zarr", "array": "y"}},
+            **changes,
+        }  # fmt: skip
+        self.job.write_text(yaml.safe_dump(self.words))
+
+    def wanted(self):
+        """The evaluation of the arrays in this process."""
+        names = [str(i) for i in range(CLASSES)]
+        return du.evaluate(self.p, self.y, classes=names, measures=self.words["measures"])
+
+
+def command(job, out, *words, many=None) -> list[str]:
+    """The words that run a job; many: cut it into at least so many blocks, where its chunks allow."""
+    cut = (
+        "from dask_uncert import grids; cut = grids.plan_grid; "
+        f"grids.plan_grid = lambda *a, **w: cut(*a, **{{**w, 'many': {many}}}); "
+    )
+    script = QUIET if many is None else cut + QUIET
+    return [sys.executable, "-c", script, "run", str(job), "--out", str(out), "--quiet", *map(str, words)]
+
+
+def record(out: Path) -> dict:
+    """What `run.json` says."""
+    return json.loads((out / "run.json").read_text())
