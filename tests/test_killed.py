@@ -9,7 +9,6 @@ import threading
 import time
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import SimpleNamespace
 
 import dask
 import numpy as np
@@ -83,7 +82,7 @@ def without_figures(patch):
 def cohort(tmp_path, monkeypatch):
     """A cohort whose case files stay when it is finished, so that it can be seen whether they were written again."""
     without_figures(monkeypatch)
-    monkeypatch.setattr(cohort_runs, "shutil", SimpleNamespace(rmtree=lambda *place, **words: None))
+    monkeypatch.setattr(cohort_runs, "remove", lambda place: None)
     return Cohort(tmp_path, CASES)
 
 
