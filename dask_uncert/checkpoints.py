@@ -42,10 +42,16 @@ class Checkpoints:
         """Whether a group is finished; its file is not read."""
         return CaseFolder(self.folder).has(f"{group}", self.key)
 
+    def finished(self) -> frozenset[int]:
+        """The groups that are finished, by one listing."""
+        files = CaseFolder(self.folder)
+        there = {file.name for file in files.place.glob("*.case")}
+        return frozenset(i for i in range(self.most) if files.file(f"{i}", self.key).name in there)
+
     def drop_damaged(self) -> None:
         """Remove what cannot be read: each file is read this once before a run trusts it."""
-        for group in range(self.most):
-            if self.has(group) and self.read(group) is None:
+        for group in self.finished():
+            if self.read(group) is None:
                 CaseFolder(self.folder).file(f"{group}", self.key).unlink(missing_ok=True)
 
     def read(self, group: int) -> AnyEvaluation | None:
@@ -93,8 +99,8 @@ def blocks_left(blocks: int, kept: Checkpoints | None) -> int:
     """How many of so many blocks are in no finished group."""
     if kept is None:
         return blocks
-    parts = enumerate(cut_in_groups(blocks, GROUPS))
-    return sum(len(part) for number, part in parts if not kept.has(number))
+    parts, finished = enumerate(cut_in_groups(blocks, GROUPS)), kept.finished()
+    return sum(len(part) for number, part in parts if number not in finished)
 
 
 def checkpoints_of(output: Place, key: str, fresh: bool) -> Checkpoints:

@@ -26,6 +26,7 @@ class Groups(Protocol):
     @property
     def most(self) -> int: ...
     def has(self, group: int) -> bool: ...
+    def finished(self) -> frozenset[int]: ...
     def fetch(self, group: int) -> Any: ...
     def keep(self, summary: Any, group: int) -> Any: ...
 
@@ -86,8 +87,9 @@ def _tree(summaries: list[Any], width: int) -> Any:
 def _grouped(summaries: list[Any], groups: Groups, width: int) -> list[Any]:
     read, keep = dask.delayed(groups.fetch, pure=False), dask.delayed(_keep, pure=False)
     made = []
+    finished = groups.finished()
     for number, part in enumerate(cut_in_groups(len(summaries), groups.most)):
-        if groups.has(number):
+        if number in finished:
             made.append(read(number, dask_key_name=f"read-checkpoint-{uuid.uuid4().hex}"))
         else:
             total = _tree([summaries[i] for i in part], width)

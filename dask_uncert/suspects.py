@@ -53,8 +53,9 @@ def _inputs(plan: Plan | RegressionPlan) -> str:
 
 def _unfinished(work: Work) -> dict[int, range]:
     """The blocks of each group that is not kept."""
+    finished = work.groups.finished() if work.groups is not None else frozenset()
     groups = enumerate(cut_in_groups(work.grid.blocks, GROUPS))
-    return {i: part for i, part in groups if work.groups is None or not work.groups.has(i)}
+    return {i: part for i, part in groups if i not in finished}
 
 
 def _by_groups(client: Client, inputs: str, work: Work) -> Any:

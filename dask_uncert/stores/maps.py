@@ -52,8 +52,10 @@ class MapWriter:
     def write(self, maps: Mapping[str, NDArray[Any]], offset: Sequence[int]) -> None:
         """Write one block of every map at its offset along the grid."""
         with opening(self.store, to_write=True):
-            group = zarr.open_group(located(self.store), mode="r+")
-            arrays = {name: _array_of(group, name) for name in maps}
+            arrays = {
+                name: zarr.open_array(located(f"{self.store}/{name}"), mode="r+", zarr_format=3)
+                for name in maps
+            }
         for name, values in maps.items():
             region = tuple(slice(o, o + n) for o, n in zip(offset, values.shape, strict=False))
             arrays[name][region] = values

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dask_uncert.decoding import AS_STORED, Decoding, Role
 from dask_uncert.errors import InputError
 from dask_uncert.orientation import Geometry
-from dask_uncert.places import UNCACHED, is_remote, mark_of, read_options, try_once
+from dask_uncert.places import is_remote, map_options, mark_of, read_options, try_once
 from dask_uncert.stores import ome
 from dask_uncert.stores.attributes import decoding_in, meant, place_in
 from dask_uncert.stores.chunks import Strict, absent_of, runs_code
@@ -63,7 +63,7 @@ def located(store: str) -> Any:
     """What zarr opens of an output of ours: a path, or a store behind a URL."""
     if not is_remote(store):
         return store
-    return zarr.storage.FsspecStore.from_url(store, storage_options=dict(UNCACHED), read_only=False)
+    return zarr.storage.FsspecStore.from_url(store, storage_options=map_options(store), read_only=False)
 
 
 class StoredArray:
