@@ -42,7 +42,7 @@ def described(tmp_path, monkeypatch):
         return place
 
     yield write
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90  # a worker that never reached its scheduler gives up after 60 s
     while (left := of_workers(tmp_path)) and time.monotonic() < end:
         time.sleep(0.1)
     assert not left
