@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from dask_uncert.case_files import CaseFolder, Frame
 from dask_uncert.errors import InputError
 from dask_uncert.grids import cut_in_groups
-from dask_uncert.places import Place, absolute, place_of, remove, write_whole
+from dask_uncert.places import Place, absolute, names_in, place_of, remove, write_whole
 from dask_uncert.summaries.kinds import AnyEvaluation, evaluation_from_plain
 
 GROUPS = (
@@ -45,7 +45,7 @@ class Checkpoints:
     def finished(self) -> frozenset[int]:
         """The groups that are finished, by one listing."""
         files = CaseFolder(self.folder)
-        there = {file.name for file in files.place.glob("*.case")}
+        there = names_in(files.place)
         return frozenset(i for i in range(self.most) if files.file(f"{i}", self.key).name in there)
 
     def drop_damaged(self) -> None:
@@ -133,7 +133,7 @@ def keeping(output: Place, key: str | None, fresh: bool) -> Iterator[Checkpoints
         remove(place_of(found.folder))
         raise
     except BaseException:
-        if key is None or not any(place_of(found.folder).glob("*.case")):
+        if key is None or not any(name.endswith(".case") for name in names_in(place_of(found.folder))):
             remove(place_of(found.folder))
         raise
     remove(place_of(found.folder))

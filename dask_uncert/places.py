@@ -162,6 +162,15 @@ def files_below(place: Place) -> list[str]:
     return []
 
 
+def names_in(place: Place) -> set[str]:
+    """Names of what lies in a folder itself; none where it is not there."""
+    with suppress(FileNotFoundError):
+        if isinstance(place, Path):
+            return set(os.listdir(place))
+        return {str(path).rstrip("/").rpartition("/")[2] for path in place.fs.ls(place.path, detail=False)}
+    return set()
+
+
 def copy_tree(source: Place, target: Place) -> None:
     """Copy a folder into one that is not there; within an object store nothing travels through this machine."""
     if isinstance(source, Path):

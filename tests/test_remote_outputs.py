@@ -20,7 +20,7 @@ import zarr
 import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.finished import merge
-from dask_uncert.places import files_below, place_of
+from dask_uncert.places import files_below, names_in, place_of
 
 
 def beside(name):
@@ -276,11 +276,14 @@ def test_a_run_that_was_killed_goes_on(tmp_path, files):
     files.put(str(tmp_path / "s.zarr"), "bucket/killed/s.zarr", recursive=True)
     job, out = tmp_path / "remote.yaml", "s3://bucket/killed/out"
     job.write_text(scene.job.read_text().replace("s.zarr", "s3://bucket/killed/s.zarr"))
-    process = subprocess.Popen(scene_of.command(job, out, many=100), start_new_session=True)
-    while len(files.glob("bucket/killed/out.blocks/*.case")) < 5 and process.poll() is None:
+    process = subprocess.Popen(
+        scene_of.command(job, out, many=100), start_new_session=True, stderr=subprocess.PIPE, text=True
+    )
+    kept = place_of("s3://bucket/killed/out.blocks")
+    while sum(name.endswith(".case") for name in names_in(kept)) < 5 and process.poll() is None:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    assert process.wait() == -signal.SIGKILL, process.stderr.read()
     left = files.find("bucket/killed/out.blocks")
     done = sum(name.endswith(".case") for name in left)
     assert 5 <= done < 64
