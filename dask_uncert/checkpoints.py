@@ -133,7 +133,9 @@ def keeping(output: Place, key: str | None, fresh: bool) -> Iterator[Checkpoints
         remove(place_of(found.folder))
         raise
     except BaseException:
-        if key is None or not any(name.endswith(".case") for name in names_in(place_of(found.folder))):
+        if key is None or not any(
+            name.endswith((".case", ".log")) for name in names_in(place_of(found.folder))
+        ):
             remove(place_of(found.folder))
         raise
     remove(place_of(found.folder))

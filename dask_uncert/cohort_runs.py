@@ -37,7 +37,7 @@ from dask_uncert.saving import load
 from dask_uncert.streams import KilledError, stream
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.stack import Case
-from dask_uncert.watching import LOST, guarded, logs, reported
+from dask_uncert.watching import LOG, LOST, guarded, logged, logs, reported
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -69,7 +69,7 @@ def run_cohort(
     started, clock = datetime.now(UTC), time.perf_counter()
     # A case may end its process: on this machine processes of their own bear that, threads would end with it.
     alone = {"processes": True} if cluster == "local" else {}
-    with clusters.connect(cluster, **alone) as client, reported(page):
+    with clusters.connect(cluster, **alone) as client, logged(client, files.place), reported(page):
         outcomes = _outcomes(
             todo.at(output, clusters.memory_per_thread(client)), todo.lines, earlier, client, report
         )
@@ -101,7 +101,7 @@ def run_cohort(
         cohort = Cohort(stack, failed, confidence, lost, pictures, raters=stacks)
         write_all(evaluation, working, about=about, cohort=cohort)
         if said:
-            (working / "workers.log").write_text(said, encoding="utf-8")
+            (working / LOG).write_text(said, encoding="utf-8")
         seconds = {"cases": computed - clock, "report": time.perf_counter() - computed}
         record = {
             "job": words.model_dump(mode="json", by_alias=True, exclude_none=True),

@@ -40,11 +40,17 @@ class Work:
     grid: Grid
     finish: Callable[[Any], Any] | None = None
     groups: Groups | None = None
+    label: str = "evaluate-block"
 
     def lazy(self, split_every: int | None = None) -> Any:
         """The sum as a dask Delayed."""
-        given = (self.function, self.sources, self.grid, "evaluate-block", split_every)
+        given = (self.function, self.sources, self.grid, self.label, split_every)
         return sum_over_blocks(*given, self.finish, self.groups)
+
+
+def label_of(writes_maps: bool) -> str:
+    """How the tasks of a pass are named, for people who watch them: a block's task writes its part of the maps itself."""
+    return "evaluate-block-write-map" if writes_maps else "evaluate-block"
 
 
 def sum_over_blocks(

@@ -131,7 +131,8 @@ class Plan:
         assert self.metric is None
         function = Pass(self.request, self.scene, self.writer, self.engine)
         finish = Evaluation.sealed if self.request.tiles is not None else None
-        return graphs.Work(function, self.sources, self.grid, finish, self.checkpoints)
+        label = graphs.label_of(self.writer is not None)
+        return graphs.Work(function, self.sources, self.grid, finish, self.checkpoints, label)
 
     def lazy(self) -> Any:
         """The Evaluation as a dask Delayed; class distances must be known."""

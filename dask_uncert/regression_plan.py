@@ -148,7 +148,13 @@ class RegressionPlan:
     def work(self) -> graphs.Work:
         """What is to be done."""
         function = _Pass(self.request, self.scene, self.writer)
-        return graphs.Work(function, self.scene.cubes, self.grid, groups=self.checkpoints)
+        return graphs.Work(
+            function,
+            self.scene.cubes,
+            self.grid,
+            groups=self.checkpoints,
+            label=graphs.label_of(self.writer is not None),
+        )
 
     def lazy(self) -> Any:
         """The evaluation as a dask Delayed."""

@@ -40,7 +40,7 @@ from dask_uncert.stores.opening import format_of
 from dask_uncert.stores.retries import taken
 from dask_uncert.summaries.kinds import AnyEvaluation
 from dask_uncert.suspects import computed
-from dask_uncert.watching import Counts, guarded, logs, progress, reported
+from dask_uncert.watching import LOG, Counts, guarded, logged, logs, progress, reported
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -101,6 +101,7 @@ def run(
     with (
         clusters.connect(target, **_apart(target, read)) as client,
         keeping(output, _key(mark, plan := fitted(plan, clusters.memory_per_thread(client))), fresh) as kept,
+        logged(client, place_of(kept.folder)),
         being_written(output, elsewhere) as working,
     ):
         clock, tried_before = time.perf_counter(), tried(client) | tried_before
@@ -151,7 +152,7 @@ def run(
             "excluded": evaluation.ledger.reasons(),
         }
         if said:
-            (working / "workers.log").write_text(said, encoding="utf-8")
+            (working / LOG).write_text(said, encoding="utf-8")
         _move_maps(plan, working, elsewhere)
         write_record(working, record)
     return evaluation

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dask_uncert.errors import ClusterError
+from dask_uncert.errors import ClusterError, InputError
+from dask_uncert.places import Place, write_whole
 
 if TYPE_CHECKING:
     from distributed import Client, SchedulerPlugin
@@ -23,6 +24,7 @@ STALL = 1800.0  # seconds in which nothing moved before it does
 SHOWN = 3  # tasks that a message names
 LOST = "the connection to the scheduler was lost. Run again when it is back: what was finished is kept."
 NOTHING = ".Kept"  # ends the name of the type of a result that took no work
+LOG = "workers.log"
 LINES = 500  # of each worker's log that a run looks at
 SERIOUS = ("WARNING", "ERROR", "CRITICAL")
 
@@ -158,14 +160,29 @@ def drop_all(client: Client) -> None:
 
 
 def logs(client: Client) -> str:
-    """What the workers warned of, by worker, their last lines; "" where that is nothing."""
+    """What workers, and the nannies that start them, warned of, each one's last lines; "" where that is nothing."""
     found = []
-    with suppress(Exception):  # of workers that just leave, many kinds
-        for worker, lines in sorted(client.get_worker_logs(n=LINES).items()):
-            said = [str(text) for level, text in reversed(lines) if level in SERIOUS]
-            if said:
-                found.append("\n".join([f"=== {worker}", *said, ""]))
+    for who in ("worker", "nanny"):
+        with suppress(Exception):  # of workers that just leave, or have no nanny, many kinds
+            for worker, lines in sorted(client.get_worker_logs(n=LINES, nanny=who == "nanny").items()):
+                said = [str(text) for level, text in reversed(lines) if level in SERIOUS]
+                if said:
+                    found.append("\n".join([f"=== {who} {worker}", *said, ""]))
     return "\n".join(found)
+
+
+@contextmanager
+def logged(client: Client, place: Place) -> Iterator[None]:
+    """Leaves what workers warned of in a folder, where the `with` ends by what is no fault of the request."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception:
+        if client.status == "running" and (said := logs(client)):
+            with suppress(OSError):
+                write_whole(place / LOG, said.encode())
+        raise
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -14,7 +15,8 @@ import pytest
 import yaml
 
 import dask_uncert as du
-from dask_uncert.errors import ClusterError
+from dask_uncert.errors import ClusterError, InputError
+from dask_uncert.watching import logged
 
 spec = spec_from_file_location("scheduler_here", Path(__file__).with_name("scheduler_here.py"))
 scheduler_here = module_from_spec(spec)
@@ -69,3 +71,24 @@ def test_a_cluster_that_is_lost_ends_the_run_in_time(job, cluster, which, said):
     assert list(job.parent.glob("out.blocks/*.case"))
     du.run(job)
     assert (job.parent / "out" / "run.json").exists()
+
+
+@pytest.mark.slow
+def test_what_workers_warned_of_is_left_by_a_run_that_fails(tmp_path):
+    with (
+        scheduler_here.scheduler(tmp_path, workers=1, threads=1) as (address, _),
+        du.connect(address) as client,
+    ):
+        (process,) = client.run(os.getpid).values()
+        os.kill(process, signal.SIGKILL)
+        while client.run(os.getpid, on_error="ignore").values() in ([], [process]):
+            time.sleep(0.1)
+        client.wait_for_workers(1, timeout=30)
+        with pytest.raises(ZeroDivisionError), logged(client, tmp_path / "kept"):
+            _ = 1 / 0
+        said = (tmp_path / "kept" / "workers.log").read_text()
+        with pytest.raises(InputError), logged(client, tmp_path / "refused"):
+            raise InputError("a wrong request")
+    assert "=== nanny tcp://127.0.0.1:" in said
+    assert "Restarting worker" in said
+    assert not (tmp_path / "refused").exists()

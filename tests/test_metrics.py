@@ -60,7 +60,14 @@ def test_prometheus_sees_workers_and_the_tasks_of_a_run(watched, tmp_path, witho
         name: {"store": file, "dims": ["y", "x"]}
         for name, file in (("probabilities", "p.npy"), ("reference", "y.npy"))
     }
-    words = {"version": 1, "kind": "scene", "classes": {0: "a", 1: "b"}, "output": "out", "inputs": inputs}
+    words = {
+        "version": 1,
+        "kind": "scene",
+        "classes": {0: "a", 1: "b"},
+        "output": "out",
+        "inputs": inputs,
+        "maps": ["correct"],
+    }
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(words))
     with du.connect(address, timeout=60) as client:
         client.wait_for_workers(1, timeout=60)
@@ -70,7 +77,9 @@ def test_prometheus_sees_workers_and_the_tasks_of_a_run(watched, tmp_path, witho
         }
         assert sum(workers.values()) == 1
     blocks = yaml.safe_load((tmp_path / "out" / "run.json").read_text())["blocks"]
-    done = 'dask_scheduler_prefix_state_totals_total{state="memory",task_prefix_name="evaluate-block"}'
+    done = (
+        'dask_scheduler_prefix_state_totals_total{state="memory",task_prefix_name="evaluate-block-write-map"}'
+    )
     end = time.monotonic() + 20
     while float(metrics(page).get(done, 0)) != blocks and time.monotonic() < end:
         time.sleep(0.1)
