@@ -69,9 +69,13 @@ def place_of(given: str | Place) -> Place:
 
 
 def absolute(given: str | Place) -> Place:
-    """The same place whatever the working directory is."""
+    """The same place whatever the working directory is; InputError for a bucket, beside which nothing can lie."""
     found = place_of(given)
-    return found.absolute() if isinstance(found, Path) else found
+    if isinstance(found, Path):
+        return found.absolute()
+    if not found.name:
+        raise InputError(f"{given} is a whole bucket. Name a folder in it.")
+    return found
 
 
 def read_options(url: str) -> dict[str, Any]:

@@ -336,3 +336,11 @@ def test_a_url_whose_library_is_not_there_says_what_to_install(tmp_path, dask_un
     status, _, said = dask_uncert_command("run", scene_job(tmp_path), "--out", "gs://bucket/out")
     assert status == 2
     assert "gs://bucket/out cannot be reached: Please install gcsfs" in said
+
+
+@pytest.mark.parametrize("command", ["run", "submit"])
+def test_a_bucket_is_no_folder(tmp_path, server, dask_uncert_command, command):
+    words = ["--cluster", "tcp://127.0.0.1:1"] if command == "submit" else []
+    status, _, said = dask_uncert_command(command, scene_job(tmp_path), "--out", "s3://bucket/", *words)
+    assert status == 2
+    assert "is a whole bucket" in said
