@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dask_uncert.checkpoints import GROUPS
+from dask_uncert.checkpoints import Checkpoints
 from dask_uncert.errors import ClusterError
 from dask_uncert.gaps import gap_of
 from dask_uncert.graphs import Work
@@ -21,19 +21,19 @@ from dask_uncert.grids import cut_in_groups, sum_here
 from dask_uncert.plan import Plan
 from dask_uncert.regression_plan import RegressionPlan
 from dask_uncert.streams import KilledError, stream
-from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.regression import RegressionEvaluation
+from dask_uncert.summaries.kinds import AnyEvaluation
 
 if TYPE_CHECKING:
     from distributed import Client
 
+AnyPlan = Plan | RegressionPlan
 MOST = 3  # blocks that are named before the run ends
 DOUBTFUL = 16  # groups that are given up before all others are tried alone as well
 KEPT = "what was finished is kept"
 
 
-def computed(plan: Plan | RegressionPlan, client: Client) -> tuple[Evaluation | RegressionEvaluation, int]:
-    """The plan's Evaluation, and how many blocks were left where it went on group by group, else 0.
+def computed(plan: AnyPlan, client: Client) -> tuple[AnyEvaluation, int]:
+    """The Evaluation of a plan with checkpoints, and how many blocks were left where it went on group by group, else 0.
 
     ClusterError, which names the block, where one ends every process that evaluates it.
     """
@@ -42,54 +42,48 @@ def computed(plan: Plan | RegressionPlan, client: Client) -> tuple[Evaluation | 
     except Exception as error:
         if type(error).__name__ != "KilledWorker":
             raise
-    left = sum(map(len, _unfinished(plan.work()).values()))
-    return plan.compute(partial(_by_groups, client, _inputs(plan))), left
+    left, kept = plan.left(), plan.checkpoints
+    assert kept is not None
+    return plan.compute(partial(_by_groups, client, _inputs(plan), kept)), left
 
 
-def _inputs(plan: Plan | RegressionPlan) -> str:
+def _inputs(plan: AnyPlan) -> str:
     cubes = plan.scene.cubes.items()
     return ", ".join(f"{name}: {cube.where}" for name, cube in cubes if gap_of(name) is None)
 
 
-def _unfinished(work: Work) -> dict[int, range]:
-    """The blocks of each group that is not kept."""
-    finished = work.groups.finished() if work.groups is not None else frozenset()
-    groups = enumerate(cut_in_groups(work.grid.blocks, GROUPS))
-    return {i: part for i, part in groups if i not in finished}
-
-
-def _by_groups(client: Client, inputs: str, work: Work) -> Any:
+def _by_groups(client: Client, inputs: str, kept: Checkpoints, work: Work) -> Any:
     """The sum over all blocks; ClusterError once all but those that end their worker are finished."""
-    left, sums, doubtful, killers = _unfinished(work), dict[int, Any](), 0, list[str]()
-    for group, found in stream(
-        client, _Group(work), left, "evaluate-group", again=False, kept=KEPT, named=_words(work, left)
-    ):
+    groups, finished = cut_in_groups(work.grid.blocks, kept.most), kept.finished()
+    left = {i: part for i, part in enumerate(groups) if i not in finished}
+    doubtful, killers = 0, list[str]()
+    tried = stream(
+        client, _Group(work, kept), left, "evaluate-group", again=False, kept=KEPT, named=_words(work, left)
+    )
+    for _, found in tried:
         if isinstance(found, KilledError):
             doubtful += 1
             if doubtful > DOUBTFUL:
                 break
         else:
-            sums[group] = _result(found)
-    alone = [group for group in left if group not in sums]
+            _result(found)
+    alone = [group for group in left if not kept.has(group)]
     while alone and len(killers) < MOST:
         group = alone.pop(0)
-        if work.groups is not None and work.groups.has(group):
-            continue
-        total, ended = None, len(killers)
-        one = partial(_one, work)
-        blocks = stream(client, one, left[group], "single-block", alone=True, kept=KEPT, named=_words(work))
+        total: Any = None
+        ended = len(killers)
+        one, words = partial(_one, work), _words(work)
+        blocks = stream(client, one, left[group], "evaluate-alone", alone=True, kept=KEPT, named=words)
         for block, found in blocks:
             if isinstance(found, KilledError):
                 killers.append(f"{work.grid.words(work.grid.at(block))} ({found})")
             else:
                 total = _result(found) if total is None else total + _result(found)
         if ended == len(killers):
-            sums[group] = total if work.groups is None else work.groups.keep(total, group)
+            kept.keep(total, group)
     if killers:
-        raise ClusterError(_said(killers, inputs, bool(alone), work.groups is not None))
-    every = range(min(work.grid.blocks, GROUPS))
-    parts = (sums[i] if work.groups is None else work.groups.fetch(i) for i in every)
-    total = sum(parts, start=next(parts))
+        raise ClusterError(_said(killers, inputs, bool(alone)))
+    total = sum((kept.fetch(i) for i in range(1, len(groups))), start=kept.fetch(0))
     return total if work.finish is None else work.finish(total)
 
 
@@ -99,12 +93,14 @@ def _result(found: Any) -> Any:
     return found
 
 
-def _said(killers: list[str], inputs: str, more: bool, kept: bool) -> str:
+def _said(killers: list[str], inputs: str, more: bool) -> str:
     """One paragraph that names the blocks."""
     several = len(killers) > 1
-    rest = "All other groups of blocks are finished and kept." if kept else "Nothing else was found wrong."
-    if more:
-        rest = "Others were not looked at any more" + (", what was finished is kept." if kept else ".")
+    rest = (
+        "Others were not looked at any more; what was finished is kept."
+        if more
+        else "All other groups of blocks are finished and kept."
+    )
     return (
         f"{'these blocks' if several else 'a block'} ended the worker's process every time, also with nothing beside "
         f"{'them' if several else 'it'}: {'; '.join(killers)}. A file may be damaged there, or memory too small for a "
@@ -125,20 +121,15 @@ def _words(work: Work, groups: dict[int, range] | None = None) -> Callable[[int]
 
 @dataclass(frozen=True)
 class _Group:
-    """What a task does with a group: evaluate its blocks, keep their sum; it gives it on where nothing can be kept."""
+    """What a task does with a group: evaluate its blocks and keep their sum."""
 
     work: Work
+    kept: Checkpoints
 
-    def __call__(self, group: int) -> Any:
-        work = self.work
-        if work.groups is not None and work.groups.has(group):
-            return None
-        part = cut_in_groups(work.grid.blocks, GROUPS)[group]
-        total = sum_here(work.function, work.sources, work.grid, part)
-        if work.groups is None:
-            return total
-        work.groups.keep(total, group)
-        return None
+    def __call__(self, group: int) -> None:
+        if not self.kept.has(group):
+            part = cut_in_groups(self.work.grid.blocks, self.kept.most)[group]
+            self.kept.keep(sum_here(self.work.function, self.work.sources, self.work.grid, part), group)
 
 
 def _one(work: Work, block: int) -> Any:

@@ -35,19 +35,19 @@ TRACED = """
 import os, time
 from dask_uncert import block_tasks
 
-whole = block_tasks.Pass.__call__
 
+def dask_setup(worker):
+    whole = block_tasks.Pass.__call__
 
-def traced(self, arrays, offset):
-    begin = time.time()
-    time.sleep(0.05)
-    found = whole(self, arrays, offset)
-    with open(os.environ["TRACE"], "a") as file:
-        file.write(f"{offset} {begin} {time.time()}\\n")
-    return found
+    def traced(self, arrays, offset):
+        begin = time.time()
+        time.sleep(0.05)
+        found = whole(self, arrays, offset)
+        with open(os.environ["TRACE"], "a") as file:
+            file.write(f"{offset} {begin} {time.time()}\\n")
+        return found
 
-
-block_tasks.Pass.__call__ = traced
+    block_tasks.Pass.__call__ = traced
 """
 """What workers load first: a block takes a while, as those of real scenes do, and leaves a line when it is done."""
 QUICK = {
