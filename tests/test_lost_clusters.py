@@ -10,33 +10,27 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import dask
-import numpy as np
 import pytest
-import yaml
 
 import dask_uncert as du
 from dask_uncert.errors import ClusterError, InputError
 from dask_uncert.watching import logged
 
-spec = spec_from_file_location("scheduler_here", Path(__file__).with_name("scheduler_here.py"))
-scheduler_here = module_from_spec(spec)
-spec.loader.exec_module(scheduler_here)
+
+def beside(name):
+    spec = spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+scheduler_here, cohort_of, scene_of = map(beside, ("scheduler_here", "cohort_of", "scene_of"))
 
 
 @pytest.fixture
 def job(tmp_path):
-    rng = np.random.default_rng(0)
-    p = rng.random((900, 800, 6), dtype="f4")
-    np.save(tmp_path / "p.npy", p / p.sum(axis=-1, keepdims=True))
-    np.save(tmp_path / "y.npy", rng.integers(0, 6, (900, 800)).astype("u1"))
-    words = {
-        "version": 1, "kind": "scene", "classes": {i: str(i) for i in range(6)}, "output": "out", "measures": ["entropy"],
-        "inputs": {
-            "probabilities": {"store": "p.npy", "dims": ["y", "x", "class"]}, "reference": {"store": "y.npy", "dims": ["y", "x"]},
-        },
-    }  # fmt: skip
-    (tmp_path / "job.yaml").write_text(yaml.safe_dump(words))
-    return tmp_path / "job.yaml"
+    """A scene of many blocks."""
+    return scene_of.Scene(tmp_path).job
 
 
 @pytest.fixture
@@ -92,3 +86,63 @@ def test_what_workers_warned_of_is_left_by_a_run_that_fails(tmp_path):
     assert "=== nanny tcp://127.0.0.1:" in said
     assert "Restarting worker" in said
     assert not (tmp_path / "refused").exists()
+
+
+HANGING = """
+import threading
+from dask_uncert import block_tasks
+
+
+def dask_setup(worker):
+    whole = block_tasks.Pass.__call__
+
+    def hangs(self, arrays, offset):
+        if offset[0]:  # all but the first row of blocks
+            threading.Event().wait()
+        return whole(self, arrays, offset)
+
+    block_tasks.Pass.__call__ = hangs
+"""
+"""What a worker loads first: a read that never comes back, as of a file server that is gone."""
+
+
+@pytest.mark.slow
+def test_a_read_that_hangs_ends_the_run_in_time(job, tmp_path):
+    (tmp_path / "hanging.py").write_text(HANGING)
+    environment = {**os.environ, "DASK_DISTRIBUTED__WORKER__PRELOAD": str(tmp_path / "hanging.py")}
+    with scheduler_here.scheduler(tmp_path, workers=1, environment=environment) as (address, _):
+        start = time.monotonic()
+        with (
+            dask.config.set({"dask-uncert.stall": 6}),
+            pytest.raises(
+                ClusterError,
+                match=r"nothing has moved for 6 s \(the block y \d+:\d+, x \d+:\d+ on tcp://127.0.0.1:.* a read may hang.*"
+                r"What was finished is kept",
+            ),
+        ):
+            du.run(job, cluster=address)
+        assert 6 < time.monotonic() - start < 60
+    assert list(job.parent.glob("out.blocks/*.case"))
+    du.run(job)
+
+
+@pytest.mark.slow
+def test_a_case_that_hangs_ends_a_cohort_in_time(tmp_path):
+    (tmp_path / "hanging.py").write_text(
+        HANGING.replace("block_tasks.Pass.__call__", "cohorts.CasePass.small")
+        .replace("from dask_uncert import block_tasks", "from dask_uncert import cohorts")
+        .replace("arrays, offset", "line, known")
+        .replace("offset[0]", "line.case.name == 'B'")
+    )
+    cohort = cohort_of.Cohort(tmp_path, ["A", "B", "C"])
+    environment = {**os.environ, "DASK_DISTRIBUTED__WORKER__PRELOAD": str(tmp_path / "hanging.py")}
+    with (
+        scheduler_here.scheduler(tmp_path, workers=1, environment=environment) as (address, _),
+        dask.config.set({"dask-uncert.stall": 6}),
+        pytest.raises(
+            ClusterError, match=r"nothing has moved for 6 s \(B.* on tcp://.*finished cases are kept"
+        ),
+    ):
+        du.run(cohort.job(), cluster=address)
+    du.run(cohort.job())
+    assert du.load_cases(cohort.out).names == ("A", "B", "C")

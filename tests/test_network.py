@@ -178,9 +178,6 @@ def test_whatever_happens_the_bits_are_the_same(job, tmp_path, seed, record_prop
             assert found["blocks_computed_again"] == 0
         again = cluster.again(struck)
         record_property("measured", f"{fault} after {many} groups: {again} blocks again, {status=}")
-        print(
-            f"MEASURED {seed} {fault} after {many} groups: {again} again, {status=}, {found['blocks_computed_again']}"
-        )
         assert again <= SHARE * BLOCKS
         # The scheduler counts what it heard of: not the last results of a worker that was lost.
         assert found["blocks_computed_again"] <= again + THREADS + QUEUED
