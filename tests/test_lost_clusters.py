@@ -97,7 +97,7 @@ def dask_setup(worker):
     whole = block_tasks.Pass.__call__
 
     def hangs(self, arrays, offset):
-        if offset[0]:  # all but the first row of blocks
+        if tuple(offset) == (200, 400):
             threading.Event().wait()
         return whole(self, arrays, offset)
 
@@ -116,13 +116,13 @@ def test_a_read_that_hangs_ends_the_run_in_time(job, tmp_path):
             dask.config.set({"dask-uncert.stall": 6}),
             pytest.raises(
                 ClusterError,
-                match=r"nothing has moved for 6 s \(the block y \d+:\d+, x \d+:\d+ on tcp://127.0.0.1:.* a read may hang.*"
+                match=r"nothing has moved for 6 s \(the block y 200:400, x 400:600 on tcp://127.0.0.1:.* a read may hang.*"
                 r"What was finished is kept",
             ),
         ):
             du.run(job, cluster=address)
         assert 6 < time.monotonic() - start < 60
-    assert list(job.parent.glob("out.blocks/*.case"))
+    assert len(list(job.parent.glob("out.blocks/*.case"))) > 10  # all others
     du.run(job)
 
 
@@ -132,7 +132,7 @@ def test_a_case_that_hangs_ends_a_cohort_in_time(tmp_path):
         HANGING.replace("block_tasks.Pass.__call__", "cohorts.CasePass.small")
         .replace("from dask_uncert import block_tasks", "from dask_uncert import cohorts")
         .replace("arrays, offset", "line, known")
-        .replace("offset[0]", "line.case.name == 'B'")
+        .replace("tuple(offset) == (200, 400)", "line.case.name == 'B'")
     )
     cohort = cohort_of.Cohort(tmp_path, ["A", "B", "C"])
     environment = {**os.environ, "DASK_DISTRIBUTED__WORKER__PRELOAD": str(tmp_path / "hanging.py")}
