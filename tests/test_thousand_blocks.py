@@ -21,15 +21,6 @@ spec.loader.exec_module(scheduler_here)
 MIB = 1 << 20
 
 
-def resident(dask_scheduler):
-    import gc
-
-    import psutil
-
-    gc.collect()
-    return psutil.Process().memory_info().rss
-
-
 def job(folder, blocks):
     """A scene in chunks of 10 x 10 pixels, `blocks` of them."""
     rng = np.random.default_rng(0)
@@ -57,6 +48,16 @@ def test_a_thousand_blocks_leave_the_schedulers_memory_flat(tmp_path, monkeypatc
     monkeypatch.setattr(grids, "plan_grid", lambda *given, **words: cut(*given, **{**words, "many": 10**4}))
     few, many = job(tmp_path, 100), job(tmp_path, 1000)
     with scheduler_here.scheduler(tmp_path, threads=1) as (address, _), du.connect(address) as client:
+
+        def resident(
+            dask_scheduler,
+        ):  # in here, or it would be looked for in a module that the scheduler lacks
+            import gc
+
+            import psutil
+
+            gc.collect()
+            return psutil.Process().memory_info().rss
 
         def memory():
             return client.run_on_scheduler(resident) / MIB

@@ -14,7 +14,7 @@ from dask_uncert.summaries import readings
 def drawn(seed, n=400):
     rng = np.random.default_rng(seed)
     p = rng.dirichlet([0.6, 0.6, 0.6], n)
-    u = rng.lognormal(0, 3, n)
+    u = np.minimum(rng.lognormal(0, 3, n), 2**20)  # the largest that is counted
     u[rng.random(n) < 0.1] = 0
     return p, rng.integers(0, 3, n), u
 
