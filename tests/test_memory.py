@@ -137,7 +137,7 @@ def coarse(tmp_path):
     """A job whose blocks are of 64 MiB at least; a file of a cluster whose worker has room for less than one."""
     job = written(tmp_path, probabilities(), (1024, 2048, 1024), classes=of_classes(16), measures=["entropy"])
     place = tmp_path / "small.yaml"
-    place.write_text("kind: local\nprocesses: true\nworkers: 1\nthreads: 1\nmemory_limit: 600 MiB\n")
+    place.write_text("kind: local\nprocesses: true\nworkers: 1\nthreads: 1\nmemory_limit: 800 MiB\n")
     return job, place
 
 
@@ -153,7 +153,7 @@ def test_inputs_stored_anew_as_an_error_tells_fit(coarse, tmp_path, without_pict
     assert refused.returncode == 2
     assert command("run", job, "--cluster", small, "--quiet").stderr == refused.stderr
     assert re.match(
-        r"error: a block of y 1024, x 1024 needs 2\d\d MiB, but a thread has 160 MiB beside Python's own\. Store ",
+        r"error: a block of y 1024, x 1024 needs 2\d\d MiB, but a thread has 224 MiB beside Python's own\. Store ",
         refused.stderr,
     )
     assert not (tmp_path / "out_large").exists()
