@@ -39,7 +39,7 @@ from dask_uncert.stores.maps import preview
 from dask_uncert.stores.opening import format_of
 from dask_uncert.stores.retries import taken
 from dask_uncert.summaries.kinds import AnyEvaluation
-from dask_uncert.suspects import computed
+from dask_uncert.suspects import bearing, computed
 from dask_uncert.watching import LOG, Counts, guarded, logged, logs, progress, reported
 
 if TYPE_CHECKING:
@@ -184,7 +184,8 @@ def _silent(what: str, done: int, total: int) -> None:
 def _with_distances(plan: AnyPlan, client: Client, report: Report) -> AnyPlan:
     if not isinstance(plan, Plan) or plan.metric is None:
         return plan
-    with _watch(client, "class-distances-read", plan.distance_grid.blocks, "class distances", report):
+    blocks = plan.distance_grid.blocks
+    with _watch(client, "class-distances-read", blocks, "class distances", report), bearing("the features"):
         return plan.known()
 
 

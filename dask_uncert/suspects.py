@@ -8,7 +8,8 @@ allows a task (4 by default); others cost eight more each, and after MOST of the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,20 @@ def computed(plan: AnyPlan, client: Client) -> tuple[AnyEvaluation, int]:
     left, kept = plan.left(), plan.checkpoints
     assert kept is not None
     return plan.compute(partial(_by_groups, client, _inputs(plan), kept)), left
+
+
+@contextmanager
+def bearing(what: str) -> Iterator[None]:
+    """ClusterError where a task inside of the `with` ends every process that computes it; it is not looked for."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ != "KilledWorker":
+            raise
+        raise ClusterError(
+            f"a block of {what} ended its worker process every time it was read, by a crash or for want of memory: a "
+            f"file may be damaged, or blocks be too large for the workers ({' '.join(str(error).split())[:200]})."
+        ) from None
 
 
 def _inputs(plan: AnyPlan) -> str:
