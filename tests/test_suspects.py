@@ -14,7 +14,6 @@ import zarr
 import dask_uncert as du
 from dask_uncert import grids, suspects
 from dask_uncert.errors import ClusterError
-from dask_uncert.reports import write
 
 
 def beside(name):
@@ -60,11 +59,7 @@ if "POISON" in os.environ:
 """What workers import when they start: blocks for which there is a file end the process, as a decoder may."""
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr(write, "drawings", lambda *given: {})
-    monkeypatch.setattr(write, "write_figures", lambda *given: [])
-    monkeypatch.setattr(write, "write_report", lambda *given: None)
+pytestmark = pytest.mark.usefixtures("without_pictures")
 
 
 @pytest.fixture(scope="module")

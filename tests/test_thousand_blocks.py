@@ -13,7 +13,6 @@ import zarr
 
 import dask_uncert as du
 from dask_uncert import grids
-from dask_uncert.reports import write
 
 spec = spec_from_file_location("scheduler_here", Path(__file__).with_name("scheduler_here.py"))
 scheduler_here = module_from_spec(spec)
@@ -41,9 +40,7 @@ def job(folder, blocks):
 
 
 @pytest.mark.slow
-def test_a_thousand_blocks_leave_the_schedulers_memory_flat(tmp_path, monkeypatch):
-    for name in ("drawings", "write_figures", "write_report"):
-        monkeypatch.setattr(write, name, lambda *given: {})
+def test_a_thousand_blocks_leave_the_schedulers_memory_flat(tmp_path, monkeypatch, without_pictures):
     cut = grids.plan_grid
     monkeypatch.setattr(grids, "plan_grid", lambda *given, **words: cut(*given, **{**words, "many": 10**4}))
     few, many = job(tmp_path, 100), job(tmp_path, 1000)

@@ -36,7 +36,7 @@ FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans"
 MARKS = {"o": "circle", "s": "square", "^": "triangle", "D": "diamond"}
 
 
-def library() -> str:
+def bokeh_script() -> str:
     """BokehJS, to stand in a script element: the core alone, without widgets, tables, WebGL and mathematics."""
     return "\n".join(Resources(mode="inline", components=["bokeh"], log_level="error").js_raw)
 

@@ -95,7 +95,7 @@ def page(
         "has_joint": bool(evaluation.joint),
         "cohort": None if numbers is None else cohort_words(numbers, found, evaluation),
         "scripts": [
-            Markup(charts.library()),
+            Markup(charts.bokeh_script()),
             *(
                 Markup(_part(f"page/{name}"))
                 for name in (*SCRIPTS, *(() if numbers is None else (COHORT_SCRIPT,)))
