@@ -17,7 +17,7 @@ settings.load_profile("here")
 @pytest.fixture(scope="module")
 def shared_client():
     """One local cluster of threads for tests that run many small jobs."""
-    from dask_uncert.clusters import connect
+    from dask_uncert.clusters.connect import connect
 
     with connect("local", threads=2) as client:
         yield client
@@ -66,15 +66,16 @@ def dask_uncert_command(shared_client, without_pictures, monkeypatch, capsys):
     """
     from contextlib import nullcontext
 
-    from dask_uncert import cli, clusters
+    from dask_uncert.cli import main
+    from dask_uncert.clusters import connect as connect_cluster
 
-    monkeypatch.setattr(clusters, "_start", lambda local: nullcontext(shared_client))
+    monkeypatch.setattr(connect_cluster, "_start", lambda local: nullcontext(shared_client))
 
     def call(*words):
         monkeypatch.setattr("sys.argv", ["dask-uncert", *map(str, words)])
         capsys.readouterr()
         try:
-            cli.main()
+            main.main()
             status = 0
         except SystemExit as ended:
             status = ended.code or 0

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtr
 
-from dask_uncert.formulas.agreement import ratio
+from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.fixed_point import decode
 
 Floats = NDArray[np.float64]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dask_uncert.formulas.soft import damping_factor
+from dask_uncert.formulas.soft_confusion import damping_factor
 
 NODES = 256
 ELLIPSES = 1 + np.geomspace(1e-3, 1e3, 400)

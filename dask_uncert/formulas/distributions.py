@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dask_uncert.formulas.agreement import ratio
+from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.fixed_point import FRACTION_BITS, decode
 
 Floats = NDArray[np.float64]

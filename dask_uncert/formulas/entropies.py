@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dask_uncert.formulas.pointwise import as_array, is_labelled, over_classes
+from dask_uncert.formulas.array_dispatch import as_array, is_labelled, over_classes
 
 POLE = 1e-6
 """Orders alpha this close to 1 are taken as 1 (Shannon)."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dask_uncert.formulas.array_dispatch import over_classes
 from dask_uncert.formulas.entropies import bounded
-from dask_uncert.formulas.pointwise import over_classes
-from dask_uncert.formulas.simplex import simplex_maximum
+from dask_uncert.formulas.simplex_maximum import simplex_maximum
 
 
 def homophily_uncertainty(probabilities: Any, distances: ArrayLike, axis: int | str = -1) -> Any:

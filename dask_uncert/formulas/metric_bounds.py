@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dask_uncert.formulas.agreement import cell_metrics
+from dask_uncert.formulas.confusion import cell_metrics
 
 Floats = NDArray[np.float64]
 SIGNED = ("matthews", "kappa")

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dask_uncert.formulas.agreement import ratio
+from dask_uncert.formulas.confusion import ratio
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma
 
-from dask_uncert.formulas.agreement import ratio
+from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.distributions import rank_of_share
 
 Floats = NDArray[np.float64]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dask_uncert.formulas.homophily import squared_distances
 from dask_uncert.formulas.measures import Measure
-from dask_uncert.kernels.apart import filled_cells
 from dask_uncert.kernels.counters import (
     count_confidence,
     count_decisions,
@@ -23,10 +22,9 @@ from dask_uncert.kernels.counters import (
     sum_soft_weights,
 )
 from dask_uncert.kernels.elementary import logarithm
+from dask_uncert.kernels.ensemble import add_member, close_members
 from dask_uncert.kernels.joint import count_joint, find_rows
-from dask_uncert.kernels.members import add_member, close_members
-from dask_uncert.kernels.pixels import AnyFloats, Pixels, Rounding
-from dask_uncert.kernels.tiles import (
+from dask_uncert.kernels.measures import (
     STRIDE,
     TILE,
     bounded,
@@ -42,6 +40,8 @@ from dask_uncert.kernels.tiles import (
     t_entropy,
     tsallis,
 )
+from dask_uncert.kernels.sparse_rows import filled_cells
+from dask_uncert.kernels.types import AnyFloats, Pixels, Rounding
 
 __all__ = [
     "add_member",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
-from dask_uncert.kernels.tiles import STRIDE, TILE, compiled
+from dask_uncert.kernels.measures import STRIDE, TILE, compiled
 
 
 @compiled

@@ -6,7 +6,7 @@ import numpy as np
 
 from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
 from dask_uncert.kernels.counters import search
-from dask_uncert.kernels.tiles import TILE, compiled
+from dask_uncert.kernels.measures import TILE, compiled
 
 
 @compiled

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.formulas import fixed_point
-from dask_uncert.kernels.pixels import Finder
+from dask_uncert.kernels.types import Finder
 
 Counts = NDArray[np.int64]
 

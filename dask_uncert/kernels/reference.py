@@ -7,16 +7,11 @@ from numpy.typing import NDArray
 
 from dask_uncert.formulas import fixed_point
 from dask_uncert.formulas.entropies import shannon_nats
+from dask_uncert.formulas.measure_values import measure_values
 from dask_uncert.formulas.measures import Measure, is_pointwise
-from dask_uncert.formulas.values import measure_values
-from dask_uncert.kernels.apart_reference import (
-    filled_cells,  # noqa: F401, a kernel
-    scores_apart,
-    tally_apart,
-    values_apart,
-)
 from dask_uncert.kernels.joint_reference import count_joint, find_rows  # noqa: F401, kernels
-from dask_uncert.kernels.pixels import (
+from dask_uncert.kernels.tiles_reference import scores_apart, tally_apart, values_apart
+from dask_uncert.kernels.types import (
     CLIPPED,
     MISSING,
     NOTHING_APART,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from dask_uncert.reports.cohort import Cohort, add_cohort, numbers_of
-from dask_uncert.reports.cohort_tables import write_cohort_tables
-from dask_uncert.reports.figures import Maps, drawings, write_figures
-from dask_uncert.reports.html import write_report
-from dask_uncert.reports.regression import write_regression
-from dask_uncert.reports.results import results, to_json
-from dask_uncert.reports.tables import write_tables
+from dask_uncert.reports.figures.registry import Maps, drawings, write_figures
+from dask_uncert.reports.page.html import write_report
+from dask_uncert.reports.results.cohort import Cohort, add_cohort, numbers_of
+from dask_uncert.reports.results.regression import write_regression
+from dask_uncert.reports.results.scene import results, to_json
+from dask_uncert.reports.tables.cohort import write_cohort_tables
+from dask_uncert.reports.tables.scene import write_tables
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
 

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dask_uncert.formulas.intervals import Confidence
+from dask_uncert.formulas.bootstrap_intervals import Confidence
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
-from dask_uncert.summaries.joint import JointHistogram, JointSettings
+from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 from dask_uncert.summaries.summary import Summary
 from dask_uncert.summaries.tiles import Tiles
-from dask_uncert.summaries.weighted import WeightedDecisions
+from dask_uncert.summaries.weighted_decisions import WeightedDecisions
 
 if TYPE_CHECKING:
-    from dask_uncert.summaries.sweeps import Sweep
+    from dask_uncert.metrics.sweep import Sweep
 
 
 class Class(NamedTuple):
@@ -86,7 +86,7 @@ class Evaluation(Summary):
 
     def sweep(self, class_name: str | None = None, **words: Any) -> Sweep:
         """The soft confusion of a class at any settings, with bounds; see `dask_uncert.sweep`."""
-        from dask_uncert.summaries.sweeps import sweep
+        from dask_uncert.metrics.sweep import sweep
 
         return sweep(self, class_name, **words)
 

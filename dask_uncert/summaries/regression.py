@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.formulas import calibration
-from dask_uncert.formulas.agreement import ratio
+from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.summary import Counts, Summary, counts

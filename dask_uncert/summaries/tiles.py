@@ -10,8 +10,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from dask_uncert.formulas.intervals import Confidence
-from dask_uncert.summaries.rows import Row
+from dask_uncert.formulas.bootstrap_intervals import Confidence
+from dask_uncert.summaries.sparse_rows import Row
 from dask_uncert.summaries.summary import Counts, Summary, UnequalFramesError, counts
 
 OPEN = ""

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from dask_uncert.block import evaluate_block
-from dask_uncert.formulas.intervals import Confidence
+from dask_uncert.blocks.classification import evaluate_block
+from dask_uncert.formulas.bootstrap_intervals import Confidence
 from dask_uncert.kernels import compiled
-from dask_uncert.summaries.confidence import replicates_of
+from dask_uncert.metrics.bootstrap import replicates_of
+from dask_uncert.metrics.resampling_units import of_all_but_one, of_each, patients
+from dask_uncert.spec.parse import request_of
 from dask_uncert.summaries.stack import Stack
-from dask_uncert.summaries.units import of_all_but_one, of_each, patients
-from dask_uncert.words import request_of
 
 PATIENTS, REPLICATES, PIXELS = 1000, 2000, 5000
 

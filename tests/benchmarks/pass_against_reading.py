@@ -15,9 +15,9 @@ import dask.array as da
 import numpy as np
 import zarr
 
-from dask_uncert.cubes import Cube
-from dask_uncert.evaluate import evaluate
-from dask_uncert.stores.zarr import StoredArray
+from dask_uncert.execution.evaluate import evaluate
+from dask_uncert.inputs.cube import Cube
+from dask_uncert.io.readers.zarr import StoredArray
 
 SIDE, CLASSES = 2048, 16
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
-from dask_uncert.evaluate import evaluate
+from dask_uncert.execution.evaluate import evaluate
 
 SIDE, TURNS, POINTS = 2048, 7, 10_000_000
 

@@ -12,7 +12,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, log_loss
 
 from dask_uncert.formulas import calibration as ca
-from dask_uncert.formulas import scores
+from dask_uncert.formulas import scoring_rules
 from dask_uncert.formulas.fixed_point import encode
 
 
@@ -143,10 +143,10 @@ def test_brier_parts_add_up(items, classes, bins, seed):
     rng = np.random.default_rng(seed)
     p, y = rng.dirichlet(np.ones(classes), items), rng.integers(0, classes, items)
     n, positives, total, squared = classwise(p, y, bins)
-    parts = scores.brier_decomposition(n, positives, total, squared)
+    parts = scoring_rules.brier_decomposition(n, positives, total, squared)
     score = ((p - np.eye(classes)[y]) ** 2).sum(axis=1).mean()
     np.testing.assert_allclose(parts["score"], score, rtol=1e-12, atol=3e-14)
-    np.testing.assert_allclose(scores.brier_score(items, squared), score, rtol=1e-12, atol=3e-14)
+    np.testing.assert_allclose(scoring_rules.brier_score(items, squared), score, rtol=1e-12, atol=3e-14)
     # The remainder in its own right: variance of p inside the bins less twice its covariance with y.
     inside = 0.0
     for c in range(classes):
@@ -165,13 +165,13 @@ def test_scores_agree_with_scikit_learn():
     rng = np.random.default_rng(2)
     p, y = rng.dirichlet(np.ones(3), 400), rng.integers(0, 3, 400)
     losses = -np.log(p[np.arange(400), y])
-    nll = scores.negative_log_likelihood(400, encode(losses).sum(axis=0), 0)
+    nll = scoring_rules.negative_log_likelihood(400, encode(losses).sum(axis=0), 0)
     np.testing.assert_allclose(nll["value"], log_loss(y, p), rtol=1e-12)
     squared = encode((p[:, 1] - (y == 1)) ** 2).sum(axis=0)
     np.testing.assert_allclose(
-        scores.brier_score(400, squared), brier_score_loss(y == 1, p[:, 1]), rtol=1e-12
+        scoring_rules.brier_score(400, squared), brier_score_loss(y == 1, p[:, 1]), rtol=1e-12
     )
-    only_zeros = scores.negative_log_likelihood(2, encode(0.0), 2)
+    only_zeros = scoring_rules.negative_log_likelihood(2, encode(0.0), 2)
     assert only_zeros["value"] == np.inf
     assert np.isnan(only_zeros["finite"])
 
@@ -184,8 +184,8 @@ def test_no_items():
         ca.maximum_calibration_error(n, n, total),
         ca.classwise_calibration_error(n, n, total),
         ca.equal_mass_calibration_error(n, n, total, 3),
-        *scores.brier_decomposition(n, n, total, nothing).values(),
-        scores.negative_log_likelihood(0, nothing, 0)["value"],
+        *scoring_rules.brier_decomposition(n, n, total, nothing).values(),
+        scoring_rules.negative_log_likelihood(0, nothing, 0)["value"],
         ca.regression_curve(n[0]),
         ca.windows_curve(n[0], n[0], np.linspace(0, 1, 5), [0.5], 0.2)[1],
     ):
@@ -278,7 +278,7 @@ def test_leading_dimensions():
         np.testing.assert_array_equal(f(n, hits, total), np.array(each))
     items = n.sum(axis=-1).max(axis=-1)
     n[..., 0] += items[..., None] - n.sum(axis=-1)  # every item once a class
-    stacked = scores.brier_decomposition(n, hits, total, squared)
-    single = scores.brier_decomposition(n[1, 2], hits[1, 2], total[1, 2], squared[1, 2])
+    stacked = scoring_rules.brier_decomposition(n, hits, total, squared)
+    single = scoring_rules.brier_decomposition(n[1, 2], hits[1, 2], total[1, 2], squared[1, 2])
     for name, value in single.items():
         np.testing.assert_array_equal(stacked[name][1, 2], value)

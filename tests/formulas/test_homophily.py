@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dask_uncert.formulas.geometry import geometric_uncertainty
 from dask_uncert.formulas.homophily import check_distances, homophily_uncertainty
-from dask_uncert.formulas.simplex import simplex_maximum
 from dask_uncert.formulas.simplex_ascent import ascend
+from dask_uncert.formulas.simplex_distances import geometric_uncertainty
+from dask_uncert.formulas.simplex_maximum import simplex_maximum
 
 
 def table(rng, classes):

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from dask_uncert.formulas.array_dispatch import normalise, tolerance
+from dask_uncert.formulas.measure_values import measure_maximum, measure_values
 from dask_uncert.formulas.measures import MEASURES, is_pointwise, parse_measure
-from dask_uncert.formulas.pointwise import normalise, tolerance
-from dask_uncert.formulas.values import measure_maximum, measure_values
 
 ONE_VECTOR = [m for m in MEASURES.values() if is_pointwise(m)]
 ONE_VECTOR += [

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from dask_uncert.kernels.counters import _bin
 from dask_uncert.kernels.counters import bins_of as bins_of_tile
-from dask_uncert.kernels.pixels import finder
-from dask_uncert.kernels.tiles import TILE
+from dask_uncert.kernels.measures import TILE
+from dask_uncert.kernels.types import finder
 from dask_uncert.summaries.calibration import fine_edges
 from dask_uncert.summaries.distribution import edges_with
 

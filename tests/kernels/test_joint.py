@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.kernels import compiled, reference
-from dask_uncert.kernels.pixels import finder
-from dask_uncert.summaries.joint import pieces_of
+from dask_uncert.kernels.types import finder
+from dask_uncert.summaries.joint_histogram import pieces_of
 
 ENGINES = pytest.mark.parametrize("kernels", [compiled, reference])
 

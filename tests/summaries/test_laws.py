@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dask_uncert.formulas.measures import MEASURES, Measure
-from dask_uncert.stores.counts import read_counts, write_counts
+from dask_uncert.io.summary_store import read_counts, write_counts
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Class, Evaluation, from_plain
-from dask_uncert.summaries.joint import JointHistogram, JointSettings, pieces_of
+from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings, pieces_of
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 from dask_uncert.summaries.summary import Summary, UnequalFramesError

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
-from dask_uncert.evaluate import evaluate
+from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas.measures import MEASURES
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Class, Evaluation, from_plain
 from dask_uncert.summaries.ledger import Ledger
-from dask_uncert.summaries.rows import RUNS, Row, Rows, RunningTotal, add_rows
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
+from dask_uncert.summaries.sparse_rows import RUNS, Row, Rows, RunningTotal, add_rows
 from dask_uncert.summaries.stack import Case, Stack
 from dask_uncert.summaries.summary import Summary, UnequalFramesError
 

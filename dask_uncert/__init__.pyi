@@ -1,0 +1,149 @@
+from .clusters.connect import connect
+from .errors import (
+    ClusterError,
+    InputError,
+)
+from .execution.evaluate import evaluate
+from .execution.evaluate_regression import evaluate_regression
+from .formulas.class_distances import class_distances
+from .formulas.ensembles import sample_uncertainty
+from .formulas.entropies import (
+    binary_variance,
+    confused_classes,
+    renyi_entropy,
+    t_entropy,
+    tsallis_entropy,
+)
+from .formulas.homophily import homophily_uncertainty
+from .formulas.simplex_distances import geometric_uncertainty
+from .formulas.simplex_maximum import simplex_maximum
+from .formulas.soft_confusion import soft_weights
+from .io.saving import (
+    load,
+    save,
+)
+from .jobs.cohort.compare import compare
+from .jobs.cohort.output import load_cases
+from .jobs.convert import convert
+from .jobs.export import export
+from .jobs.run import run
+from .metrics.calibration import (
+    brier,
+    classwise_calibration_error,
+    equal_mass_calibration_error,
+    expected_calibration_error,
+    maximum_calibration_error,
+    negative_log_likelihood,
+    reliability,
+    windows_curve,
+)
+from .metrics.classification import (
+    accuracy,
+    confusion_matrix,
+    distribution,
+    ecdf,
+    f1,
+    histogram,
+    iou,
+    kappa,
+    moments,
+    precision,
+    quantiles,
+    recall,
+    uncertainty_confusion,
+)
+from .metrics.selective import (
+    augrc,
+    aurc,
+    coverage_at_risk,
+    error_auprc,
+    error_auroc,
+    excess_aurc,
+    risk_at_coverage,
+    risk_coverage,
+)
+from .metrics.sweep import (
+    Sweep,
+    sweep,
+)
+from .summaries.evaluation import Evaluation
+from .summaries.regression import (
+    RegressionEvaluation,
+    regression_area,
+    regression_coverage,
+    regression_curve,
+    regression_distance,
+    regression_side,
+)
+from .summaries.stack import (
+    Case,
+    Stack,
+)
+
+__version__: str
+
+__all__ = [
+    "Case",
+    "ClusterError",
+    "Evaluation",
+    "InputError",
+    "RegressionEvaluation",
+    "Stack",
+    "Sweep",
+    "accuracy",
+    "augrc",
+    "aurc",
+    "binary_variance",
+    "brier",
+    "class_distances",
+    "classwise_calibration_error",
+    "compare",
+    "confused_classes",
+    "confusion_matrix",
+    "connect",
+    "convert",
+    "coverage_at_risk",
+    "distribution",
+    "ecdf",
+    "equal_mass_calibration_error",
+    "error_auprc",
+    "error_auroc",
+    "evaluate",
+    "evaluate_regression",
+    "excess_aurc",
+    "expected_calibration_error",
+    "export",
+    "f1",
+    "geometric_uncertainty",
+    "histogram",
+    "homophily_uncertainty",
+    "iou",
+    "kappa",
+    "load",
+    "load_cases",
+    "maximum_calibration_error",
+    "moments",
+    "negative_log_likelihood",
+    "precision",
+    "quantiles",
+    "recall",
+    "regression_area",
+    "regression_coverage",
+    "regression_curve",
+    "regression_distance",
+    "regression_side",
+    "reliability",
+    "renyi_entropy",
+    "risk_at_coverage",
+    "risk_coverage",
+    "run",
+    "sample_uncertainty",
+    "save",
+    "simplex_maximum",
+    "soft_weights",
+    "sweep",
+    "t_entropy",
+    "tsallis_entropy",
+    "uncertainty_confusion",
+    "windows_curve",
+]

@@ -1,0 +1,201 @@
+"""One pure pass over one block: arrays in, (maps, Evaluation) out.
+
+Probabilities are normalised once, the decision is taken once and each measure is computed once; the same
+values feed the maps and the counts. Nothing here knows where the block lies or who computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dask_uncert.blocks.accumulate import Counter, Indices
+from dask_uncert.blocks.encoding import (
+    NO_CODE,
+    UNKNOWN,
+    UNLABELLED,
+    reference_indices,
+    rounding_of,
+    shares_of,
+    three_axes,
+)
+from dask_uncert.blocks.ensemble import members_of, spread_of
+from dask_uncert.blocks.tiles import TileCounter
+from dask_uncert.errors import UnusableBlockError
+from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY
+from dask_uncert.inputs.missing import BLANK, GAPS
+from dask_uncert.kernels.types import MISSING, OFF, Pixels
+from dask_uncert.spec.request import MAPS, Request
+from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.ledger import INPUTS, REASONS
+from dask_uncert.summaries.weighted_decisions import LARGEST
+
+STEP = 1 << 14  # pixels at a time: their measures are not held for a whole block
+LEFT_OUT = -4  # and below: left out for the reason with that number
+REFERENCE_GAPS = [number + 1 for number, reason in enumerate(REASONS) if reason.startswith("reference_")]
+
+
+def evaluate_block(
+    request: Request,
+    arrays: Mapping[str, NDArray[Any]],
+    class_axis: int | None,
+    kernels: ModuleType,
+    offset: Sequence[int] | None = None,
+) -> tuple[dict[str, NDArray[Any]], Evaluation]:
+    """One block's maps and Evaluation.
+
+    arrays: `probabilities` (grid dimensions, with the classes on `class_axis`; None for a binary prediction,
+    which holds the second class's probability), `samples` of them (the sample axis first; or `samples_0`,
+    `samples_1`, ... apart), or both: without probabilities the samples' mean is the prediction. `reference`:
+    codes or, where the request says so, shares (classes last). Where given, `mask` (true counts), `uncertainty`,
+    `weight`, `gaps` and `blank` (see `gaps`). All over the same grid dimensions in the same order; none is written to.
+    kernels: `kernels.compiled` or `kernels.reference`. offset: where the block lies in the grid, for tiles; by
+    default at its origin.
+
+    Raises UnusableBlockError for unknown reference codes, and for counted probabilities, samples, shares or
+    uncertainties out of range.
+    """
+    shape = arrays["reference"].shape[: -1 if request.reference == "shares" else None]
+    total = request.zero(len(shape))
+    excluded = total.ledger.excluded
+    shares = shares_of(request, arrays["reference"])
+    reference = counted_pixels(request, arrays, excluded, shares)
+    if (reference == UNKNOWN).any():
+        raise UnusableBlockError("reference", "shares out of range")
+    u = arrays["uncertainty"].ravel() if "uncertainty" in arrays else None
+    if u is not None and off_range(request, u[reference >= 0]).any():
+        raise UnusableBlockError("uncertainty", "predicted uncertainty out of range")
+    weights = arrays["weight"].ravel() if "weight" in arrays else None
+    if weights is not None and off_weights(weights[reference >= 0]).any():
+        raise UnusableBlockError("weight", "weight out of range")
+    layers = request.layers
+    wanted = np.flatnonzero(reference >= 0)
+    if layers:  # they show what does not count, too
+        wanted = np.flatnonzero(~arrays[BLANK]) if BLANK in arrays else np.arange(reference.size)
+    maps = {
+        name: np.full((reference.size, *layer.extra.values()), layer.fill, layer.dtype)
+        for name, layer in layers.items()
+    }
+    members, spread = members_of(arrays), None
+    if members:
+        spread = spread_of(request, members, class_axis, wanted, kernels)
+    if "probabilities" in arrays:
+        stored, dtype = three_axes(arrays["probabilities"], class_axis, request.scale)
+        rounding = rounding_of(dtype, len(request.classes), request.scale, request.tolerance)
+    else:
+        assert spread is not None
+        stored, dtype, rounding = spread.mean, spread.mean.dtype, spread.rounding
+    share_dtype = None if shares is None else arrays["reference"].dtype.newbyteorder("=")
+    tiles = None
+    if total.tiles is not None:
+        tiles = TileCounter(total, kernels, shape, offset or (0,) * len(shape))
+    counter = Counter(request, total, dtype, kernels, share_dtype, tiles)
+    for pixels in _batches(wanted) if tiles is None else tiles.batches(wanted, STEP):
+        found = kernels.measure(stored, pixels, request.measures, request.maxima, rounding)
+        truth = reference[pixels]
+        if spread is not None:
+            said = spread.state[pixels]
+            _leave_out(truth, (truth >= 0) & (said == MISSING), "samples_nan", excluded)
+            _leave_out_off(request, truth, said == OFF, "samples", excluded)
+            found = spread.on(found, pixels, request.measures)
+        _leave_out(truth, (truth >= 0) & (found.state == MISSING), "probabilities_nan", excluded)
+        _leave_out_off(request, truth, found.state == OFF, "probabilities", excluded)
+        soft = counter.add(
+            found, truth, stored, pixels,
+            None if u is None else u[pixels].astype(np.float64), None if shares is None else shares[pixels],
+        )  # fmt: skip
+        if weights is not None:
+            total.weighted[0].add(truth, found.predicted, weights[pixels].astype(np.float64))
+        for name, values in maps.items():
+            values[pixels] = soft[name] if name in soft else _map_values(name, found, truth, request)
+    total.ledger.counted[...] = reference.size - excluded.sum()
+    if tiles is not None:
+        total = replace(total, tiles=tiles.result())
+    return {name: values.reshape(*shape, *values.shape[1:]) for name, values in maps.items()}, total
+
+
+def _batches(wanted: Indices) -> Iterator[Indices]:
+    for start in range(0, wanted.size, STEP):
+        yield wanted[start : start + STEP]
+
+
+def counted_pixels(
+    request: Request,
+    arrays: Mapping[str, NDArray[Any]],
+    excluded: Indices | None = None,
+    shares: NDArray[np.float64] | None = None,
+) -> Indices:
+    """Class indices (n,) of the pixels that count as far as all inputs but the prediction say, else < 0."""
+    excluded = np.zeros((len(REASONS), len(request.codes) + 1), np.int64) if excluded is None else excluded
+    reference = reference_indices(request, arrays["reference"], shares)
+    gaps = arrays[GAPS].ravel() if GAPS in arrays else None
+    if gaps is not None:
+        reference[np.isin(gaps, REFERENCE_GAPS) & (reference != UNLABELLED)] = NO_CODE
+    if request.reference == "codes" and (reference == UNKNOWN).any():
+        raise UnusableBlockError("codes", "unknown reference codes")
+    if "mask" in arrays:
+        _leave_out(reference, arrays["mask"].ravel() == 0, "masked", excluded)
+    _leave_out(reference, reference == UNLABELLED, "ignored", excluded)
+    present = [] if gaps is None else np.unique(gaps[gaps > 0]).tolist()
+    for name in INPUTS:
+        for number in present:
+            if REASONS[number - 1].startswith(f"{name}_"):
+                _leave_out(reference, gaps == number, REASONS[number - 1], excluded)
+        if name == "reference":
+            _leave_out(reference, reference == NO_CODE, "reference_nan", excluded)
+        elif name in ("uncertainty", "weight") and name in arrays:
+            _leave_out(reference, np.isnan(arrays[name].ravel()), f"{name}_nan", excluded)
+    return reference
+
+
+def _leave_out(reference: Indices, where: NDArray[np.bool_], reason: str, excluded: Indices) -> None:
+    """Leave out pixels for a reason; a pixel is left out once, for the first reason that applies."""
+    fresh = where & (reference > LEFT_OUT)
+    if not fresh.any():
+        return
+    number, last = REASONS.index(reason), excluded.shape[1] - 1
+    known = reference[fresh]
+    excluded[number] += np.bincount(np.where(known >= 0, known, last), minlength=last + 1)
+    reference[fresh] = LEFT_OUT - number
+
+
+def _leave_out_off(
+    request: Request, truth: Indices, off: NDArray[np.bool_], name: str, excluded: Indices
+) -> None:
+    """Leave out counted pixels whose vectors are off the simplex, or refuse them, as is asked."""
+    where = (truth >= 0) & off
+    if where.any() and not request.leave_out_off:
+        raise UnusableBlockError(name, f"{name} out of tolerance")
+    _leave_out(truth, where, f"{name}_off", excluded)
+
+
+def _map_values(name: str, found: Pixels, truth: Indices, request: Request) -> NDArray[Any]:
+    usable = (found.state & 3) == 0
+    if name == "correct":
+        return np.where(truth >= 0, found.predicted == truth, MAPS[name][1])
+    if name == "predicted":
+        return np.where(usable, np.asarray(request.codes)[found.predicted], MAPS[name][1])
+    if name == "confused_classes":
+        return np.where(usable, found.confused, MAPS[name][1])
+    return np.asarray(found.values[[one.name for one in request.measures].index(name)])
+
+
+def off_weights(weights: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a weight is negative, or larger than can be summed."""
+    return np.asarray(~((weights >= 0) & (weights <= LARGEST)))
+
+
+def largest_uncertainty(request: Request) -> float:
+    """The largest predicted uncertainty that can be used: limited as a measure of its own, else not."""
+    counted = any(one.kind == "uncertainty" for one in request.measures)
+    return LARGEST_UNCERTAINTY if counted else np.inf
+
+
+def off_range(request: Request, u: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a predicted uncertainty is negative or larger than can be used."""
+    return np.asarray((u < 0) | (u > largest_uncertainty(request)))

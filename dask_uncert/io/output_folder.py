@@ -1,0 +1,245 @@
+"""The output folder: written under another name, renamed when whole, never overwritten by mistake.
+
+An object store cannot rename. There the files are written on this machine first and copied when all are whole, with
+`run.json` last; where an earlier result is replaced, its `run.json` goes first.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import json
+import math
+import os
+import platform
+import resource
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from dask_uncert.errors import InputError, OutputError
+from dask_uncert.io.paths import (
+    Place,
+    copy_tree,
+    copy_within,
+    files_below,
+    is_remote,
+    remove,
+    upload,
+    write_whole,
+)
+
+RECORD = "run.json"
+NOTE = "UNFINISHED.txt"
+UNFINISHED = "This evaluation is not finished; run the job again.\n"
+REPLACED = "-replaced"
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+VERSIONS = ("dask-uncert", "numpy", "scipy", "numba", "dask", "distributed", "zarr", "zarrs", "nibabel")
+Report = Callable[[str, int, int], None]
+"""What is told of progress: what is done, how many of it, of how many."""
+
+
+def read_record(folder: Place) -> dict[str, Any]:
+    """The `run.json` of a finished folder; InputError where there is none."""
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder}.")
+    try:
+        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            f"{folder} holds no {RECORD}: it is unfinished, or no output of dask-uncert."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / RECORD} cannot be read: {error}.") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{folder / RECORD} is no record of a run.")
+    return found
+
+
+def is_finished(folder: Place, fingerprint: str | None, fresh: bool) -> bool:
+    """Whether the folder already holds this very evaluation, so that nothing needs to be run.
+
+    fingerprint: of the job and its inputs, or None where inputs cannot be compared. Raises InputError where
+    the folder holds something else that would be lost: another job's results (unless `fresh`), or files that
+    are not ours.
+    """
+    try:
+        there = folder.exists()
+    except Exception as error:  # of object stores and their credentials, many kinds
+        if not is_remote(folder):
+            raise
+        raise InputError(f"the output {folder} cannot be reached: {' '.join(str(error).split())}.") from error
+    if not there:
+        return False
+    if not folder.is_dir():
+        raise InputError(f"the output {folder} is a file; name a folder.")
+    if not (folder / RECORD).exists():
+        if any(folder.iterdir()) and not (folder / NOTE).exists():
+            raise InputError(
+                f"the output folder {folder} is not empty and holds no {RECORD}: it is not ours to replace. "
+                f"Name another with --out, or empty it."
+            )
+        return False
+    if fresh:
+        return False
+    if fingerprint is not None and read_record(folder).get("fingerprint") == fingerprint:
+        return True
+    raise InputError(
+        f"{folder} holds a finished evaluation of another job, other inputs or another version. Give --fresh to "
+        f"replace it, or another folder with --out."
+    )
+
+
+@contextmanager
+def being_written(folder: Place, elsewhere: Mapping[str, Place] | None = None) -> Iterator[Path]:
+    """A local folder; what is in it is the output when the `with` ends well, and gone when it does not.
+
+    An earlier result stays whole until the new one is. elsewhere: of an output behind a URL, folders that lie in its
+    store already, by their names in the output; they are copied there. It may be filled inside of the `with`.
+    """
+    try:
+        with (
+            _renamed(folder)
+            if isinstance(folder, Path)
+            else _copied(folder, {} if elsewhere is None else elsewhere) as working
+        ):
+            yield working
+    except OSError as error:
+        if error.errno not in UNWRITABLE and not isinstance(error, PermissionError):
+            raise
+        said = os.strerror(error.errno) if error.errno in UNWRITABLE else " ".join(str(error).split())
+        raise OutputError(
+            f"{folder} could not be written: {said}. What was there before stands; run again when it can be written "
+            f"to: what is finished is kept where it found room."
+        ) from error
+
+
+@contextmanager
+def rewritten(folder: Place) -> Iterator[Path]:
+    """A local folder; files written to it replace those of the finished output, or stand beside them."""
+    if isinstance(folder, Path):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="dask-uncert-") as made:
+        yield Path(made)
+        upload(Path(made), folder, files_below(Path(made)))
+
+
+@contextmanager
+def _copied(folder: Place, elsewhere: Mapping[str, Place]) -> Iterator[Path]:
+    """A temporary folder, copied behind the URL at the end, together with what lies there elsewhere."""
+    with tempfile.TemporaryDirectory(prefix="dask-uncert-") as made:
+        working = Path(made)
+        yield working
+        names = files_below(working)
+        write_whole(folder / NOTE, UNFINISHED.encode())
+        remove(folder / RECORD)
+        moved = {name: place for name, place in elsewhere.items() if place != folder / name}
+        for name, place in moved.items():
+            remove(folder / name)
+            copy_tree(place, folder / name)
+        upload(working, folder, [name for name in names if name != RECORD])
+        kept = {*names, NOTE}
+        for name in files_below(folder):
+            if name not in kept and not any(name.startswith(f"{other}/") for other in elsewhere):
+                remove(folder / name)
+        upload(working, folder, [RECORD])
+        remove(folder / NOTE)
+
+
+@contextmanager
+def _renamed(folder: Path) -> Iterator[Path]:
+    """A folder beside the final one, renamed to it at the end.
+
+    Its name is this process's own, so that two runs to the same output do not disturb each other. What runs that were
+    killed on this machine left is removed.
+    """
+    mine = f"{folder.name}.unfinished-{socket.gethostname()}-"
+    working = folder.with_name(f"{mine}{os.getpid()}")
+    made = [parent for parent in working.parents if not parent.exists()]
+    try:
+        for left in folder.parent.glob(f"{glob.escape(mine)}*") if folder.parent.is_dir() else ():
+            if left.name.endswith(REPLACED) and not folder.exists():
+                left.rename(folder)  # a run was killed between two renames: put the earlier result back
+            elif left == working or not _is_running(left.name.removeprefix(mine).removesuffix(REPLACED)):
+                shutil.rmtree(left, ignore_errors=True)
+        working.mkdir(parents=True)
+        (working / NOTE).write_text(UNFINISHED, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"the output folder {working} cannot be made: {error}.") from None
+    try:
+        yield working
+        (working / NOTE).unlink()
+        put_in_place(working, folder)
+    finally:
+        shutil.rmtree(working, ignore_errors=True)
+        for parent in made:  # the nearest first; with the result in it, it stays
+            with suppress(OSError):
+                parent.rmdir()
+
+
+def _is_running(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True
+
+
+def put_in_place(working: Place, folder: Place, last: str = RECORD) -> None:
+    """Rename a whole folder to its final name; what was there stays until that is done.
+
+    Behind a URL it is copied, the file `last` after all others.
+    """
+    if not (isinstance(working, Path) and isinstance(folder, Path)):
+        assert not isinstance(working, Path)
+        assert not isinstance(folder, Path)
+        remove(folder / last)
+        remove(folder)
+        copy_within(working, folder, [name for name in files_below(working) if name != last])
+        copy_within(working, folder, [last])
+        remove(working)
+        return
+    if not folder.exists():
+        working.rename(folder)
+        return
+    earlier = working.with_name(f"{working.name}{REPLACED}")
+    folder.rename(earlier)
+    try:
+        working.rename(folder)
+    except OSError:
+        earlier.rename(folder)
+        raise
+    shutil.rmtree(earlier, ignore_errors=True)
+
+
+def write_record(folder: Path, record: dict[str, Any]) -> None:
+    """Write `run.json`, the last file of a folder: where it is, the folder is whole."""
+    text = json.dumps(_finite(record), indent=1, ensure_ascii=False, allow_nan=False, default=str) + "\n"
+    (folder / RECORD).write_text(text, encoding="utf-8")
+
+
+def _finite(value: Any) -> Any:
+    """With infinities, which JSON lacks, as text."""
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that the numbers pass through."""
+    return {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}}
+
+
+def peak_memory() -> int:
+    """The largest resident size this process ever had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

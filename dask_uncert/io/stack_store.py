@@ -1,0 +1,159 @@
+"""A Stack in Zarr: `cases/` beside the `total/` of a summary, sparse, written and read case by case.
+
+Of every array of the Evaluations there is a group with `starts` (cases + 1), `cells` and `counts` (entries), the
+rows of a compressed sparse matrix over its cells in C order. Who the rows are about stands in the attributes of
+`cases`. The same Stack gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+
+from dask_uncert.errors import InputError
+from dask_uncert.io.readers.zarr import located, opening
+from dask_uncert.io.summary_store import read_frame
+from dask_uncert.summaries.sparse_rows import Row, Rows
+from dask_uncert.summaries.stack import Case, Layout, Stack, width_of
+
+PIECE = 1 << 18  # entries of a chunk: 2 MiB of counts
+
+
+def write_cases(store: str, cases: Sequence[Case], layout: Layout, rows: Iterable[Mapping[str, Row]]) -> None:
+    """Write `cases/` into the summary at `store`: who they are, and a row of every array for each, in their order.
+
+    rows may be a stream: no more than a chunk of each array is held.
+    """
+    columns = dict.fromkeys(column for case in cases for column, _ in case.groups)
+    groups = [dict(case.groups) for case in cases]
+    about: dict[str, Any] = {
+        "patients": [case.patient for case in cases],
+        "visits": [case.visit for case in cases],
+        "groups": {column: [values.get(column, "") for values in groups] for column in columns},
+        "marks": [case.mark for case in cases],
+        "arrays": {
+            path: {"dims": list(dims), "shape": list(shape)} for path, (dims, shape) in layout.items()
+        },
+    }
+    with opening(store, to_write=True):
+        group = zarr.open_group(located(store), mode="a").create_group("cases", attributes=about)
+    writers = {path: _RowsWriter(store, group, path, width_of(layout, path)) for path in layout}
+    for row in rows:
+        for path, writer in writers.items():
+            writer.add(row[path])
+    for writer in writers.values():
+        writer.finish()
+
+
+def write_stack(store: str, stack: Stack) -> None:
+    """Write the cases of a Stack into the summary at `store`, which holds their total."""
+    write_cases(store, stack.cases, stack.layout, (rows for _, rows in stack.each()))
+
+
+def has_cases(store: str) -> bool:
+    """Whether the summary at `store` keeps its cases apart."""
+    try:
+        with opening(store):
+            return "cases" in zarr.open_group(located(store), mode="r")
+    except Exception:
+        return False
+
+
+def read_cases(store: str) -> Stack:
+    """The Stack in the summary at `store`, whose counts are read when they are asked for.
+
+    Raises InputError where there is no summary, or one without cases.
+    """
+    frame = read_frame(store)
+    if not has_cases(store):
+        raise InputError(f"{store} holds one evaluation and no cases: it is not of a cohort.")
+    try:
+        with opening(store):
+            group = zarr.open_group(located(store), mode="r", path="cases")
+            words: dict[str, Any] = dict(group.attrs)
+            layout = {p: (tuple(a["dims"]), tuple(a["shape"])) for p, a in words["arrays"].items()}
+            rows = {}
+            for path in layout:
+                starts, cells, counts = (_entries(group, f"{path}/{name}") for name in NAMES)
+                rows[path] = Rows(width_of(layout, path), np.asarray(starts[...]), cells, counts)
+        columns = words["groups"]
+        cases = tuple(
+            Case(patient, visit, tuple((column, values[i]) for column, values in columns.items()), mark)
+            for i, (patient, visit, mark) in enumerate(
+                zip(words["patients"], words["visits"], words["marks"], strict=True)
+            )
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"the cases in {store} are damaged or of another version: {error}.") from error
+    return Stack(cases, frame, layout, rows, np.arange(len(cases)))
+
+
+NAMES = ("starts", "cells", "counts")
+
+
+def _entries(group: zarr.Group, path: str) -> Any:
+    found = group[path]
+    assert isinstance(found, zarr.Array)
+    return found
+
+
+class _RowsWriter:
+    """The three arrays of one array's rows; whole chunks are written as they fill."""
+
+    def __init__(self, store: str, group: zarr.Group, path: str, width: int) -> None:
+        self.store, self.group, self.path = store, group, path
+        narrow = np.uint16 if width <= 1 << 16 else np.uint32 if width <= 1 << 32 else np.int64
+        self.dtypes = {"cells": np.dtype(narrow), "counts": np.dtype(np.int64)}
+        self.starts = [0]
+        self.waiting: list[Row] = []
+        self.written = 0
+        self.arrays: dict[str, Any] = {}
+
+    def add(self, row: Row) -> None:
+        self.starts.append(self.starts[-1] + row.cells.size)
+        self.waiting.append(row)
+        if self.starts[-1] - self.written >= PIECE:
+            self._write(self._joined(), whole=True)
+
+    def finish(self) -> None:
+        self._write(self._joined(), whole=False)
+        starts = np.asarray(self.starts, np.int64)
+        self._create("starts", starts.dtype, starts.size)[...] = starts
+
+    def _joined(self) -> Row:
+        cells = np.concatenate([row.cells for row in self.waiting]) if self.waiting else np.empty(0, np.int64)
+        counts = [row.counts for row in self.waiting]
+        return Row(cells, np.concatenate(counts) if counts else np.empty(0, np.int64))
+
+    def _write(self, row: Row, whole: bool) -> None:
+        """What has come, up to the last whole chunk or to its end; the rest waits."""
+        end = row.cells.size // PIECE * PIECE if whole else row.cells.size
+        if not self.arrays:
+            chunk = PIECE if whole else max(end, 1)
+            self.arrays = {name: self._create(name, dtype, 0, chunk) for name, dtype in self.dtypes.items()}
+        for name, array in self.arrays.items():
+            values: NDArray[np.int64] = getattr(row, name)[:end]
+            array.resize((self.written + end,))
+            if end:
+                array[self.written :] = values.astype(self.dtypes[name])
+        self.written += end
+        self.waiting = [Row(row.cells[end:], row.counts[end:])] if end < row.cells.size else []
+
+    def _create(self, name: str, dtype: np.dtype[Any], size: int, chunk: int | None = None) -> Any:
+        with opening(self.store, to_write=True):
+            return self.group.create_array(
+                f"{self.path}/{name}", shape=(size,), chunks=(max(chunk or size, 1),), dtype=dtype,
+                dimension_names=("row" if name == "starts" else "entry",), fill_value=0,
+            )  # fmt: skip
+
+
+def make_groups(store: str, paths: Iterable[str]) -> None:
+    """An empty group at `store`, and those at these paths below it; "" is the store itself."""
+    with opening(store, to_write=True):
+        root = zarr.open_group(located(store), mode="w")
+        for path in sorted(set(paths) - {""}):
+            root.create_group(path)

@@ -1,0 +1,62 @@
+"""Writing GeoTIFF: a map as bands, row of tiles by row of tiles."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import rasterio
+from rasterio.windows import Window
+
+from dask_uncert.errors import InputError
+from dask_uncert.io.geometry import Geometry
+
+TILE = 512
+
+
+def write_geotiff(
+    path: str, map_: Any, dims: tuple[str, ...], geometry: Geometry | None, nodata: float | None
+) -> None:
+    """Write a map (y, x), or a picture with its colours last, with its place and reference system.
+
+    map_: has shape and dtype, and is sliced. Raises InputError where the map lies askew of the file's plane.
+    """
+    height, width = map_.shape[:2]
+    bands = map_.shape[2] if len(map_.shape) == 3 else 1
+    profile: dict[str, Any] = {
+        "driver": "GTiff",
+        "height": height,
+        "width": width,
+        "count": bands,
+        "nodata": nodata,
+    }
+    profile |= {"dtype": str(map_.dtype), "compress": "deflate", "BIGTIFF": "IF_SAFER"}
+    if min(height, width) >= 16:
+        profile |= {"tiled": True, "blockxsize": _side(width), "blockysize": _side(height)}
+    if bands == 3:
+        profile["photometric"] = "RGB"
+    if geometry is not None:
+        profile |= {"transform": _transform(geometry, dims), "crs": geometry.crs}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it has no place, where nothing says so
+        with rasterio.open(path, "w", **profile) as file:
+            for start in range(0, height, TILE):
+                values = np.asarray(map_[start : start + TILE])
+                layers = np.moveaxis(values, -1, 0) if bands > 1 or values.ndim == 3 else values[np.newaxis]
+                file.write(layers, window=Window(0, start, width, len(values)))
+
+
+def _side(n: int) -> int:
+    """Of a tile, a multiple of 16."""
+    return min(TILE, n // 16 * 16)
+
+
+def _transform(geometry: Geometry, dims: tuple[str, ...]) -> Any:
+    down, right = (geometry.steps[geometry.dims.index(dim)] for dim in dims[:2])
+    if down[2] or right[2]:
+        raise InputError(
+            "a GeoTIFF has no depth, but this map's plane is tilted or upright in space. Export it as NIfTI."
+        )
+    x, y = (geometry.origin[k] - (down[k] + right[k]) / 2 for k in (0, 1))
+    return rasterio.Affine(right[0], down[0], x, right[1], down[1], y)

@@ -1,0 +1,37 @@
+"""Writing NIfTI: a map as a volume with its affine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import nibabel
+import numpy as np
+from numpy.typing import NDArray
+
+from dask_uncert.io.geometry import Geometry
+
+SPATIAL = 3
+
+
+def write_nifti(path: str, values: NDArray[Any], dims: Sequence[str], geometry: Geometry | None) -> None:
+    """Write a volume of up to three dimensions; without a geometry it lies nowhere (both codes 0).
+
+    Numbers are not scaled. Axes that a map lacks are made, of one index.
+    """
+    affine = np.eye(4)
+    if geometry is not None:
+        for axis, dim in enumerate(dims):
+            affine[:SPATIAL, axis] = geometry.steps[geometry.dims.index(dim)]
+        for axis in range(len(dims), SPATIAL):  # across those there are
+            rest = np.linalg.svd(affine[:SPATIAL, :axis].T)[2][-1]
+            affine[:SPATIAL, axis] = rest
+        affine[:SPATIAL, SPATIAL] = geometry.origin
+    volume = values.reshape(values.shape + (1,) * (SPATIAL - values.ndim))
+    kind: Any = nibabel.Nifti1Image
+    image = kind(volume, affine)
+    image.set_sform(affine, code=0 if geometry is None else 1)
+    image.set_qform(affine if geometry is None else None, code=0)
+    image.header.set_xyzt_units("mm")
+    image.header.set_slope_inter(1, 0)
+    nibabel.save(image, path)

@@ -1,0 +1,123 @@
+"""Samples of one prediction, one member at a time: what each adds, and what they come to; compiled.
+
+A member is normalised as `measure` would and added; no more than the running sums of a block is ever held in
+float64. Members are added in their order, so a pixel has the same bits wherever it lies.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dask_uncert.kernels.elementary import logarithm
+from dask_uncert.kernels.measures import STRIDE, TILE, compiled, gather
+from dask_uncert.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED
+
+
+@compiled
+def add_member(  # type: ignore[no-untyped-def]
+    probabilities, pixels, tolerance, exact, sums, entropies, votes, state
+):
+    """Add one member at the pixels asked for.
+
+    probabilities: (a, classes, b) float32 or float64, any strides, not written to; pixel number i * b + j is
+    the vector [i, :, j]. tolerance, exact: as in `Rounding`. By pixel number: sums (N, classes) of the
+    normalised vectors, entropies (N,) in nats, votes (N, classes) for the largest as stored (ties to the
+    lowest index), state (N,) the bits MISSING, OFF, CLIPPED, RENORMALISED of all members together.
+    """
+    classes = probabilities.shape[1]
+    p = np.empty((classes, STRIDE))
+    best, lowest, total, entropy = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    first, logs = np.empty(TILE), np.empty(TILE)
+    for start in range(0, pixels.size, TILE):
+        width = min(TILE, pixels.size - start)
+        gather(probabilities, pixels, start, width, p)
+        for j in range(TILE):
+            best[j] = -np.inf
+            lowest[j] = np.inf
+            total[j] = 0.0
+            entropy[j] = 0.0
+            first[j] = 0.0  # stays so where all are NaN
+        for c in range(classes):
+            for j in range(TILE):
+                x = p[c, j]
+                best[j] = x if x > best[j] else best[j]
+                lowest[j] = x if x < lowest[j] else lowest[j]
+        for c in range(classes - 1, -1, -1):
+            for j in range(TILE):
+                first[j] = np.float64(c) if p[c, j] == best[j] else first[j]
+        for c in range(classes):
+            for j in range(TILE):
+                x = p[c, j]
+                x = 0.0 if x < 0.0 else (1.0 if x > 1.0 else x)
+                p[c, j] = x
+                total[j] += x
+        for c in range(classes):
+            for j in range(TILE):
+                p[c, j] /= total[j]  # a quotient, so that a vertex is exactly 1
+        for c in range(classes):
+            for j in range(TILE):
+                x = p[c, j]
+                logs[j] = logarithm(x if x > 1e-300 else 1.0)
+            for j in range(TILE):
+                entropy[j] -= p[c, j] * logs[j]
+        for j in range(width):
+            i = pixels[start + j]
+            off = np.abs(total[j] - 1.0)
+            missing = total[j] != total[j]
+            clipped = (lowest[j] < 0.0) | (best[j] > 1.0)
+            bad = (lowest[j] < -tolerance) | (best[j] > 1.0 + tolerance) | (off > tolerance)
+            code = (CLIPPED if clipped else 0) | (RENORMALISED if off > exact else 0)
+            state[i] |= np.uint8(MISSING if missing else (OFF if bad else code))
+            entropies[i] += entropy[j] if entropy[j] > 0.0 else 0.0
+            votes[i, np.int64(first[j])] += 1
+            for c in range(classes):
+                sums[i, c] += p[c, j]
+
+
+@compiled
+def close_members(  # type: ignore[no-untyped-def]
+    pixels, samples, upper, sums, entropies, votes, state, values
+):
+    """Turn sums into means, in place, and write what the samples say of the pixels asked for.
+
+    samples: how many were added; upper: ln classes. values: (4, N) predictive entropy, expected entropy,
+    mutual information (all in [0, upper]) and variation ratio. Where a member was missing or off, mean and
+    values are NaN, and state is MISSING (which goes first) or OFF alone.
+    """
+    classes = sums.shape[1]
+    entropy = np.empty(TILE)
+    for start in range(0, pixels.size, TILE):
+        width = min(TILE, pixels.size - start)
+        p = np.zeros((classes, STRIDE))
+        for j in range(width):
+            i = pixels[start + j]
+            for c in range(classes):
+                x = sums[i, c] / samples
+                sums[i, c] = x
+                p[c, j] = x
+        entropy[:] = 0.0
+        for c in range(classes):
+            for j in range(TILE):
+                x = p[c, j]
+                p[c, j] = x * logarithm(x if x > 1e-300 else 1.0)
+            for j in range(TILE):
+                entropy[j] -= p[c, j]
+        for j in range(width):
+            i = pixels[start + j]
+            values[0, i] = 0.0 if entropy[j] <= 0.0 else min(entropy[j], upper)
+    for i in pixels:
+        if state[i] & (MISSING | OFF):
+            state[i] = MISSING if state[i] & MISSING else OFF
+            for c in range(classes):
+                sums[i, c] = np.nan
+            for k in range(values.shape[0]):
+                values[k, i] = np.nan
+            continue
+        most = 0
+        for c in range(classes):
+            most = max(most, votes[i, c])
+        predictive = values[0, i]
+        expected = min(entropies[i] / samples, upper)
+        values[1, i] = expected
+        values[2, i] = predictive - expected if predictive > expected else 0.0
+        values[3, i] = (samples - most) / samples

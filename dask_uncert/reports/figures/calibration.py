@@ -1,0 +1,127 @@
+"""Whether stated probabilities come true: the reliability of decisions, and the curve of every class."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+from dask_uncert.formulas import calibration
+from dask_uncert.metrics import calibration as calibration_metrics
+from dask_uncert.reports.figures import layout
+from dask_uncert.reports.figures.curves import unit_axes
+from dask_uncert.reports.figures.layout import Margins, at, columns_of, outer_ticks, sheet, words
+from dask_uncert.reports.figures.style import BLUE, DPI, GREY, SETTINGS, SKY, VERMILION
+from dask_uncert.reports.names import axis_name
+from dask_uncert.summaries.evaluation import Evaluation
+
+CROSS = ([0, 1, math.nan, 0.5, 0.5], [0.5, 0.5, math.nan, 0, 1])  # grid lines that need no ticks
+POINTS = np.linspace(0, 1, 51)
+DELTA = 0.05
+FEW = 10  # pixels; the share of fewer says little
+MOST_CURVES = 16
+
+
+def reliability(evaluation: Evaluation) -> Figure:
+    """Accuracy against mean confidence of each bin, the counts beneath, ECE and MCE written."""
+    number = evaluation.calibration.binned(evaluation.calibration.fine).number
+    confidence, accuracy = calibration_metrics.reliability(evaluation)
+    low, width = np.arange(number.size) / number.size, 1 / number.size
+    errors = (
+        calibration_metrics.expected_calibration_error(evaluation),
+        calibration_metrics.maximum_calibration_error(evaluation),
+    )
+    with rc_context(SETTINGS):
+        figure = Figure(figsize=(4.8, 5.3), dpi=DPI)
+        upper, lower = at(figure, 0.75, 0.3, 3.9, 3.3), at(figure, 0.75, 3.75, 3.9, 1.0)
+        upper.plot([0, 1], [0, 1], color=GREY, lw=1, ls=(0, (4, 3)), label="perfectly calibrated")
+        upper.bar(
+            low, accuracy, width, align="edge", color=SKY, ec="white", lw=0.6, alpha=0.75, label="accuracy"
+        )
+        upper.vlines(confidence, accuracy, confidence, color=VERMILION, lw=2, label="gap to confidence")
+        upper.plot(
+            confidence,
+            accuracy,
+            "o",
+            color=BLUE,
+            ms=4,
+            clip_on=False,
+            zorder=3,
+            label="bin at its mean confidence",
+        )
+        written = "\n".join(
+            f"{name} {'undefined' if math.isnan(error) else f'{error:.4f}'}"
+            for name, error in zip(("ECE", "MCE"), errors, strict=True)
+        )
+        upper.text(0.97, 0.04, written, transform=upper.transAxes, ha="right", va="bottom", fontsize=10,
+                   bbox={"boxstyle": "round", "fc": "white", "ec": "#cccccc"})  # fmt: skip
+        upper.legend(loc="upper left")
+        unit_axes(upper)
+        upper.tick_params(labelbottom=False)
+        words(upper, "Reliability", "", "accuracy")
+        lower.bar(low, number, width, align="edge", color=BLUE, ec="white", lw=0.6)
+        lower.set_xlim(0, 1)
+        words(lower, "", "confidence of the decision", "pixels")
+        lower.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+        lower.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        lower.grid(True, axis="y", lw=0.7)
+    return figure
+
+
+def class_curves(evaluation: Evaluation) -> Figure:
+    """The share of a class among pixels of about the same probability of it, every class ([J22] figure 12).
+
+    Each point is of the window of .05 to either side; windows of fewer than ten pixels are drawn thin. Grey bars say
+    how many pixels there are (square roots, the highest fills a quarter). Of two classes the second stands for
+    both; of more than sixteen, those with the most reference pixels are drawn. ECE is each class's own.
+    """
+    chosen = drawn_classes(evaluation)
+    one = evaluation.calibration
+    binned = one.binned(one.fine_by_class)
+    errors = calibration.expected_calibration_error(*binned)
+    labels = ["calibrated", "share of the class", "stated too high", "stated too low"]
+    columns = columns_of(len(chosen), 4)
+    with rc_context(SETTINGS):
+        side = 1.6 if columns > 1 else 3.2
+        plan = layout.key(labels, 0.8 + columns * (side + 0.2))
+        margins = Margins(top=0.27 + plan.height)
+        figure, panels = sheet(len(chosen), columns, (side, side), margins, (0.2, 0.36))
+        handles: list[Any] = []
+        for axes, index in zip(panels, chosen, strict=True):
+            n, share = calibration_metrics.windows_curve(evaluation, index, POINTS, DELTA)
+            roots = np.sqrt(binned.number[index])
+            bars = np.arange(roots.size + 1) / roots.size
+            axes.stairs(0.25 * roots / (roots.max() or 1), bars, fill=True, color="#d5d5d5")
+            axes.plot(*CROSS, color="#e2e2e2", lw=0.7, zorder=0.5)
+            diagonal = axes.plot([0, 1], [0, 1], color=GREY, lw=0.9, ls=(0, (4, 3)))
+            sure = np.where(n >= FEW, share, np.nan)
+            there = n >= FEW
+            below = axes.fill_between(
+                POINTS, np.fmin(sure, POINTS), POINTS, there, color=VERMILION, alpha=0.3, lw=0
+            )
+            above = axes.fill_between(
+                POINTS, POINTS, np.fmax(sure, POINTS), there, color=SKY, alpha=0.45, lw=0
+            )
+            axes.plot(POINTS, share, color=BLUE, lw=0.5)
+            curve = axes.plot(POINTS, sure, color=BLUE, lw=1.7)
+            said = "–" if math.isnan(errors[index]) else f"{errors[index]:.4f}"
+            axes.text(0.97, 0.05, f"ECE {said}", transform=axes.transAxes, ha="right", fontsize=7.5)
+            axes.set(xlim=(0, 1), ylim=(0, 1.015))
+            name = axis_name(evaluation.classes[index].name, 19 if columns > 1 else 28)
+            words(axes, name, "probability", "share of the class")
+            handles = [diagonal[0], curve[0], below, above]
+        outer_ticks(panels, columns)
+        layout.legend(figure, handles, labels, plan)
+    return figure
+
+
+def drawn_classes(evaluation: Evaluation) -> list[int]:
+    """Indices of the classes that `class_curves` shows, in the order of the table."""
+    support = evaluation.decisions.confusion.sum(axis=1)
+    if support.size == 2:
+        return [1]
+    return sorted(np.argsort(-support, kind="stable")[:MOST_CURVES].tolist())

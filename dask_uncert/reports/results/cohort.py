@@ -1,0 +1,194 @@
+"""What is said of a cohort beside its pooled numbers: who is in it, who failed, and what is read off the cases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dask_uncert.formulas.bootstrap_intervals import Confidence, Interval
+from dask_uncert.metrics import cohort as cohort_metrics
+from dask_uncert.metrics.comparison import TESTS, Comparison
+from dask_uncert.metrics.scalars import QUANTILES
+from dask_uncert.reports.results.headline import Metric, headline
+from dask_uncert.reports.results.intervals import INTERVAL, add_intervals, said
+from dask_uncert.reports.results.scene import undefined_as_null
+from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.stack import Case, Stack
+
+MOST_GROUPS = 24
+"""Values of a grouping column; one with more is in `tables/groups.csv` alone, without intervals."""
+
+
+@dataclass(frozen=True)
+class Against:
+    """Another model on the same cases: what it is called, its cases, the comparison, this model the first, its level."""
+
+    name: str
+    stack: Stack
+    comparison: Comparison
+    level: float
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """The cases of a finished evaluation; why others failed, by name; how intervals are asked for, as in the job.
+
+    lost: who they are that failed, as far as it is known. pictures: gives the maps of a case, of a size to show.
+    raters: the same cases against each rater alone, by the rater's name.
+    """
+
+    stack: Stack
+    failed: Mapping[str, str] = field(default_factory=dict)
+    confidence: Mapping[str, Any] | None = None
+    lost: Mapping[str, Case] = field(default_factory=dict)
+    pictures: Callable[[str], Mapping[str, Any]] | None = None
+    against: Against | None = None
+    raters: Mapping[str, Stack] = field(default_factory=dict)
+
+    def how(self) -> Confidence | None:
+        """How intervals are made; None without any, also where one patient says nothing of how patients differ."""
+        if self.confidence is None or len(set(self.stack.patients)) < 2:
+            return None
+        return Confidence(*(self.confidence[word] for word in ("replicates", "level", "seed")))
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """All that is read off the cases. groups: every metric, without intervals, by column and value.
+
+    shown: the metrics of the headline, with intervals; columns of few values alone. table: a row a case. raters: the
+    metrics of the headline against each rater, with intervals.
+    """
+
+    cohort: Cohort
+    headline: tuple[Metric, ...]
+    whole: cohort_metrics.Cohort
+    groups: dict[str, dict[str, cohort_metrics.Cohort]]
+    shown: dict[str, dict[str, cohort_metrics.Cohort]]
+    sizes: dict[str, dict[str, int]]
+    table: dict[str, Sequence[Any]]
+    raters: dict[str, cohort_metrics.Cohort] = field(default_factory=dict)
+
+
+def numbers_of(cohort: Cohort, evaluation: Evaluation) -> Numbers:
+    """Read everything off the cases; evaluation: their sum."""
+    stack, how, shown = cohort.stack, cohort.how(), headline(evaluation)
+    names, each = [metric.name for metric in shown], cohort_metrics.case_scalars(stack)
+    sizes = {column: dict(sorted(Counter(values).items())) for column, values in stack.groups.items()}
+    few = [column for column, parts in sizes.items() if len(parts) <= MOST_GROUPS]
+    return Numbers(
+        cohort,
+        shown,
+        cohort_metrics.cohort(stack, how, None, each),
+        {column: cohort_metrics.cohort_by(stack, column, None, None, each) for column in sizes},
+        {column: cohort_metrics.cohort_by(stack, column, how, names, each) for column in few},
+        sizes,
+        cohort_metrics.case_table(stack, each),
+        {name: cohort_metrics.cohort(of, how, names) for name, of in cohort.raters.items()},
+    )
+
+
+def add_cohort(found: dict[str, Any], numbers: Numbers, evaluation: Evaluation) -> dict[str, Any]:
+    """Results with the parts `cohort`, `failed` and `comparison`, and with the intervals of pooled numbers."""
+    cohort, whole = numbers.cohort, numbers.whole
+    by_group = {
+        column: {
+            value: {"cases": numbers.sizes[column][value], "patients": len(of.patients), **_metrics(of)}
+            for value, of in parts.items()
+        }
+        for column, parts in numbers.shown.items()
+    }
+    by_rater = {
+        name: {"cases": len(cohort.raters[name]), "patients": len(of.patients), **_metrics(of)}
+        for name, of in numbers.raters.items()
+    }
+    found |= {
+        "cohort": {
+            "cases": len(cohort.stack),
+            "patients": len(whole.patients),
+            "groups": numbers.sizes,
+            "headline": [metric.name for metric in numbers.headline],
+            **_metrics(whole),
+            "by_group": by_group,
+            **({"by_rater": by_rater} if by_rater else {}),
+        },
+        "failed": [{"case": name, "reason": reason} for name, reason in cohort.failed.items()],
+    }
+    how = cohort.how()
+    if how is not None and whole.pooled_interval is not None:
+        together = whole.pooled_interval
+        each = {name: Interval(*(end[i] for end in together)) for i, name in enumerate(whole.metrics)}
+        undefined = add_intervals(found, evaluation, each)
+        found["confidence"] = {"unit": "patient", "units": len(whole.patients), **said(how, undefined)}
+    if cohort.against is not None:
+        found["comparison"] = comparison_results(cohort.against.comparison, "this", cohort.against.name)
+    plain: dict[str, Any] = undefined_as_null(found)
+    return plain
+
+
+def _metrics(of: cohort_metrics.Cohort) -> dict[str, Any]:
+    found = {}
+    for i, name in enumerate(of.metrics):
+        one: dict[str, Any] = {}
+        for key, values, ends in (
+            ("pooled", of.pooled, of.pooled_interval),
+            ("mean", of.mean, of.mean_interval),
+        ):
+            one[key] = values[i]
+            if ends is not None:
+                one[f"{key}{INTERVAL}"] = [ends.low[i], ends.high[i]]
+        found[name] = one | {
+            "std": of.std[i],
+            "median": of.quantiles[QUANTILES.index(0.5), i],
+            "quantiles": {f"{q:g}": of.quantiles[k, i] for k, q in enumerate(QUANTILES)},
+            "at": {f"{q:g}": of.at[k][i] or None for k, q in enumerate(QUANTILES)},
+            "n": of.n[i],
+            "undefined": of.undefined[i],
+        }
+    return {"metrics": found}
+
+
+def comparison_results(found: Comparison, first: str, second: str) -> dict[str, Any]:
+    """Two models compared, as plain data: the part `comparison` of results, and what `compare --json` prints."""
+    metrics = {}
+    for i, name in enumerate(found.metrics):
+        one: dict[str, Any] = {}
+        for key, both, difference, ends in (
+            ("mean", found.mean, found.mean_difference, found.mean_interval),
+            ("pooled", found.pooled, found.pooled_difference, found.pooled_interval),
+        ):
+            interval = [ends.low[i], ends.high[i]]
+            one |= {
+                key: both[:, i],
+                f"{key}_difference": difference[i],
+                f"{key}_difference{INTERVAL}": interval,
+            }
+        for test in TESTS:
+            of = getattr(found, test)
+            one[test] = {
+                "statistic": of.statistic[i],
+                "p_value": of.p_value[i],
+                "p_holm": found.holm[test][i],
+            }
+        metrics[name] = one | {"n": found.t_test.n[i], "undefined": found.t_test.undefined[i]}
+    plain: dict[str, Any] = undefined_as_null(
+        {
+            "first": first,
+            "second": second,
+            "patients": len(found.patients),
+            "only": [list(names) for names in found.only],
+            "all_swaps": found.exact,
+            "metrics": metrics,
+        }
+    )
+    return plain
+
+
+def best_first(metric: Metric, values: Any) -> Any:
+    """Order of cases by a metric, the worst first; undefined ones last."""
+    key = np.asarray(values, np.float64)
+    return np.argsort(key if metric.best > 0 else -key, kind="stable")

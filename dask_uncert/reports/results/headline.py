@@ -1,0 +1,89 @@
+"""The few numbers that a cohort is shown by: which, what they are called, what is best, where they end.
+
+Of two classes the second is what is looked for; of more, every class counts while there are few. All other
+numbers stand in `tables/`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dask_uncert.metrics.scalars import setting_labels
+from dask_uncert.reports.names import pretty
+from dask_uncert.summaries.evaluation import Evaluation
+
+MOST_CLASSES = 10
+"""With more, the mean over classes stands for them."""
+MOST_MEASURES = 3
+
+
+class Metric(NamedTuple):
+    """A number by its name among `summaries.scalars`; `low` and `high` are the ends of its range.
+
+    label, short: what it is called, also in a table's head. axis: metrics of the same one share an axis.
+    """
+
+    name: str
+    label: str
+    short: str
+    best: float
+    axis: str
+    low: float = 0.0
+    high: float = 1.0
+    detail: str = ""
+
+    @property
+    def better(self) -> str:
+        """Which way is better, and at which setting."""
+        return f"best {self.best:g}" + (f"; {self.detail}" if self.detail else "")
+
+
+def headline(evaluation: Evaluation) -> tuple[Metric, ...]:
+    """The metrics in the order shown; cases are sorted by the first."""
+    classes = evaluation.classes
+    found = []
+    if len(classes) == 2:
+        at, name = f"classes/{classes[1].name}", classes[1].name
+        found += [
+            Metric(f"{at}/f1", f"F1 (Dice) of {name}", "F1", 1.0, "f1"),
+            Metric(f"{at}/precision", f"Precision of {name}", "Precision", 1.0, "precision"),
+            Metric(f"{at}/recall", f"Recall of {name}", "Recall", 1.0, "recall"),
+        ]
+    else:
+        found.append(Metric("overall/macro_f1", "Mean F1 (Dice) of classes", "Mean F1", 1.0, "f1"))
+        if len(classes) <= MOST_CLASSES:
+            found += [
+                Metric(f"classes/{c.name}/f1", f"F1 of {c.name}", f"F1 {c.name}", 1.0, "f1") for c in classes
+            ]
+    found += soft(evaluation)
+    found += [
+        Metric("overall/accuracy", "Accuracy", "Accuracy", 1.0, "accuracy"),
+        Metric("overall/kappa", "Cohen’s kappa", "Kappa", 1.0, "kappa", low=-1.0),
+        Metric("calibration/ece", "Calibration error (ECE)", "ECE", 0.0, "ece"),
+    ]
+    measures = list(evaluation.measures)
+    for measure in measures[:MOST_MEASURES]:
+        label = f"Error AUROC of {pretty(measure)}"
+        short = "Error AUROC" if len(measures) == 1 else label
+        found.append(Metric(f"selective/{measure}/error_auroc", label, short, 1.0, "error_auroc"))
+    return tuple(found)
+
+
+def soft(evaluation: Evaluation) -> list[Metric]:
+    """The soft F1 of each class that the job names, at its first uncertain threshold, else at its first damping."""
+    labels = iter(setting_labels(evaluation))
+    found: dict[str, tuple[bool, Metric]] = {}
+    for one in evaluation.soft_confusion:
+        s = one.settings
+        name = evaluation.classes[s.class_index].name
+        for i, k, m in np.ndindex(len(s.thresholds), len(s.sigmas), len(s.dampings)):
+            label, spread, damped = next(labels), s.sigmas[k] > 0, s.dampings[m] > 0
+            if not (spread or damped) or (name in found and found[name][0] >= spread):
+                continue
+            at = f"t {s.thresholds[i]:g}, σ {s.sigmas[k]:g}, d {s.dampings[m]:g}"
+            short = "Soft F1" if len(evaluation.classes) == 2 else f"Soft F1 {name}"
+            metric = Metric(f"soft_confusion/{label}/f1", f"Soft F1 of {name}", short, 1.0, "f1", detail=at)
+            found[name] = spread, metric
+    return [metric for _, metric in found.values()][:MOST_CLASSES]

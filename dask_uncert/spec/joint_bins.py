@@ -1,0 +1,141 @@
+"""How fine the joint histograms of a pass are: from a wanted error, a bound on memory and what is stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dask_uncert.blocks.encoding import as_stored
+from dask_uncert.formulas.measures import upper_bound
+from dask_uncert.formulas.threshold_distributions import SHAPES
+from dask_uncert.spec.request import Request, SweepWish
+from dask_uncert.summaries.joint_histogram import HALVES, JointSettings, Rows, pieces_of
+
+SIGMA = 0.02
+"""The wanted error is for thresholds at least this uncertain."""
+FEWEST_ROWS, MOST_ROWS = 16, 1 << 16
+SHARES = 16
+"""Intervals of a fuzzy reference whose shares may be anything."""
+EXACT_NEAR = 2.0
+"""Up to here a predicted uncertainty has all the moments that memory leaves to single-valued rows."""
+
+
+def with_joints(
+    request: Request, dtype: np.dtype[Any], stored_as_pair: bool, share_dtype: np.dtype[Any] | None
+) -> Request:
+    """The Request whose sweeps know their bins.
+
+    dtype: of the stored probabilities (float64 where they are a mean of samples). stored_as_pair: False where
+    only the second of two classes' probability is stored. share_dtype: of a fuzzy reference.
+    """
+    wishes = request.sweeps
+    if share_dtype is None:  # any threshold parts 0 from 1
+        wishes = tuple(wish._replace(reference_threshold=None) for wish in wishes)
+    found = []
+    for wish in merged(wishes):
+        single = _single(request, wish, dtype, stored_as_pair)
+        found.append(_sized(request, wish, dtype, share_dtype, single))
+    return replace(request, joint=tuple(found))
+
+
+def merged(wishes: Iterable[SweepWish]) -> tuple[SweepWish, ...]:
+    """One wish a class, damping measure and reference threshold, that serves all of them."""
+    found: dict[tuple[Any, ...], SweepWish] = {}
+    for wish in wishes:
+        key = (wish.class_index, wish.uncertainty, wish.reference_threshold)
+        before = found.get(key, wish)
+        found[key] = wish._replace(
+            thresholds=tuple(sorted({*before.thresholds, *wish.thresholds})),
+            error=min(before.error, wish.error),
+            memory=max(before.memory, wish.memory),
+        )
+    return tuple(found.values())
+
+
+def _single(
+    request: Request, wish: SweepWish, dtype: np.dtype[Any], stored_as_pair: bool
+) -> tuple[Rows, int] | None:
+    """Rows that are single values, and how many, where the class is stored with few different ones."""
+    if not stored_as_pair and wish.class_index == 0:
+        return None
+    if request.scale is None:
+        return ("float16", HALVES) if dtype == np.float16 else None
+    if dtype.kind not in "ui":
+        return None
+    codes = min(int(np.iinfo(dtype).max), math.ceil(1 / request.scale * (1 + 1e-6))) + 1
+    return ("integer", codes) if codes <= MOST_ROWS else None
+
+
+def _sized(
+    request: Request,
+    wish: SweepWish,
+    dtype: np.dtype[Any],
+    share_dtype: np.dtype[Any] | None,
+    single: tuple[Rows, int] | None,
+) -> JointSettings:
+    """The most exact of what fits: single values with ever fewer moments, then ever fewer intervals."""
+    measures = {one.name: one for one in request.measures}
+    levels = _levels(request, wish, share_dtype)
+    if wish.uncertainty is None:
+        upper = 1.0
+    elif wish.uncertainty == "uncertainty":
+        upper = math.inf
+    else:
+        upper = upper_bound(measures[wish.uncertainty], len(request.classes))
+
+    def settings(rows: Rows, size: int, pieces: tuple[tuple[float, float, int, int], ...]) -> JointSettings:
+        return JointSettings(
+            wish.class_index, wish.uncertainty, wish.thresholds, dtype.newbyteorder("=").name, rows, size,
+            request.scale, levels, pieces,
+            None if share_dtype is None else share_dtype.name,
+            None if share_dtype is None else wish.reference_threshold,
+        )  # fmt: skip
+
+    undamped = wish.uncertainty is None
+    if single is not None:
+        near = ((0.0, EXACT_NEAR, 15, 0), (EXACT_NEAR, math.inf, 1, 0))
+        choices = [pieces_of(upper, terms, 0) for terms in (16, 12)]
+        for pieces in (
+            [((0.0, 1.0, 1, 0),)] if undamped else [*choices, *([near] if upper == math.inf else [])]
+        ):
+            found = settings(*single, pieces)
+            if found.nbytes <= wish.memory:
+                return found
+    # The tangent to A(p) misses more than the series by far.
+    terms = (1, 1) if undamped else (12, 5) if math.isfinite(upper) else (8, 3)
+    size = _rows(wish.error)
+    while True:
+        found = settings("interval", size, pieces_of(upper, *terms))
+        if found.nbytes <= wish.memory or size == FEWEST_ROWS:
+            return found
+        size //= 2
+
+
+def _rows(error: float) -> int:
+    """Intervals, a power of two, of which a tangent to A(p) misses it by `error` at most."""
+    gaussian = SHAPES["gaussian"]
+    bend = float(gaussian.bend(np.array(gaussian.peak))) / SIGMA**2
+    size = 1 << max(0, math.ceil(math.log2(1 / (2 * math.sqrt(2 * error / bend)))))
+    return min(max(size, FEWEST_ROWS), MOST_ROWS)
+
+
+def _levels(
+    request: Request, wish: SweepWish, share_dtype: np.dtype[Any] | None
+) -> tuple[tuple[float, float], ...]:
+    """Single values where they are known to be few, else 0, 1 and intervals that the thresholds cut."""
+    if share_dtype is None:
+        return ((0.0, 0.0), (1.0, 1.0))
+    inverted = request.reference == "share" and wish.class_index == 0
+    if request.raters is not None:
+        values = as_stored([j / request.raters for j in range(request.raters + 1)], share_dtype)
+        singles = sorted(1 - values if inverted else values)
+        return tuple((float(v), float(v)) for v in singles)
+    named = wish.thresholds if wish.reference_threshold is None else (wish.reference_threshold,)
+    grid = {i / SHARES for i in range(SHARES)} | {np.nextafter(1.0, 0.0)}
+    edges = sorted(grid | set(as_stored(named, share_dtype).tolist()))
+    return ((0.0, 0.0), *((float(a), float(b)) for a, b in pairwise(edges)), (1.0, 1.0))

@@ -1,0 +1,130 @@
+"""What every block of a pass is asked, complete and compared field by field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from dask_uncert.formulas.measures import Measure
+from dask_uncert.metrics.tile_bootstrap import tile_layout
+from dask_uncert.summaries.calibration import Calibration
+from dask_uncert.summaries.decisions import Decisions
+from dask_uncert.summaries.distribution import Distribution
+from dask_uncert.summaries.evaluation import Class, Evaluation
+from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings
+from dask_uncert.summaries.ledger import Ledger
+from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion, SoftSettings
+from dask_uncert.summaries.tiles import Tiles, TileWish
+from dask_uncert.summaries.weighted_decisions import WeightedDecisions
+
+MAPS = {"correct": ("uint8", 255), "predicted": ("uint16", 65535), "confused_classes": ("uint16", 65535)}
+"""Maps beside the measures (float32, NaN): dtype and the value that means undefined."""
+RGB = {"rgb": 3}
+"""The dimension that a picture has more than the grid, and its size."""
+ReferenceKind = Literal["codes", "share", "shares"]
+"""A reference holds class codes, the share of the second of two classes, or a share for each class."""
+
+
+class SoftMaps(NamedTuple):
+    """A soft confusion to be drawn at its first threshold, sigma and damping; `label` ends its maps' names."""
+
+    settings: SoftSettings
+    label: str
+
+
+class SweepWish(NamedTuple):
+    """A joint histogram of a class, p and a damping measure, for sweeps: what it must hold and may cost.
+
+    error: wanted of each of TP, TN, FP, FN, of its pixels' weight; memory: bytes of counts at most.
+    """
+
+    class_index: int
+    uncertainty: str | None
+    thresholds: tuple[float, ...]
+    reference_threshold: float | None
+    error: float
+    memory: float
+
+
+class Layer(NamedTuple):
+    """A map as it is stored: its dtype, the value that means undefined, dimensions beside the grid's."""
+
+    dtype: str
+    fill: float
+    extra: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What every block is asked: complete, and compared field by field.
+
+    `maxima` and `thresholds` have an entry a measure: the maximum of H∘H over the simplex for homophily (else
+    unused), and the values that must be edges. `joint` are the bins of `sweeps`. `raters`: the shares of a fuzzy
+    reference are multiples of one over it. `scale` is the declared factor of integer probabilities;
+    `tolerance` overrides the storage dtype's; samples have their own. `leave_out_off`: pixels beyond it are left
+    out, not refused. `weight_unit`: of pixels' weights, None where they have none. `tiles`: what is kept apart for intervals;
+    their size is known once the grid is.
+    """
+
+    classes: tuple[Class, ...]
+    ignore: tuple[int, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    maxima: tuple[float, ...] = ()
+    thresholds: tuple[tuple[float, ...], ...] = ()
+    calibration_bins: int = 15
+    soft: tuple[SoftSettings, ...] = ()
+    maps: tuple[str, ...] = ()
+    class_metric: str | None = None
+    scale: float | None = None
+    tolerance: float | None = None
+    sample_scale: float | None = None
+    sample_tolerance: float | None = None
+    reference: ReferenceKind = "codes"
+    soft_maps: tuple[SoftMaps, ...] = ()
+    raters: int | None = None
+    sweeps: tuple[SweepWish, ...] = ()
+    joint: tuple[JointSettings, ...] = ()
+    tiles: TileWish | None = None
+    leave_out_off: bool = False
+    weight_unit: str | None = None
+
+    @property
+    def layers(self) -> dict[str, Layer]:
+        """Every map asked for, by its name."""
+        found = {}
+        for name in self.maps:
+            dtype, fill = MAPS.get(name, ("float32", float("nan")))
+            found[name] = Layer(dtype, fill, {})
+        for one in self.soft_maps:
+            for cell in CELLS:
+                found[f"soft_{cell}_{one.label}"] = Layer("float32", float("nan"), {})
+            found[f"soft_{one.label}"] = Layer("uint8", 0, RGB)
+        return found
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """The code of each class, in the order of the class axis."""
+        return tuple(one.code for one in self.classes)
+
+    def zero(self, dimensions: int = 1) -> Evaluation:
+        """The Evaluation of no pixels of a grid of so many dimensions, in arrays of its own."""
+        classes = len(self.classes)
+        distributions = []
+        for one, thresholds in zip(self.measures, self.thresholds, strict=True):
+            distributions.append(Distribution.zero(one, thresholds, classes))
+        zero = Evaluation(
+            classes=self.classes,
+            class_metric=self.class_metric,
+            ledger=Ledger.zero(classes),
+            decisions=Decisions.zero(classes),
+            distributions=tuple(distributions),
+            calibration=Calibration.zero(self.calibration_bins, classes),
+            soft_confusion=tuple(SoftConfusion.zero(settings) for settings in self.soft),
+            joint=tuple(JointHistogram.zero(settings) for settings in self.joint),
+            weighted=() if self.weight_unit is None else (WeightedDecisions.zero(classes, self.weight_unit),),
+        )
+        if self.tiles is None:
+            return zero
+        size, confidence = self.tiles
+        assert size is not None
+        return replace(zero, tiles=Tiles.zero(size, confidence, tile_layout(zero).width, dimensions))

@@ -1,0 +1,93 @@
+"""A predicted uncertainty, without a range of its own, as a measure; and the number of confused classes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dask_uncert.errors import InputError
+from dask_uncert.execution.evaluate import evaluate
+from dask_uncert.metrics import classification
+
+
+def drawn(seed, n=400):
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet([0.6, 0.6, 0.6], n)
+    u = np.minimum(rng.lognormal(0, 3, n), 2**20)  # the largest that is counted
+    u[rng.random(n) < 0.1] = 0
+    return p, rng.integers(0, 3, n), u
+
+
+@given(seed=st.integers(0, 2**32 - 1), dtype=st.sampled_from(["float32", "float64"]))
+def test_moments_and_counts_are_exact(seed, dtype):
+    p, c, u = drawn(seed)
+    u = u.astype(dtype)
+    thresholds = [0.37, 2.5, 40]
+    found = evaluate(
+        p, c, uncertainty=u, measures=["uncertainty"], uncertainty_confusion={"thresholds": thresholds}
+    )
+    right = p.argmax(axis=1) == c
+    u = u.astype(np.float64)
+    for outcome, where in (("correct", right), ("wrong", ~right), ("all", right | True)):
+        moments = classification.moments(found, "uncertainty", outcome)
+        assert moments["n"] == where.sum()
+        assert moments["mean"] == pytest.approx(u[where].mean(), rel=1e-12)
+        assert moments["std"] == pytest.approx(u[where].std(), rel=1e-9)
+        assert moments["skewness"] == pytest.approx(stats.skew(u[where]), rel=1e-8)
+    table = classification.uncertainty_confusion(found, "uncertainty")
+    for i, tau in enumerate(thresholds):
+        assert table["FU"][i] == (right & (u > tau)).sum()
+        assert table["TU"][i] == (~right & (u > tau)).sum()
+    for q in (0.25, 0.5, 0.9):
+        exact = np.quantile(u, q, method="inverted_cdf")
+        if exact > 2**-20:
+            assert classification.quantiles(found, "uncertainty", q) == pytest.approx(
+                exact, rel=2.0 ** (1 / 32) - 1
+            )
+
+
+@given(cut=st.integers(20, 399), seed=st.integers(0, 1000))
+def test_same_bits_for_every_cut(cut, seed):
+    p, c, u = drawn(seed)
+    words = {"measures": ["uncertainty", "confused_classes", "gini"]}
+    whole = evaluate(p, c, uncertainty=u, **words)
+    parts = [evaluate(p[s], c[s], uncertainty=u[s], **words) for s in (slice(cut), slice(cut, None))]
+    assert parts[1] + parts[0] == whole
+    assert (
+        evaluate(p, c, uncertainty=u, block=(cut,), engine="reference", **words).distributions[0]
+        == (whole.distributions[0])
+    )
+
+
+def test_the_number_of_confused_classes_as_a_measure():
+    p, c, _ = drawn(3)
+    found = evaluate(
+        p,
+        c,
+        measures=["confused_classes"],
+        uncertainty_confusion={"thresholds": [1], "measures": ["confused_classes"]},
+    )
+    k = (p > 1 / 3).sum(axis=1)
+    moments = classification.moments(found, "confused_classes")
+    assert moments["mean"] == pytest.approx(k.mean(), abs=1e-12)
+    assert moments["std"] == pytest.approx(k.std(), abs=1e-12)
+    right = p.argmax(axis=1) == c
+    table = classification.uncertainty_confusion(found, "confused_classes")
+    assert table["TC"][0] == (right & (k <= 1)).sum()
+
+
+def test_thresholds_must_lie_in_a_named_measures_range():
+    p, c, u = drawn(0)
+    asked = {"measures": ["gini"], "thresholds": [1.5]}
+    with pytest.raises(InputError, match=r"1\.5 is above 1, the largest value of gini"):
+        evaluate(p, c, uncertainty=u, measures=["gini", "uncertainty"], uncertainty_confusion=asked)
+    found = evaluate(
+        p,
+        c,
+        uncertainty=u,
+        measures=["gini", "uncertainty"],
+        uncertainty_confusion={"thresholds": [0.5, 1.5]},
+    )
+    assert found.measures["gini"].thresholds == (0.5,)
+    assert found.measures["uncertainty"].thresholds == (0.5, 1.5)

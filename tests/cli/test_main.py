@@ -1,0 +1,310 @@
+"""The commands as people use them: real runs, real output folders, one paragraph where something is wrong."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import xarray as xr
+import yaml
+import zarr
+from click.testing import CliRunner
+
+from dask_uncert.cli import main
+from dask_uncert.clusters import connect
+from dask_uncert.io.saving import load, save
+from dask_uncert.jobs import run
+from dask_uncert.jobs.load import plan_job, read_job
+from dask_uncert.reports.results.scene import results, to_json
+from tests.support import ROOT
+
+SCENE = ROOT / "workflows" / "hyperspectral_scene.yaml"
+COMMAND = [sys.executable, "-c", "from dask_uncert.cli import main; main()"]
+
+
+def command(*words, check=None):
+    found = subprocess.run([*COMMAND, *map(str, words)], capture_output=True, text=True, timeout=300)
+    if check is not None:
+        assert found.returncode == check, found.stderr
+    return found
+
+
+@pytest.fixture
+def job(tmp_path):
+    """A small job on a store of its own, as a mapping; its file is written by `ask`."""
+    rng = np.random.default_rng(0)
+    group = zarr.open_group(str(tmp_path / "scene.zarr"), mode="w")
+    shape = (12, 10)
+    arrays = {
+        "posterior": rng.dirichlet([0.5] * 3, shape).astype("float32"),
+        "labels": rng.integers(0, 4, shape).astype("uint8"),
+        "spectra": rng.random((*shape, 3)).astype("float32"),
+    }
+    for name, values in arrays.items():
+        dims = ("y", "x", {"posterior": "class", "spectra": "band"}.get(name, ""))[: values.ndim]
+        group.create_array(name, data=values, chunks=(4, 5, *values.shape[2:]), dimension_names=dims)
+    for name, n in zip(("y", "x"), shape, strict=True):
+        about = {"units": "m", "standard_name": f"projection_{name}_coordinate"}
+        group.create_array(name, data=np.arange(n) * 20.0, dimension_names=(name,), attributes=about)
+    return {
+        "version": 1,
+        "kind": "scene",
+        "inputs": {
+            "probabilities": {"store": "scene.zarr", "array": "posterior"},
+            "reference": {"store": "scene.zarr", "array": "labels", "dims": ["y", "x"]},
+        },
+        "classes": {1: "soil", 2: "tree", 3: "water"},
+        "ignore": [0],
+        "measures": ["gini", "entropy"],
+        "maps": ["gini", "correct"],
+        "output": "out",
+    }
+
+
+def ask(job, folder, **changes):
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump({**job, **changes}))
+    return path
+
+
+def refusal(*words, status=2):
+    """The one paragraph a refused request leaves; nothing else was written."""
+    found = command(*words)
+    assert found.returncode == status, found.stderr
+    assert found.stdout == ""
+    assert "Traceback" not in found.stderr
+    assert len(found.stderr.strip().splitlines()) == 1, found.stderr
+    return found.stderr
+
+
+def test_run_writes_the_whole_folder(job, tmp_path):
+    found = command("run", ask(job, tmp_path), check=0)
+    out = tmp_path / "out"
+    names = {"results.json", "summary.zarr", "maps.zarr", "tables", "figures", "report.html", "run.json"}
+    assert {p.name for p in out.iterdir()} == names
+    assert "pixels counted" in found.stdout
+    record = json.loads((out / "run.json").read_text())
+    assert record["counted"] + sum(record["excluded"].values()) == 120
+    assert record["bytes_read"] == 12 * 10 * (3 * 4 + 1)
+    assert record["versions"]["dask-uncert"]
+    assert (out / "results.json").read_text() == to_json(results(load(out)))
+    maps = xr.open_zarr(out / "maps.zarr", consolidated=False)
+    assert maps["gini"].dims == ("y", "x")
+    assert maps["x"].values.tolist() == [20.0 * i for i in range(10)]
+    assert maps["x"].attrs["units"] == "m"
+    assert int(maps["correct"].notnull().sum()) == record["counted"]
+
+
+def test_a_finished_evaluation_is_not_run_again(job, tmp_path):
+    path, out = ask(job, tmp_path), tmp_path / "out"
+    run.run(path)
+    before = (out / "run.json").stat().st_mtime_ns
+    run.run(path)
+    assert (out / "run.json").stat().st_mtime_ns == before
+    assert "finished evaluation of another job" in refusal("run", ask(job, tmp_path, measures=["gini"]))
+    labels = zarr.open_group(str(tmp_path / "scene.zarr"), mode="r+")["labels"]
+    labels[0, 0] = 1 if labels[0, 0] != 1 else 2
+    assert "other inputs" in refusal("run", ask(job, tmp_path))
+    assert (out / "run.json").stat().st_mtime_ns == before
+    first = load(out)
+    again = run.run(path, fresh=True)
+    assert again != first
+    assert load(out) == again
+
+
+def test_what_is_not_ours_is_not_touched(job, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("do not lose me")
+    assert "not ours to replace" in refusal("run", ask(job, tmp_path), "--fresh")
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["thesis.txt"]
+
+
+def with_input(job, name, **changes):
+    return {**job["inputs"], name: {**job["inputs"].get(name, {"store": "scene.zarr"}), **changes}}
+
+
+def test_a_wrong_request_is_one_paragraph(job, tmp_path):
+    cases = {
+        "no store at": {"inputs": with_input(job, "probabilities", store="other.zarr")},
+        "holds no array 'posteriors'; it holds: labels, posterior": {
+            "inputs": with_input(job, "probabilities", array="posteriors")
+        },
+        "name 2 dimensions, but": {"inputs": with_input(job, "probabilities", dims=["y", "x"])},
+        "contradict": {"inputs": with_input(job, "probabilities", dims=["x", "y", "class"])},
+        "class table has 2": {"classes": {1: "soil", 2: "tree"}},
+        "unknown measure 'ginny'": {"measures": ["ginny"]},
+        "`clases` is not a word": {"clases": {}},
+        "`version` ": {"version": 2},
+        "`inputs.mask.store` is missing": {"inputs": {**job["inputs"], "mask": {"array": "labels"}}},
+        "not one of": {"soft_confusion": [{"distribution": "normal"}]},
+        "there is no table at": {"measures": ["homophily"], "class_distances": {"table": "H.csv"}},
+    }
+    for message, changes in cases.items():
+        said = CliRunner().invoke(
+            main.cli, ["run", str(ask(job, tmp_path, **changes))], standalone_mode=False
+        )
+        assert message in str(said.exception), (message, said.exception)
+    assert not (tmp_path / "out").exists()
+    assert "there is no job file" in refusal("run", tmp_path / "none.yaml")
+    path = ask(job, tmp_path)
+    path.write_text(path.read_text() + "kind: scene\n")
+    assert "'kind' is given twice" in refusal("plan", path)
+    path.write_text("!!python/object/apply:os.system ['touch here']")
+    assert "no valid YAML" in refusal("run", path)
+    assert not list(tmp_path.glob("*unfinished*"))
+
+
+def test_unusable_input_leaves_nothing_behind(job, tmp_path):
+    labels = zarr.open_group(str(tmp_path / "scene.zarr"), mode="r+")["labels"]
+    labels[3, 4:7] = 9
+    said = refusal("run", ask(job, tmp_path), "--quiet")
+    assert "9 (3 pixels)" in said
+    assert "scene.zarr:labels" in said
+    posterior = zarr.open_group(str(tmp_path / "scene.zarr"), mode="r+")["posterior"]
+    labels[...] = 1
+    posterior[2, 2] = 0.2
+    said = refusal("run", ask(job, tmp_path), "--quiet")
+    assert "1 counted pixels" in said
+    assert "y = 2, x = 2" in said
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["job.yaml", "scene.zarr"]
+
+
+def test_plan_runs_nothing(job, tmp_path):
+    found = json.loads(command("plan", ask(job, tmp_path), "--json", check=0).stdout)
+    assert found["grid"] == {"y": 12, "x": 10}
+    assert found["blocks"] == 6
+    assert found["bytes_read"] == {"probabilities": 1440, "reference": 120}
+    assert not (tmp_path / "out").exists()
+    text = command("plan", ask(job, tmp_path), check=0).stdout
+    assert "blocks  6 of y 4 x x 5" in text
+
+
+def test_merge_adds_without_reading(job, tmp_path):
+    first = run.run(ask(job, tmp_path), out=tmp_path / "a")
+    second = run.run(
+        ask(job, tmp_path), out=tmp_path / "b", sets={"inputs.reference.array": "labels"}, fresh=True
+    )
+    (tmp_path / "scene.zarr").rename(tmp_path / "gone.zarr")
+    command("merge", tmp_path / "both", tmp_path / "a", tmp_path / "b", check=0)
+    assert load(tmp_path / "both") == first + second
+    assert "given twice" in refusal("merge", tmp_path / "c", tmp_path / "a", tmp_path / "a")
+    assert "no folder" in refusal("merge", tmp_path / "c", tmp_path / "a", tmp_path / "z")
+    record = json.loads((tmp_path / "a" / "run.json").read_text())
+    (tmp_path / "a" / "run.json").write_text(json.dumps({**record, "fingerprint": None}))
+    assert "--fresh" in refusal("merge", tmp_path / "both", tmp_path / "a", tmp_path / "b")
+    before = (tmp_path / "a" / "results.json").read_bytes()
+    (tmp_path / "a" / "results.json").unlink()
+    command("report", tmp_path / "a", check=0)
+    assert (tmp_path / "a" / "results.json").read_bytes() == before
+
+
+def test_sweep_answers_from_the_folder_alone(job, tmp_path):
+    soft = [
+        {"class": "tree", "thresholds": [0.4], "sigmas": [0.1], "dampings": [0.5], "uncertainty": "entropy"}
+    ]
+    command("run", ask(job, tmp_path, soft_confusion=soft), check=0)
+    (tmp_path / "scene.zarr").rename(tmp_path / "away.zarr")
+    grid = ("--threshold", ".4", "--sigma", "0,.1", "--damping", "0,.5")
+    (direct,) = json.loads((tmp_path / "out" / "results.json").read_text())["soft_confusion"]
+    rows = json.loads(command("sweep", tmp_path / "out", *grid, "--json", check=0).stdout)
+    assert [(row["sigma"], row["damping"]) for row in rows] == [(0, 0), (0, 0.5), (0.1, 0), (0.1, 0.5)]
+    for name in ("TP", "TN", "FP", "FN", "f1", "kappa"):
+        assert abs(rows[3][name] - direct[name]) <= rows[3][f"{name}_bound"] < 1e-2
+    table = command("sweep", tmp_path / "out", "--class", "tree", *grid, check=0).stdout.splitlines()
+    assert len(table) == 5
+    assert table[0].split()[:5] == ["threshold", "sigma", "damping", "share", "TP"]
+    command("sweep", tmp_path / "out", *grid, "--csv", tmp_path / "sweep.csv", check=0)
+    lines = (tmp_path / "sweep.csv").read_text().splitlines()
+    assert lines[0].startswith("class,uncertainty,threshold,sigma,damping,share,TP,TP_bound")
+    assert float(lines[4].split(",")[6]) == rows[3]["TP"]
+    again = command("sweep", tmp_path / "out", "--csv", tmp_path / "sweep.csv")
+    assert again.returncode == 2
+    assert "exists" in again.stderr
+    assert "there are: tree (entropy)" in refusal("sweep", tmp_path / "out", "--class", "rock")
+    assert "takes numbers with commas" in command("sweep", tmp_path / "out", "--sigma", "a").stderr
+    assert "there is no summary" in refusal("sweep", tmp_path / "nothing")
+
+
+def test_schema_describes_the_shipped_jobs():
+    schema = json.loads(command("schema", check=0).stdout)
+    assert set(schema["discriminator"]["mapping"]) >= {"scene", "regression"}
+    for path in (ROOT / "workflows").glob("*.yaml"):
+        read_job(path)
+
+
+GOLDEN = {
+    "gini": ((0.4602618970, -0.2368420003), (0.7006694960, -1.8125401442)),
+    "entropy": ((0.3145579140, None), (0.4741330620, None)),
+    "fisher_rao": ((0.3029686699, None), (0.4206508491, None)),
+    "homophily": ((0.0459991371, None), (0.0724639538, None)),
+}
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory):
+    """The README's job, run by its command."""
+    out = tmp_path_factory.mktemp("shipped") / "out"
+    command("run", SCENE, "--out", out, "--quiet", check=0)
+    return out
+
+
+def test_the_scene_of_the_readme(shipped):
+    found = json.loads((shipped / "results.json").read_text())
+    assert found["counted"] == 9203
+    assert found["overall"]["accuracy"] == pytest.approx(0.7526893404, abs=1e-10)
+    assert found["overall"]["kappa"] == pytest.approx(0.7141997182, abs=1e-10)
+    assert found["calibration"]["ece"] == pytest.approx(0.1170553084, abs=1e-9)
+    for name, outcomes in GOLDEN.items():
+        for outcome, (mean, skewness) in zip(("correct", "wrong"), outcomes, strict=True):
+            assert found["measures"][name][outcome]["mean"] == pytest.approx(mean, abs=1e-9)
+            if skewness is not None:
+                assert found["measures"][name][outcome]["skewness"] == pytest.approx(skewness, abs=1e-8)
+    at = next(row for row in found["uncertainty_confusion"]["entropy"] if row["threshold"] == 0.3)
+    assert [at[k] for k in ("TC", "FU", "FC", "TU")] == [3112, 3815, 170, 2106]
+    assert found["class_distances"]["maximum"] == pytest.approx(0.5011543355, abs=1e-9)
+    assert found["class_distances"]["certificate"]["kind"] == "exact"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("workers", "threads", "processes"), [(1, 1, False), (1, 4, False), (2, 1, True), (4, 1, True)]
+)
+def test_same_bits_on_every_cluster(shipped, tmp_path, workers, threads, processes):
+    plan = plan_job(*read_job(SCENE, {"maps": []}))
+    with connect.connect("local", workers=workers, threads=threads, processes=processes):
+        found = plan.compute()
+    assert found == load(shipped)
+    assert to_json(results(found)) == (shipped / "results.json").read_text()
+    save(found, tmp_path / "summary.zarr")
+    assert files(tmp_path / "summary.zarr") == files(shipped / "summary.zarr")
+
+
+def files(folder):
+    """Every file below a folder, with its bytes."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_help_is_quick_and_import_starts_nothing():
+    times = []
+    for _ in range(3):
+        clock = time.perf_counter()
+        command("--help", check=0)
+        times.append(time.perf_counter() - clock)
+    assert min(times) < 1.0
+
+
+def test_interrupted_runs_say_so(job, tmp_path, monkeypatch):
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "_with_distances", stop)
+    monkeypatch.setattr(sys, "argv", ["dask-uncert", "run", str(ask(job, tmp_path))])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == 1
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob("*unfinished*"))
+    assert sorted(os.listdir(tmp_path)) == ["job.yaml", "scene.zarr"]

@@ -1,0 +1,300 @@
+"""Clusters for real: in this process, in processes of their own, and a scheduler reached by address."""
+
+from __future__ import annotations
+
+import operator
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import psutil
+import pytest
+from distributed import Client, Security, get_worker
+
+from dask_uncert.clusters.config import Local, read_cluster
+from dask_uncert.clusters.connect import connect, describe, memory_per_thread
+from dask_uncert.clusters.memory import OWN
+from dask_uncert.clusters.monitor import progress
+from dask_uncert.errors import ClusterError, InputError
+from tests.support import ROOT
+
+PAUSE = lambda n: (time.sleep(0.002), n)[1]  # noqa: E731  pickled by value: workers cannot import tests
+
+
+def listening(process: psutil.Process) -> set[str]:
+    return {c.laddr.ip for c in process.net_connections() if c.status == psutil.CONN_LISTEN}
+
+
+def children() -> list[psutil.Process]:
+    """Processes below this one, without the resource tracker that Python keeps once it has spawned."""
+    below = psutil.Process().children(recursive=True)
+    alive = [process for process in below if process.status() != psutil.STATUS_ZOMBIE]
+    return [process for process in alive if "resource_tracker" not in " ".join(process.cmdline())]
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a scheduler and its worker, each a process started by dask's own commands."""
+    folder = tmp_path_factory.mktemp("running")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    dask = [sys.executable, "-m", "dask"]
+    quiet = ["--no-dashboard", "--dashboard-address", "127.0.0.1:0"]
+    started = [
+        [*dask, "scheduler", "--host", address, *quiet],
+        [*dask, "worker", address, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "2", *quiet],
+    ]
+    with (folder / "log.txt").open("w") as log:
+        running = [subprocess.Popen(words, cwd=folder, stdout=log, stderr=log) for words in started]
+        try:
+            yield address
+        finally:
+            for process in reversed(running):  # the worker first, or the scheduler waits for it
+                process.terminate()
+                process.wait(20)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each test runs in an empty folder; files, processes and listeners of ours are gone after it."""
+    scratch = tmp_path / "scratch"
+    here = tmp_path / "here"
+    scratch.mkdir()
+    here.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.chdir(here)
+    before = {process.pid for process in children()}
+    ports = len(listening(psutil.Process()))
+    yield
+    assert {process.pid for process in children()} <= before
+    assert len(listening(psutil.Process())) == ports
+    assert not list(here.iterdir())
+    assert dask.config.get("scheduler", None) is None
+    assert not [path for path in scratch.iterdir() if path.name.startswith("dask-uncert-")]
+
+
+def progress_counts_each_task_once(client: Any) -> None:
+    for _ in range(2):  # the second count starts at zero
+        seen: list[int] = []
+        with progress(client, "pause", 200, seen.append):
+            futures = client.map(PAUSE, range(200), pure=False, key="pause")
+            others = client.map(operator.add, range(50), range(50), pure=False)
+            client.gather([*futures, *others])
+        assert seen == sorted(set(seen))
+        assert seen[0] > 0
+        assert seen[-1] == 200
+        assert len(seen) < 60
+    left = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.plugins))
+    assert not [name for name in left if "pause" in name]
+
+
+def test_local_is_one_process_with_threads_on_loopback() -> None:
+    from dask.system import CPU_COUNT
+
+    with connect() as client:
+        (worker,) = client.scheduler_info()["workers"].values()
+        assert worker["nthreads"] == CPU_COUNT
+        assert client.submit(os.getpid, pure=False).result() == os.getpid()
+        assert listening(psutil.Process()) <= {"127.0.0.1"}
+        assert client.scheduler.address.startswith("inproc://")  # no port for dask's protocol at all
+        assert Client.current() is client
+        progress_counts_each_task_once(client)
+    assert client.status == "closed"
+
+
+def test_local_processes_listen_on_loopback() -> None:
+    with connect(processes=True, workers=2, threads=1, memory_limit="300 MiB") as client:
+        workers = client.scheduler_info()["workers"].values()
+        assert [worker["nthreads"] for worker in workers] == [1, 1]
+        assert {worker["memory_limit"] for worker in workers} == {300 * 2**20}
+        assert describe(client) == {"workers": 2, "threads": 2, "memory_bytes": 600 * 2**20}
+        assert memory_per_thread(client) == 0.8 * 300 * 2**20 - OWN  # nothing is left for a block
+        address = client.scheduler.address
+        for other, security in ((address.replace("tls://", "tcp://"), None), (address, Security.temporary())):
+            with pytest.raises(OSError, match=r"."):  # who has no key, or one of their own, stays outside
+                Client(other, security=security, timeout=5, set_as_default=False)
+        used = set(client.run(os.getpid).values())
+        assert len(used) == 2
+        assert os.getpid() not in used
+        assert listening(psutil.Process()) == {"127.0.0.1"}
+        for pid in used:
+            assert listening(psutil.Process(pid)) == {"127.0.0.1"}
+        progress_counts_each_task_once(client)
+
+
+def test_words_override_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "two.yaml"
+    file.write_text("kind: local\nworkers: 2\nthreads: 1\n")
+    with connect(file, threads=3) as client:
+        workers = client.scheduler_info()["workers"].values()
+        assert [worker["nthreads"] for worker in workers] == [3, 3]
+
+
+def test_the_dashboard_is_served_only_when_asked_for() -> None:
+    from urllib.request import urlopen
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with connect(dashboard=port) as client, urlopen(client.dashboard_link, timeout=10) as page:
+        assert client.dashboard_link == f"http://127.0.0.1:{port}/status"
+        assert b"Dask" in page.read()
+
+
+def test_the_file_of_the_repository_is_the_default() -> None:
+    assert read_cluster(ROOT / "cluster" / "local.yaml") == Local(processes=False, dashboard=False)
+
+
+def test_an_existing_client_is_left_open() -> None:
+    with connect() as client:
+        with connect(client) as same:
+            assert same is client
+        assert client.submit(operator.add, 1, 2).result() == 3
+        with pytest.raises(InputError, match="workers describe a local cluster"), connect(client, workers=2):
+            pass
+
+
+def test_a_running_scheduler_is_reached_and_left_running(scheduler: str) -> None:
+    for _ in range(2):
+        with connect(scheduler) as client:
+            assert client.submit(operator.add, 1, 2).result(timeout=20) == 3
+            progress_counts_each_task_once(client)
+
+
+def test_an_address_without_a_scheduler_ends_in_time() -> None:
+    with socket.socket() as silent:  # accepts, and never says a word
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        nobody = "tcp://127.0.0.1:1"
+        for address in (f"tcp://127.0.0.1:{silent.getsockname()[1]}", nobody):
+            begin = time.perf_counter()
+            with (
+                pytest.raises(ClusterError, match=f"{address} within 1 s") as caught,
+                connect(address, timeout=1),
+            ):
+                pass
+            assert time.perf_counter() - begin < 4
+            assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kind: local\nworker: 2\n", "does not know worker; known words: workers, threads"),
+        ("kind: local\nworkers: 0\n", "workers of .* must be a whole number above 0, found 0"),
+        ("kind: local\nthreads: true\n", "threads of .* must be a whole number"),
+        ("kind: local\nprocesses: 3\n", "processes of .* must be true or false, found 3"),
+        ("kind: local\nmemory_limit: [4]\n", "memory_limit of .* must be a number of bytes"),
+        ("kind: local\ndashboard: ':8787'\n", "dashboard of .* must be true, false or a port"),
+        ("kind: moon\n", "must say `kind`, one of local"),
+        ("kind: [local\n", "is not YAML"),
+        ("", "must say `kind`, one of local"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=message) as caught, connect(file):
+        pass
+    assert "\n" not in str(caught.value)
+    assert "cluster.yaml" in str(caught.value)
+
+
+def test_other_wrong_requests() -> None:
+    with pytest.raises(InputError, match=r"no file .*missing\.yaml"), connect("missing.yaml"):
+        pass
+    with pytest.raises(InputError, match="such as tcp://host:8786"), connect("localhost:8786"):
+        pass
+    with pytest.raises(InputError, match="found 3"), connect(3):  # type: ignore[arg-type]
+        pass
+    with pytest.raises(InputError, match="timeout"), connect(timeout=0):
+        pass
+    with pytest.raises(InputError, match=r"connect\(\) must be a whole number above 0"), connect(workers=-1):
+        pass
+    with pytest.raises(InputError, match="such as '4 GiB', found 'lots'"), connect(memory_limit="lots"):
+        pass
+    with pytest.raises(InputError, match="threads describe"), connect("tcp://127.0.0.1:1", threads=2):
+        pass
+
+
+def test_progress_speaks_while_tasks_run_and_knows_tuple_keys() -> None:
+    with connect() as client:
+        spoken = Path("spoken")
+
+        def advance(n: int) -> None:
+            if n == 9:
+                spoken.touch()
+
+        def wait(n: int) -> bool:
+            end = time.monotonic() + 10
+            while n == 9 and not spoken.exists() and time.monotonic() < end:
+                time.sleep(0.01)
+            return time.monotonic() < end
+
+        graph = {("evaluate-block-token", n): (wait, n) for n in range(10)}
+        with progress(client, "evaluate-block", 10, advance):
+            assert all(client.get(graph, list(graph)))
+        spoken.unlink()
+
+
+def test_progress_lets_errors_through_and_cleans_up() -> None:
+    with connect() as client:
+        with pytest.raises(ZeroDivisionError), progress(client, "pause", 10, lambda n: None):
+            client.submit(lambda: 1 / 0).result()
+        left = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.plugins))
+        assert not [name for name in left if "pause" in name]
+
+
+def test_progress_counts_a_recomputed_task_once() -> None:
+    with connect() as client:
+        seen: list[int] = []
+        with progress(client, "pause", 2, seen.append):
+            for _ in range(3):
+                client.submit(PAUSE, 1, key="pause-once").result()  # released, hence computed again
+                time.sleep(0.05)
+        assert seen[-1] == 1
+
+
+def test_the_client_is_the_one_dask_uses() -> None:
+    where = dask.delayed(
+        lambda: get_worker().scheduler.address
+    )  # get_client there would change dask's config
+    own = Client(processes=False, set_as_default=False, dashboard_address=None)
+    with own, own.cluster, connect() as client:
+        assert where().compute() == client.scheduler.address
+        with connect(own):
+            assert where().compute() == own.scheduler.address
+        assert where().compute() == client.scheduler.address
+
+
+def test_a_performance_report_needs_no_network(tmp_path: Path) -> None:
+    import numpy as np
+    import yaml
+
+    import dask_uncert as du
+    from dask_uncert.reports import write
+
+    np.save(tmp_path / "p.npy", np.full((20, 20), 0.7))
+    np.save(tmp_path / "y.npy", np.ones((20, 20), "u1"))
+    inputs = {
+        name: {"store": f"{name[0] if name != 'reference' else 'y'}.npy", "dims": ["y", "x"]}
+        for name in ("probabilities", "reference")
+    }
+    job = {"version": 1, "kind": "scene", "classes": {0: "a", 1: "b"}, "output": "out", "inputs": inputs}
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(write, "drawings", lambda *given: {})
+        patch.setattr(write, "write_figures", lambda *given: [])
+        patch.setattr(write, "write_report", lambda *given: None)
+        du.run(tmp_path / "job.yaml", performance_report=tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "evaluate-block" in page
+    assert '<script src="http' not in page

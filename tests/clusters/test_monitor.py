@@ -1,0 +1,137 @@
+"""Nothing waits for ever: a scheduler that is gone, or workers that never come back, end a scene's run with words."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import dask
+import pytest
+
+import dask_uncert as du
+from dask_uncert.clusters.monitor import logged
+from dask_uncert.errors import ClusterError, InputError
+from tests.support import cohorts, scenes, schedulers
+
+
+@pytest.fixture
+def job(tmp_path):
+    """A scene of many blocks."""
+    return scenes.Scene(tmp_path).job
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Address, scheduler and worker without a nanny, whose kernels are cold: a block takes a while."""
+    with schedulers.scheduler(tmp_path, workers=1, threads=1, nanny=False) as (address, processes):
+        yield address, *processes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("which", "said"), [(1, "no worker for"), (0, "scheduler was lost|no worker for")])
+def test_a_cluster_that_is_lost_ends_the_run_in_time(job, cluster, which, said):
+    address, *processes = cluster
+    over = threading.Event()
+
+    def kill():
+        """Once a block is done."""
+        while not over.is_set() and not list(job.parent.glob("out.blocks/*.case")):
+            time.sleep(0.002)
+        processes[which].send_signal(signal.SIGKILL)
+
+    start = time.monotonic()
+    threading.Thread(target=kill, daemon=True).start()
+    with (
+        dask.config.set({"dask-uncert.patience": 6}),
+        pytest.raises(ClusterError, match=f"({said}).* what was finished is kept"),
+    ):
+        du.run(job, cluster=address)
+    over.set()
+    assert time.monotonic() - start < 100
+    assert not (job.parent / "out").exists()
+    assert list(job.parent.glob("out.blocks/*.case"))
+    du.run(job)
+    assert (job.parent / "out" / "run.json").exists()
+
+
+@pytest.mark.slow
+def test_what_workers_warned_of_is_left_by_a_run_that_fails(tmp_path):
+    with (
+        schedulers.scheduler(tmp_path, workers=1, threads=1) as (address, _),
+        du.connect(address) as client,
+    ):
+        (process,) = client.run(os.getpid).values()
+        os.kill(process, signal.SIGKILL)
+        while client.run(os.getpid, on_error="ignore").values() in ([], [process]):
+            time.sleep(0.1)
+        client.wait_for_workers(1, timeout=30)
+        with pytest.raises(ZeroDivisionError), logged(client, tmp_path / "kept"):
+            _ = 1 / 0
+        said = (tmp_path / "kept" / "workers.log").read_text()
+        with pytest.raises(InputError), logged(client, tmp_path / "refused"):
+            raise InputError("a wrong request")
+    assert "=== nanny tcp://127.0.0.1:" in said
+    assert "Restarting worker" in said
+    assert not (tmp_path / "refused").exists()
+
+
+HANGING = """
+import threading
+from dask_uncert import block_tasks
+
+
+def dask_setup(worker):
+    whole = block_tasks.Pass.__call__
+
+    def hangs(self, arrays, offset):
+        if tuple(offset) == (200, 400):
+            threading.Event().wait()
+        return whole(self, arrays, offset)
+
+    block_tasks.Pass.__call__ = hangs
+"""
+"""What a worker loads first: a read that never comes back, as of a file server that is gone."""
+
+
+@pytest.mark.slow
+def test_a_read_that_hangs_ends_the_run_in_time(job, tmp_path):
+    (tmp_path / "hanging.py").write_text(HANGING)
+    environment = {**os.environ, "DASK_DISTRIBUTED__WORKER__PRELOAD": str(tmp_path / "hanging.py")}
+    with schedulers.scheduler(tmp_path, workers=1, environment=environment) as (address, _):
+        start = time.monotonic()
+        with (
+            dask.config.set({"dask-uncert.stall": 6}),
+            pytest.raises(
+                ClusterError,
+                match=r"nothing has moved for 6 s \(the block y 200:400, x 400:600 on tcp://127.0.0.1:.* a read may hang.*"
+                r"What was finished is kept",
+            ),
+        ):
+            du.run(job, cluster=address)
+        assert 6 < time.monotonic() - start < 60
+    assert len(list(job.parent.glob("out.blocks/*.case"))) > 10  # all others
+    du.run(job)
+
+
+@pytest.mark.slow
+def test_a_case_that_hangs_ends_a_cohort_in_time(tmp_path):
+    (tmp_path / "hanging.py").write_text(
+        HANGING.replace("block_tasks.Pass.__call__", "cohorts.CasePass.small")
+        .replace("from dask_uncert import block_tasks", "from dask_uncert import cohorts")
+        .replace("arrays, offset", "line, known")
+        .replace("tuple(offset) == (200, 400)", "line.case.name == 'B'")
+    )
+    cohort = cohorts.Cohort(tmp_path, ["A", "B", "C"])
+    environment = {**os.environ, "DASK_DISTRIBUTED__WORKER__PRELOAD": str(tmp_path / "hanging.py")}
+    with (
+        schedulers.scheduler(tmp_path, workers=1, environment=environment) as (address, _),
+        dask.config.set({"dask-uncert.stall": 6}),
+        pytest.raises(
+            ClusterError, match=r"nothing has moved for 6 s \(B.* on tcp://.*finished cases are kept"
+        ),
+    ):
+        du.run(cohort.job(), cluster=address)
+    du.run(cohort.job())
+    assert du.load_cases(cohort.out).names == ("A", "B", "C")

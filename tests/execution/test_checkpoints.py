@@ -1,0 +1,136 @@
+"""A scene that was stopped goes on: the same bits and maps, nothing that was finished computed again."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dask_uncert as du
+from dask_uncert.execution import chunking
+from dask_uncert.execution.checkpoints import GROUPS, Checkpoints, checkpoints_of
+from dask_uncert.execution.evaluate import prepare
+from dask_uncert.inputs.cube import Cube
+from dask_uncert.spec.parse import request_of
+from tests.support import scenes
+
+
+def plan_of(seed, block, **words):
+    rng = np.random.default_rng(seed)
+    cubes = {
+        "probabilities": Cube("probabilities", rng.dirichlet(np.ones(3), (12, 10)), ("y", "x", "class")),
+        "reference": Cube("reference", rng.integers(0, 3, (12, 10)), ("y", "x")),
+    }
+    soft = [{"class": "b", "sigmas": [0.1], "sweep": {"memory": 1e5}}]
+    return prepare(
+        request_of(classes="abc", measures=["gini"], soft_confusion=soft, **words), cubes, block=block
+    )
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 99), st.sets(st.integers(0, 23)), st.booleans())
+def test_any_finished_groups_give_the_same_bits(tmp_path_factory, seed, lost, tiles):
+    words = {"confidence": {"unit": "tile", "size": 4}} if tiles else {}
+    plan = plan_of(seed, (2, 3), **words)
+    out = tmp_path_factory.mktemp("c") / "out"
+    kept = checkpoints_of(out, "key", fresh=False)
+    whole = replace(plan, checkpoints=kept).compute()
+    assert whole == plan.compute()
+    files = sorted(Path(kept.folder).glob("*.case"))
+    assert len(files) == 24
+    for i in lost:
+        files[i].write_bytes(files[i].read_bytes()[:-1] if i % 2 else b"")
+    again = replace(plan, checkpoints=checkpoints_of(out, "key", fresh=False))
+    assert again.left() == len(lost)
+    assert again.compute() == whole
+    assert again.left() == 0
+
+
+@given(st.integers(1, 5000), st.integers(1, 100))
+def test_groups_are_few_even_and_hold_every_block_once(blocks, most):
+    groups = chunking.cut_in_groups(blocks, most)
+    assert [number for part in groups for number in part] == list(range(blocks))
+    assert len(groups) == min(blocks, most)
+    sizes = [len(part) for part in groups]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_what_is_of_something_else_is_removed(tmp_path):
+    kept = checkpoints_of(tmp_path / "out", "one", fresh=False)
+    plan = replace(plan_of(0, (12, 10)), checkpoints=kept)
+    plan.compute()
+    assert checkpoints_of(tmp_path / "out", "one", fresh=False).has(0)
+    assert not checkpoints_of(tmp_path / "out", "two", fresh=False).has(0)
+    assert not Checkpoints(kept.folder, "one").has(0)
+    replace(plan, checkpoints=checkpoints_of(tmp_path / "out", "one", fresh=False)).compute()
+    assert not checkpoints_of(tmp_path / "out", "one", fresh=True).has(0)
+    assert kept.most == GROUPS
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    """A scene of 16 blocks or more with maps, and its output from a run that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("job")
+    scenes.Scene(folder, measures=["entropy", "gini", "fisher_rao"], maps=["entropy", "correct"])
+    assert start(folder, "whole").wait() == 0
+    return folder
+
+
+def start(folder, out):
+    words = scenes.command(folder / "job.yaml", folder / out)
+    return subprocess.Popen(words, stderr=subprocess.PIPE, start_new_session=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_that_was_killed_goes_on(job, seed):
+    out, rng = f"out{seed}", random.Random(seed)
+    files, many = job / f"{out}.blocks", rng.randint(1, 12)
+    process = start(job, out)
+    while len(list(files.glob("*.case"))) < many and process.poll() is None:
+        time.sleep(0.005)
+    time.sleep(rng.random() * 0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    done = len([one for one in files.glob("*.case") if "unfinished" not in one.name])
+    again = start(job, out)
+    assert again.wait() == 0, again.stderr.read()
+    assert du.load(job / out) == du.load(job / "whole")
+    for name in ("entropy", "correct"):
+        one, other = (
+            zarr.open_group(job / place / "maps.zarr", mode="r")[name][...] for place in (out, "whole")
+        )
+        assert np.array_equal(one, other, equal_nan=True)
+    record = json.loads((job / out / "run.json").read_text())
+    if done < record["blocks"]:  # else it was quicker than its killer
+        assert record["blocks_computed"] == record["blocks"] - done
+    assert not files.exists()
+    assert not list(job.glob(f"{out}*unfinished*"))
+
+
+def test_a_thousand_blocks_stay_few_tasks(tmp_path):
+    rng = np.random.default_rng(0)
+    cubes = {
+        "probabilities": Cube("probabilities", rng.dirichlet(np.ones(3), (100, 100)), ("y", "x", "class")),
+        "reference": Cube("reference", rng.integers(0, 3, (100, 100)), ("y", "x")),
+    }
+    plan = prepare(request_of(classes="abc", measures=["gini"]), cubes, block=(10, 1))
+    kept = checkpoints_of(tmp_path / "out", "key", fresh=False)
+    plan = replace(plan, checkpoints=kept)
+    assert plan.grid.blocks == 1000
+    assert plan.tasks() < 5000
+    whole = plan.compute()
+    assert len(list(Path(kept.folder).glob("*.case"))) == GROUPS
+    assert whole == replace(plan, checkpoints=None, grid=prepare(plan.request, cubes).grid).compute()
+    assert plan.tasks() < 200  # all is read back

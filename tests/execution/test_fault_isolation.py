@@ -1,0 +1,152 @@
+"""A block that ends the process of its worker is found and named, whoever shared that worker; all others are finished."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+import yaml
+import zarr
+
+import dask_uncert as du
+from dask_uncert.errors import ClusterError
+from dask_uncert.execution import chunking, fault_isolation
+from tests.support import scenes, schedulers
+
+ALLOWED = 2  # deaths after which this scheduler gives a task up
+POISON = """
+import os, time
+from pathlib import Path
+
+
+def deadly(function, folder):
+    def evaluated(self, arrays, offset):
+        poison = folder / f"poison {offset}"
+        if poison.exists():
+            time.sleep(0.1)  # its neighbours are under way
+            with (folder / "deaths").open("a") as file:
+                file.write(f"{offset}\\n")
+            if poison.read_text() == "once":
+                poison.unlink()
+            os._exit(1)
+        time.sleep(0.05)
+        found = function(self, arrays, offset)
+        with (folder / "done").open("a") as file:
+            file.write(f"{offset}\\n")
+        return found
+
+    return evaluated
+
+
+if "POISON" in os.environ:
+    from dask_uncert import block_tasks, regression_plan
+
+    for one in (block_tasks.Pass, regression_plan._Pass):
+        one.__call__ = deadly(one.__call__, Path(os.environ["POISON"]))
+"""
+"""What workers import when they start: blocks for which there is a file end the process, as a decoder may."""
+
+
+pytestmark = pytest.mark.usefixtures("without_pictures")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Two workers of two threads under nannies, whose processes look for poison in a folder; both."""
+    folder, poison = tmp_path_factory.mktemp("cluster"), tmp_path_factory.mktemp("poison")
+    (folder / "sitecustomize.py").write_text(POISON)
+    environment = {**os.environ, "PYTHONPATH": str(folder), "POISON": str(poison)}
+    environment["DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES"] = str(ALLOWED - 1)
+    with schedulers.scheduler(folder, environment=environment) as (address, _):
+        yield address, poison
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Scenes are cut into a block a chunk."""
+    cut = chunking.plan_grid
+    monkeypatch.setattr(chunking, "plan_grid", lambda *given, **words: cut(*given, **{**words, "many": 120}))
+
+
+def lines(file):
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def poisoned(folder, *offsets, word="always"):
+    for file in folder.iterdir():
+        file.unlink()
+    for offset in offsets:
+        (folder / f"poison {offset}").write_text(word)
+
+
+@pytest.mark.slow
+def test_the_block_is_named_and_all_others_are_kept(tmp_path, cluster, many):
+    """120 blocks in 64 groups: one block kills, and its group of two is all that is left."""
+    address, folder = cluster
+    scene = scenes.Scene(tmp_path)
+    poisoned(folder, (200, 300))
+    with pytest.raises(ClusterError) as caught:
+        du.run(scene.job, cluster=address)
+    said = str(caught.value)
+    assert "a block ended the worker's process every time" in said
+    assert f"nothing beside it: y 200:300, x 300:400 (it ended its worker process {ALLOWED} times)." in said
+    assert "Inputs: probabilities: s.zarr:p, reference: s.zarr:y." in said
+    assert "All other groups of blocks are finished and kept." in said
+    assert "\n" not in said
+    assert set(lines(folder / "deaths")) == {"(200, 300)"}
+    assert len(lines(folder / "deaths")) <= 3 * ALLOWED
+    assert len(list(tmp_path.glob("out.blocks/*.case"))) == 63
+    assert not (tmp_path / "out").exists()
+    poisoned(folder)
+    assert du.run(scene.job, cluster=address) == scene.wanted()
+    assert scenes.record(tmp_path / "out")["blocks_computed"] == 2
+    assert len(lines(folder / "done")) == 2
+
+
+@pytest.mark.slow
+def test_several_blocks_are_named_and_then_it_is_enough(tmp_path, cluster, many):
+    address, folder = cluster
+    scene = scenes.Scene(tmp_path, shape=(400, 300))
+    poisoned(folder, *((y, x) for y in range(0, 400, 100) for x in (0, 200)))
+    with pytest.raises(
+        ClusterError, match=r"these blocks ended .*; .*; .*Others were not looked at any more"
+    ):
+        du.run(scene.job, cluster=address)
+    assert len(lines(folder / "deaths")) <= ALLOWED * (1 + 8 + fault_isolation.MOST)
+
+
+@pytest.mark.slow
+def test_what_was_the_others_fault_ends_well(tmp_path, cluster, many, monkeypatch):
+    """Each of these blocks kills a process once: enough to be given up together, and none does so alone."""
+    address, folder = cluster
+    scene, tried = scenes.Scene(tmp_path, shape=(300, 200)), []
+    by_groups = fault_isolation._by_groups
+    monkeypatch.setattr(fault_isolation, "_by_groups", lambda *given: tried.append(1) or by_groups(*given))
+    poisoned(folder, *((y, x) for y in range(0, 300, 100) for x in range(0, 200, 100)), word="once")
+    assert du.run(scene.job, cluster=address) == scene.wanted()
+    assert len(tried) == 1
+    assert len(lines(folder / "deaths")) == 6
+    assert not list(tmp_path.glob("out.blocks"))
+
+
+@pytest.mark.slow
+def test_a_block_of_a_regression_is_named_too(tmp_path, cluster, many):
+    address, folder = cluster
+    rng = np.random.default_rng(0)
+    names = ("reference", "mean", "variance")
+    group = zarr.open_group(tmp_path / "s.zarr", mode="w")
+    for name in names:
+        group.create_array(name, data=rng.random((60, 4)) + 0.5, chunks=(20, 4), dimension_names=("y", "x"))
+    inputs = {name: {"store": "s.zarr", "array": name} for name in names}
+    job = tmp_path / "job.yaml"
+    job.write_text(yaml.safe_dump({"version": 1, "kind": "regression", "output": "out", "inputs": inputs}))
+    poisoned(folder, (20, 0))
+    with pytest.raises(
+        ClusterError, match=r"nothing beside it: y 20:40, x 0:4 .*All other groups .* are finished"
+    ):
+        du.run(job, cluster=address)
+    assert len(lines(folder / "deaths")) <= 3 * ALLOWED
+    poisoned(folder)
+    du.run(job, cluster=address)
+    assert scenes.record(tmp_path / "out")["blocks_computed"] == 1

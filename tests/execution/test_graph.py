@@ -1,0 +1,119 @@
+"""Blocks to a graph: how a scene is cut, how many tasks that makes, and that the tree sums everything."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dask_uncert.execution import chunking, graph
+from dask_uncert.execution.evaluate import prepare
+from dask_uncert.inputs.cube import Cube
+from dask_uncert.spec.parse import request_of
+
+
+class Described:
+    """Shape and dtype, and nothing to read."""
+
+    def __init__(self, shape, dtype="float32"):
+        self.shape, self.dtype, self.ndim = shape, np.dtype(dtype), len(shape)
+
+    def __getitem__(self, region):
+        raise AssertionError("read")
+
+
+def cube(shape, chunks, dims=("y", "x", "class"), dtype="float32"):
+    return Cube("probabilities", Described(shape, dtype), dims, chunks)
+
+
+def test_a_task_is_many_chunks():
+    """4096 chunks of 64 x 64 pixels become 16 tasks of 16 x 16 chunks, and their merge."""
+    sources = {"probabilities": cube((4096, 4096, 16), (64, 64, 16))}
+    grid = chunking.plan_grid(sources, ("y", "x"))
+    assert grid.block == (1024, 1024)
+    assert graph.tasks(graph.sum_over_blocks(lambda arrays, offset: 0, sources, grid)) <= 60
+
+
+@given(
+    shape=st.tuples(st.integers(1, 5000), st.integers(1, 5000)),
+    chunks=st.tuples(st.integers(1, 600), st.integers(1, 600)),
+    others=st.tuples(st.integers(1, 600), st.integers(1, 600)),
+    classes=st.integers(2, 64),
+)
+def test_blocks_are_whole_chunks_within_the_target(shape, chunks, others, classes):
+    sources = {
+        "probabilities": cube((*shape, classes), (*chunks, classes)),
+        "reference": cube(shape, others, ("y", "x"), "uint8"),
+    }
+    grid = chunking.plan_grid(sources, ("y", "x"))
+    for n, block, chunk in zip(shape, grid.block, chunks, strict=True):
+        assert block == n or block % min(chunk, n) == 0
+    pixel = 4 * classes + 1
+    least = math.prod(min(n, c) for n, c in zip(shape, chunks, strict=True))
+    assert math.prod(grid.block) * pixel <= max(chunking.TARGET_BYTES, least * pixel)
+    assert grid.blocks == math.prod(math.ceil(n / b) for n, b in zip(shape, grid.block, strict=True))
+
+
+def test_chunks_of_all_inputs_are_kept_whole_where_that_fits():
+    sources = {
+        "probabilities": cube((600, 600, 4), (20, 30, 4)),
+        "reference": cube((600, 600), (50, 20), ("y", "x"), "uint8"),
+    }
+    grid = chunking.plan_grid(sources, ("y", "x"))
+    assert grid.block[0] % 100 == 0
+    assert grid.block[1] % 60 == 0
+
+
+@given(
+    shape=st.tuples(st.integers(1, 30), st.integers(1, 30)),
+    block=st.tuples(st.integers(1, 30), st.integers(1, 30)),
+    split_every=st.integers(2, 9),
+)
+def test_every_element_is_summed_once(shape, block, split_every):
+    values = np.arange(math.prod(shape)).reshape(shape)
+    sources = {
+        "probabilities": Cube("probabilities", np.zeros((*shape, 2)), ("y", "x", "class")),
+        "reference": Cube("reference", values.T, ("x", "y")),
+    }
+    grid = chunking.plan_grid(sources, ("y", "x"), block)
+
+    def add(arrays, offset):
+        part = arrays["reference"].T
+        assert part[0, 0] == values[offset]
+        return int(part.sum())
+
+    lazy = graph.sum_over_blocks(add, sources, grid, split_every=split_every)
+    assert lazy.compute(scheduler="synchronous") == values.sum()
+
+
+def test_a_merge_takes_at_least_two():
+    sources = {"probabilities": cube((4, 4, 2), (2, 2, 2))}
+    grid = chunking.plan_grid(sources, ("y", "x"))
+    with pytest.raises(ValueError, match="at least 2"):
+        graph.sum_over_blocks(lambda arrays, offset: 0, sources, grid, split_every=1)
+
+
+def test_task_names_can_be_read():
+    sources = {"probabilities": cube((8, 8, 2), (2, 2, 2))}
+    grid = chunking.plan_grid(sources, ("y", "x"))
+    lazy = graph.sum_over_blocks(lambda arrays, offset: 0, sources, grid)
+    names = {str(key[0] if isinstance(key, tuple) else key) for key in lazy.__dask_graph__()}
+    assert any(name.startswith("evaluate-block") for name in names)
+    assert any(name.startswith("merge-summaries") for name in names)
+
+
+@pytest.mark.parametrize("side", [4096, 11264])
+def test_class_distances_keep_the_graph_small(side):
+    """Features of a whole large scene: 128 and then 968 blocks, with their pieces under 5000 tasks."""
+    cubes = {
+        "probabilities": cube((side, side, 16), (64, 64, 16)),
+        "reference": Cube("reference", Described((side, side), "uint8"), ("y", "x"), (64, 64)),
+        "features": Cube(
+            "features", Described((side, side, 200), "uint16"), ("y", "x", "band"), (64, 64, 200)
+        ),
+    }
+    request = request_of(classes=[str(i) for i in range(16)], measures=["homophily"])
+    plan = prepare(request, cubes, class_distances={"metric": "energy"})
+    assert plan.distance_grid.blocks in (128, 968)
+    assert plan.tasks() < 5000

@@ -1,0 +1,236 @@
+"""What a plan says of memory holds: no block needs more, and what an error tells to store anew fits when it is."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+import zarr
+
+import dask_uncert as du
+from dask_uncert.clusters.memory import OWN, described_memory
+from dask_uncert.errors import InputError
+from dask_uncert.execution.memory import fitted
+from dask_uncert.jobs.load import plan_job, read_job
+from tests.support import ROOT
+
+MIB = 1 << 20
+MEASURES = ["gini", "entropy", "fisher_rao", "renyi", "tsallis", "t_entropy", "variance", "confused_classes"]
+
+
+def store(folder, name, values, height, side):
+    """An array in `folder`, of `values` (64 rows) over and over, in square chunks of the grid."""
+    axes = [values.ndim - 1 - i for i in range(values.ndim)]
+    shape = (height, *values.shape[1:])
+    chunks = tuple(min(side, n) if axis < 2 else n for axis, n in enumerate(shape))
+    made = zarr.create_array(str(folder), name=name, shape=shape, chunks=chunks, dtype=values.dtype)
+    made[...] = np.tile(values, (height // len(values), *[1] * (len(axes) - 1)))
+
+
+def written(folder, arrays, large, **words):
+    """Jobs tiny.yaml and large.yaml over the same values: inputs by name, each values and words of the job."""
+    for job, (height, width, side) in {"tiny": (64, 64, 64), "large": large}.items():
+        place = folder / f"{job}.zarr"
+        zarr.open_group(str(place), mode="w")
+        inputs = {}
+        for name, make in arrays.items():
+            values, more = make(width)
+            store(place, name, values, height, side)
+            dims = ["y", "x", *more.pop("beside", [])]
+            inputs[name] = {"store": f"{job}.zarr", "array": name, "dims": dims, **more}
+        said = {"version": 1, "kind": "scene", "output": f"out_{job}", "inputs": inputs, **words}
+        (folder / f"{job}.yaml").write_text(yaml.safe_dump(said))
+    return folder / "large.yaml"
+
+
+def shares(width, classes=16):
+    p = np.random.default_rng(0).random((64, width, classes), dtype="f4") + 1e-3
+    return p / p.sum(-1, keepdims=True)
+
+
+def codes(classes):
+    return lambda width: (np.random.default_rng(1).integers(0, classes, (64, width)).astype("u1"), {})
+
+
+def of_classes(number):
+    return {i: f"c{i}" for i in range(number)}
+
+
+def probabilities(dtype="f4", **words):
+    def make(width):
+        p = shares(width)
+        return (np.rint(p * 250) if dtype == "u1" else p).astype(dtype), {"beside": ["class"], **words}
+
+    return {"probabilities": make, "reference": codes(16)}
+
+
+def samples(width):
+    drawn = np.stack([np.roll(shares(width), i, axis=1) for i in range(6)], axis=-1)
+    return drawn, {"beside": ["class", "sample"]}
+
+
+def normal(*beside):
+    def make(width):
+        return np.random.default_rng(2).normal(size=(64, width, *[4] * len(beside))).astype("f4"), {
+            "beside": list(beside)
+        }
+
+    return make
+
+
+def covariance(width):
+    return np.tile(np.eye(4, dtype="f4"), (64, width, 1, 1)), {"beside": ["output", "output2"]}
+
+
+SWEEP = {
+    "class": "c1",
+    "thresholds": [0.3, 0.5],
+    "sigmas": [0, 0.1],
+    "dampings": [0, 1],
+    "uncertainty": "entropy",
+}
+WIDE = (1024, 3072, 1024)  # three blocks of 64 MiB, where there are 16 classes
+CASES = {
+    "many measures, a sweep and maps": (
+        probabilities(), WIDE, {"classes": of_classes(16), "measures": MEASURES, "soft_confusion": [SWEEP], "maps": ["gini", "entropy", "correct"]},
+    ),
+    "tiles": (
+        probabilities(), WIDE, {"classes": of_classes(16), "measures": MEASURES, "confidence": {"unit": "tile", "size": 32}},
+    ),
+    "whole numbers": (probabilities("u1", scale=0.004, tolerance=0.9), WIDE, {"classes": of_classes(16), "measures": MEASURES}),
+    "codes for no data": (probabilities(nodata=-1.0), WIDE, {"classes": of_classes(16), "measures": ["entropy"]}),
+    "logits": (probabilities(logits=True), WIDE, {"classes": of_classes(16), "measures": ["entropy"]}),
+    "logits of two classes": (
+        {"probabilities": lambda w: (normal()(w)[0], {"logits": True}), "reference": codes(2)},
+        (4096, 6144, 2048), {"classes": of_classes(2), "measures": ["entropy"]},
+    ),
+    "samples": (
+        {"samples": samples, "reference": codes(16)}, (512, 1536, 512),
+        {"classes": of_classes(16), "measures": ["predictive_entropy", "mutual_information", "entropy"]},
+    ),
+    "regression": (
+        {"mean": normal("output"), "reference": normal("output"), "covariance": covariance}, WIDE,
+        {"kind": "regression", "maps": ["nssr"]},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_no_block_needs_more_than_the_plan_says(case, tmp_path):
+    arrays, large, words = CASES[case]
+    written(tmp_path, arrays, large, **words)
+    command = [sys.executable, str(ROOT / "tests" / "support" / "peak_memory.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    said, grown, own = map(int, done.stdout.split())
+    assert said / 4 < grown <= said  # blocks were that large, and no larger
+    assert own < OWN
+
+
+@pytest.fixture
+def coarse(tmp_path):
+    """A job whose blocks are of 64 MiB at least; a file of a cluster whose worker has room for less than one."""
+    job = written(tmp_path, probabilities(), (1024, 2048, 1024), classes=of_classes(16), measures=["entropy"])
+    place = tmp_path / "small.yaml"
+    place.write_text("kind: local\nprocesses: true\nworkers: 1\nthreads: 1\nmemory_limit: 800 MiB\n")
+    return job, place
+
+
+def command(*words):
+    one = [str(Path(sys.executable).with_name("dask-uncert")), *map(str, words)]
+    return subprocess.run(one, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_inputs_stored_anew_as_an_error_tells_fit(coarse, tmp_path, without_pictures):
+    job, small = coarse
+    refused = command("plan", job, "--cluster", small)
+    assert refused.returncode == 2
+    assert command("run", job, "--cluster", small, "--quiet").stderr == refused.stderr
+    assert re.match(
+        r"error: a block of y 1024, x 1024 needs 2\d\d MiB, but a thread has 224 MiB beside Python's own\. Store ",
+        refused.stderr,
+    )
+    assert not (tmp_path / "out_large").exists()
+    words = yaml.safe_load(job.read_text())
+    told = [shlex.split(one) for one in re.findall(r"`(dask-uncert convert .*?)`", refused.stderr)]
+    assert [one[3] for one in told] == ["probabilities.zarr", "reference.zarr"]
+    for _, _, source, target, *rest in told:
+        assert command("convert", source, tmp_path / target, "--quiet", *rest).returncode == 0
+        name = target.removesuffix(".zarr")
+        words["inputs"][name] |= {"store": target, "array": name}
+    (tmp_path / "anew.yaml").write_text(yaml.safe_dump({**words, "output": "out_anew"}))
+    planned = command("plan", tmp_path / "anew.yaml", "--cluster", small)
+    assert planned.returncode == 0, planned.stderr
+    done = command("run", tmp_path / "anew.yaml", "--cluster", small, "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert du.load(tmp_path / "out_anew") == du.run(job)
+
+
+def test_blocks_are_as_small_as_memory_wants_where_chunks_allow(tmp_path, without_pictures):
+    job = written(tmp_path, probabilities(), (1024, 2048, 128), classes=of_classes(16), measures=["entropy"])
+    plan = plan_job(*read_job(job))
+    assert fitted(plan, None) is plan
+    assert fitted(plan, plan.block_memory()) is plan
+    sizes = []
+    for room in (plan.block_memory() - 1, 40 * MIB, 25 * MIB):
+        found = fitted(plan, room)
+        assert found.block_memory() <= room
+        assert all(side % 128 == 0 for side in found.grid.block)
+        sizes.append(np.prod(found.grid.block))
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[2]
+    with du.connect(threads=2):
+        assert fitted(plan, 25 * MIB).compute() == plan.compute()
+    with pytest.raises(
+        InputError, match=r"needs .* MiB, but a thread has 0 MiB .* No chunks would do: use fewer threads"
+    ):
+        fitted(plan, -1.0)
+
+
+def test_what_only_can_be_read_whole_is_told_to_be_stored_anew(tmp_path):
+    np.savez_compressed(tmp_path / "p.npz", shares(2048))
+    np.savez_compressed(tmp_path / "y.npz", codes(16)(2048)[0])
+    inputs = {
+        "probabilities": {"store": "p.npz", "dims": ["y", "x", "class"]}, "reference": {"store": "y.npz", "dims": ["y", "x"]},
+    }  # fmt: skip
+    words = {"version": 1, "kind": "scene", "classes": of_classes(16), "output": "out", "inputs": inputs}
+    plan = plan_job(
+        *read_job(
+            words | {"inputs": {n: {**i, "store": str(tmp_path / i["store"])} for n, i in inputs.items()}}
+        )
+    )
+    assert plan.block_memory() > 8 * MIB
+    with pytest.raises(
+        InputError,
+        match=r"probabilities by `dask-uncert convert .*p\.npz probabilities\.zarr .*--dims y,x,class --chunks \d+,\d+,16`",
+    ):
+        fitted(plan, 22 * MIB)
+
+
+def test_a_described_cluster_says_how_much_there_is(tmp_path):
+    place = tmp_path / "c.yaml"
+
+    def room(text):
+        place.write_text(text)
+        found = described_memory(place)
+        return found if found is None else round(found)
+
+    assert room("kind: local\nmemory_limit: 4 GiB\nthreads: 2") == round((0.8 * 4096 * MIB - OWN) / 2)
+    assert room("kind: slurm\noptions: {memory: 32 GB, cores: 8, processes: 2}") == round(
+        (0.8 * 16e9 - OWN) / 4
+    )
+    assert room("kind: sge\noptions: {cores: 8}") is None
+    assert room("kind: mpi\nmemory_limit: 8 GiB\nthreads: 4") == round((0.8 * 8192 * MIB - OWN) / 4)
+    assert room("kind: mpi") is None
+    assert room("kind: address\naddress: tls://h:1") is None
+    assert described_memory("tcp://nobody:1") is None
+    assert described_memory("local") > described_memory("local", cohort=True)
+    with pytest.raises(InputError, match=r"memory of .*c\.yaml must be such as '4 GiB', found 'lots'"):
+        room("kind: mpi\nmemory_limit: lots")

@@ -1,0 +1,115 @@
+"""Inputs that lie by coordinates: case Z6; from either end; against affines; and what lies elsewhere is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dask_uncert as du
+from dask_uncert.errors import InputError
+from dask_uncert.inputs.alignment import together
+from dask_uncert.inputs.cube import Cube
+from dask_uncert.io.geometry import geometry_of
+
+X = np.arange(11) / 10
+
+
+def evaluated(x, y=X, **words):
+    """Eleven pixels, their prediction along coordinates x, their reference along y."""
+    p = xr.DataArray(np.stack([X, 1 - X], axis=-1), dims=("x", "class"), coords={"x": x})
+    truth = xr.DataArray((X < 0.45).astype(int), dims="x", coords={"x": y})
+    return du.evaluate(p, truth, **words)
+
+
+@pytest.mark.parametrize("x", [X.astype("f4"), X + 1e-7, X])
+def test_z6_coordinates_equal_to_the_eye(x):
+    found = evaluated(x)
+    assert int(found.ledger.counted) == found.ledger.pixels == 11
+    assert du.accuracy(found) == 1.0
+
+
+def test_z6_half_a_pixel_is_refused():
+    with pytest.raises(
+        InputError, match=r"probabilities: the coordinates of x .* by up to 0.05; 0.001 is allowed"
+    ):
+        evaluated(X + 0.05)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(2, 9), st.integers(2, 9), st.lists(st.booleans(), min_size=2, max_size=2), st.integers(0, 99)
+)
+def test_axes_are_read_from_whichever_end_their_coordinates_say(height, width, flips, seed):
+    rng = np.random.default_rng(seed)
+    steps = {"lat": np.cumsum(rng.uniform(0.5, 2, height)), "lon": np.cumsum(rng.uniform(0.5, 2, width))}
+    p = xr.DataArray(rng.dirichlet(np.ones(3), (height, width)), dims=("lat", "lon", "class"), coords=steps)
+    y = xr.DataArray(rng.integers(0, 3, (height, width)), dims=("lat", "lon"), coords=steps)
+    cut = tuple(slice(None, None, -1 if flip else 1) for flip in flips)
+    assert du.evaluate(p[cut], y) == du.evaluate(p, y)
+    assert du.evaluate(p, y[cut]) == du.evaluate(p[cut], y[cut])
+
+
+def test_a_silent_input_stops_a_turn():
+    y = xr.DataArray(np.arange(3) % 2, dims="x", coords={"x": [3.0, 2.0, 1.0]})
+    p = xr.DataArray(np.full((3, 2), 0.5), dims=("x", "class"), coords={"x": [1.0, 2.0, 3.0]})
+    with pytest.raises(InputError, match=r"runs the other way along x .* \(mask\) does not say how it runs"):
+        du.evaluate(p, y, mask=xr.DataArray(np.ones(3, bool), dims="x"))
+
+
+@pytest.mark.parametrize("x", [[1.0, 3.0, 2.0], [1.0, np.nan, 3.0], [1.0, 1.0, 2.0]])
+def test_coordinates_that_do_not_run_one_way_are_refused(x):
+    y = xr.DataArray(np.arange(3) % 2, dims="x", coords={"x": x})
+    p = xr.DataArray(np.full((3, 2), 0.5), dims=("x", "class"), coords={"x": [1.0, 2.0, 3.0]})
+    with pytest.raises(InputError, match=r"reference: the coordinates of x .* neither rise nor fall"):
+        du.evaluate(p, y)
+
+
+def raster(crs="EPSG:32616", step=-20.0):
+    affine = np.zeros((3, 3))
+    affine[1, 0], affine[0, 1], affine[:2, 2] = step, 20.0, (500_010, 4_479_990 if step < 0 else 4_479_950)
+    return geometry_of(affine, ("y", "x"), crs, "m")
+
+
+def test_an_affine_and_coordinates_of_the_same_grid():
+    values = np.arange(12.0).reshape(3, 4)
+    image = Cube("reference", values, ("y", "x"), geometry=raster())
+    known = {"y": 4_479_990 - 20.0 * np.arange(3), "x": 500_010 + 20.0 * np.arange(4)}
+    table = Cube("mask", values, ("y", "x"), coordinates=known, crs="EPSG:32616")
+    assert together({"mask": table, "reference": image})["mask"] is table
+    upward = Cube("mask", values[::-1], ("y", "x"), coordinates={**known, "y": known["y"][::-1]})
+    assert np.array_equal(together({"mask": upward, "reference": image})["mask"].data[...], values)
+    other = Cube("mask", values, ("y", "x"), coordinates=known, crs="EPSG:4326")
+    with pytest.raises(InputError, match=r"has the reference system EPSG:4326, but .* has EPSG:32616"):
+        together({"mask": other, "reference": image})
+
+
+def test_f2_rasters_with_y_up_and_down():
+    p = np.array([[0.9, 0.2], [0.1, 0.4], [0.8, 0.7]])
+    down = Cube("reference", (p > 0.5).astype("u1"), ("y", "x"), geometry=raster())
+    up = Cube("probabilities", p[::-1], ("y", "x"), geometry=raster(step=20.0))
+    found = together({"probabilities": up, "reference": down})
+    assert np.array_equal(found["probabilities"].data[...], p)
+    with pytest.raises(InputError, match=r"has the reference system EPSG:4326, but .* has EPSG:32616"):
+        together(
+            {
+                "probabilities": Cube("probabilities", p, ("y", "x"), geometry=raster("EPSG:4326")),
+                "reference": down,
+            }
+        )
+
+
+def test_an_affine_that_is_askew_does_not_pass_beside_coordinates():
+    values, known = np.zeros((3, 4)), {"y": 1.0 * np.arange(3), "x": 1.0 * np.arange(4)}
+    table = Cube("mask", values, ("y", "x"), coordinates=known)
+    turned = geometry_of([[0.6, 0.8, 0], [0.8, -0.6, 0], [0, 0, 0]], ("y", "x"), None, "m")
+    with pytest.raises(InputError, match=r"reference: .* runs askew along y, by its affine, and .* \(mask\)"):
+        together({"reference": Cube("reference", values, ("y", "x"), geometry=turned), "mask": table})
+    nearly = geometry_of([[0, 1, 0], [1, 1e-12, 0], [0, 0, 0]], ("y", "x"), None, "m")
+    straight = Cube("reference", values, ("y", "x"), geometry=nearly)
+    assert together({"reference": straight, "mask": table})["mask"] is table
+    off = Cube("mask", values, ("y", "x"), coordinates={**known, "x": known["x"] + 0.5})
+    with pytest.raises(InputError, match=r"by up to 0\.5"):
+        together({"reference": straight, "mask": off})

@@ -1,0 +1,134 @@
+"""ENVI rasters: case F4 in every layout; headers as instruments write them; headers that cannot be right."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dask_uncert.errors import InputError
+from dask_uncert.io.open import open_stored
+
+AXES = {"bsq": (2, 0, 1), "bil": (0, 2, 1), "bip": (0, 1, 2)}
+TYPES = {"u1": 1, "i2": 2, "i4": 3, "f4": 4, "f8": 5, "u2": 12, "u4": 13, "i8": 14, "u8": 15}
+
+
+def write(folder, values, interleave="bsq", order="<", offset=0, name="a", ending=".img", more="", **words):
+    """values: (lines, samples, bands)."""
+    lines, samples, bands = values.shape
+    stated = {
+        "samples": samples, "lines": lines, "bands": bands, "header offset": offset,
+        "data type": TYPES[values.dtype.str[1:]], "interleave": interleave, "byte order": int(order == ">"),
+        **{key.replace("_", " "): value for key, value in words.items()},
+    }  # fmt: skip
+    text = "ENVI\n" + "\n".join(f"{key} = {value}" for key, value in stated.items() if value is not None)
+    (folder / f"{name}.hdr").write_text(f"{text}\n{more}\n")
+    stored = values.astype(values.dtype.newbyteorder(order)).transpose(AXES.get(interleave, AXES["bsq"]))
+    (folder / f"{name}{ending}").write_bytes(b"\7" * offset + stored.tobytes())
+    return str(folder / f"{name}.hdr")
+
+
+@pytest.mark.parametrize(("interleave", "order", "offset"), list(itertools.product(AXES, "<>", (0, 32))))
+def test_f4_every_layout(tmp_path, interleave, order, offset):
+    v = (100 * np.arange(2)[:, None, None] + 10 * np.arange(2)[:, None] + np.arange(3)).astype("u2")
+    path = write(tmp_path, v, interleave, order, offset)
+    stored = open_stored(path, "", "p")
+    assert int(stored[1, 0, 2]) == 102
+    assert np.array_equal(stored[...], v)
+    assert stored.dims == ("y", "x", "band")
+    assert stored[...].dtype.isnative
+    assert np.array_equal(open_stored(path.replace(".hdr", ".img"), "", "p")[...], v)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+def test_any_part_of_any_raster(tmp_path_factory, data):
+    shape = data.draw(st.tuples(*[st.integers(1, 7)] * 3))
+    dtype = data.draw(st.sampled_from(sorted(TYPES)))
+    values = np.random.default_rng(data.draw(st.integers(0, 99))).integers(0, 100, shape).astype(dtype)
+    path = write(
+        tmp_path_factory.mktemp("e"), values, data.draw(st.sampled_from(sorted(AXES))), data.draw(st.sampled_from("<>")),
+        data.draw(st.integers(0, 40)), ending=data.draw(st.sampled_from(["", ".dat", ".bsq"])),
+    )  # fmt: skip
+    stored = pickle.loads(pickle.dumps(open_stored(path, "", "p", ["y", "x", "class"])))
+    cut = st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(1, 3)).map(lambda t: slice(*t))
+    region = tuple(data.draw(cut) for _ in shape)
+    assert np.array_equal(stored[region], values[region])
+    if shape[2] == 1:
+        assert open_stored(path, "", "p").dims == ("y", "x")
+
+
+def test_what_a_header_says(tmp_path):
+    more = (
+        "data ignore value = -9999\nreflectance scale factor = 10000\nWavelength = {\n 400.5,\n 500.25 }\n"
+        "map info = {UTM, 1.000, 1.000, 500000.000, 4480000.000, 2.0e+01, 2.0e+01, 16, North, WGS-84, units=Meters}\n"
+        'coordinate system string = {PROJCS["UTM",GEOGCS["WGS 84"],AUTHORITY["EPSG","32616"]]}\n'
+    )
+    stored = open_stored(write(tmp_path, np.zeros((3, 4, 2), "f4"), more=more), "", "p")
+    assert stored.decoding.missing == (-9999.0,)
+    assert not stored.decoding.is_packed
+    assert stored.attributes["reflectance_scale_factor"] == "10000"
+    assert stored.attributes["wavelength"] == ["400.5", "500.25"]
+    found = stored.geometry(stored.dims)
+    assert found.origin == (500_010, 4_479_990, 0)
+    assert found.steps == ((0, -20, 0), (20, 0, 0))
+    assert (found.crs, found.unit) == ("EPSG:32616", "m")
+    plain = more.replace("coordinate system string", "; coordinate system string")
+    assert (
+        open_stored(write(tmp_path, np.zeros((3, 4, 2), "f4"), name="c", more=plain), "", "p")
+        .geometry("yxb")
+        .crs
+        == "EPSG:32616"
+    )
+    gains = open_stored(
+        write(tmp_path, np.zeros((3, 4, 2), "u2"), name="b", data_gain_values="{0.5, 0.5}"), "", "p"
+    )
+    assert gains.decoding.scale == 0.5
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"lines": 4}, "states 96 bytes .* but .*a.img holds 72"),
+        ({"lines": 2}, "states 48 bytes .* but .*a.img holds 72"),
+        ({"lines": -3}, "states lines = '-3'; expected a whole number of at least 1"),
+        ({"samples": None}, "does not state samples"),
+        ({"interleave": "bsx"}, "states interleave = 'bsx'; expected bsq, bil or bip"),
+        ({"data_type": 6}, "states data type = '6'; real numbers are"),
+        ({"byte_order": None}, "does not state byte order"),
+        ({"byte_order": 2}, "states byte order = 2"),
+        ({"file_compression": 1}, "states file compression"),
+        ({"data_gain_values": "{1, 2, 3}"}, "have several data gain values"),
+        ({"data_ignore_value": "none"}, "states data ignore value = 'none'; expected numbers"),
+    ],
+)
+def test_headers_that_cannot_be_right(tmp_path, words, said):
+    path = write(tmp_path, np.zeros((3, 4, 3), "u2"), **words)
+    with pytest.raises(InputError, match=said) as error:
+        open_stored(path, "", "reference")
+    assert str(error.value).startswith("reference: ")
+    assert "\n" not in str(error.value)
+
+
+def test_partners_that_are_missing_or_too_many(tmp_path):
+    path = write(tmp_path, np.zeros((3, 4, 3), "u2"))
+    (tmp_path / "a.dat").write_bytes(b"")
+    with pytest.raises(InputError, match=r"several files may be the numbers of .*a.hdr: a.img, a.dat"):
+        open_stored(path, "", "p")
+    assert open_stored(path.replace(".hdr", ".img"), "", "p").shape == (3, 4, 3)
+    (tmp_path / "a.img.hdr").write_text("ENVI\n")
+    with pytest.raises(InputError, match=r"several files may be the header of .*a.img: a.img.hdr, a.hdr"):
+        open_stored(path.replace(".hdr", ".img"), "", "p")
+    (tmp_path / "b.hdr").write_text("ENVI\n")
+    with pytest.raises(InputError, match=r"there is no file of numbers beside .*b.hdr"):
+        open_stored(str(tmp_path / "b.hdr"), "", "p")
+    (tmp_path / "c.img").write_bytes(b"")
+    with pytest.raises(InputError, match=r"there is no file of header beside .*c.img"):
+        open_stored(str(tmp_path / "c.img"), "", "p")
+    (tmp_path / "c.hdr").write_text("HDR\n")
+    with pytest.raises(InputError, match="its first line is not ENVI"):
+        open_stored(str(tmp_path / "c.img"), "", "p")

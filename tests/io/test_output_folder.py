@@ -1,0 +1,87 @@
+"""The output folder: whole or not there, and nothing of anybody's lost on the way."""
+
+import os
+import socket
+
+import pytest
+
+from dask_uncert.errors import InputError
+from dask_uncert.io.output_folder import being_written, is_finished, read_record, write_record
+
+
+def test_whole_or_not_there(tmp_path):
+    out = tmp_path / "deep" / "out"
+    with being_written(out) as working:
+        assert not out.exists()
+        assert (working / "UNFINISHED.txt").exists()
+        write_record(working, {"fingerprint": "a"})
+    assert read_record(out) == {"fingerprint": "a"}
+    assert [p.name for p in out.parent.iterdir()] == ["out"]
+    with pytest.raises(ZeroDivisionError), being_written(out) as working:
+        (working / "half").write_text(str(1 / 0))
+    assert [p.name for p in out.parent.iterdir()] == ["out"]
+    assert read_record(out) == {"fingerprint": "a"}
+
+
+def test_nothing_is_left_where_nothing_was(tmp_path):
+    with pytest.raises(ZeroDivisionError), being_written(tmp_path / "deep" / "er" / "out") as working:
+        (working / "half").write_text(str(1 / 0))
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_runs_at_once_do_not_disturb_each_other(tmp_path):
+    out = tmp_path / "out"
+    other = tmp_path / f"out.unfinished-{socket.gethostname()}-{os.getppid()}"  # of a process that is running
+    dead = tmp_path / f"out.unfinished-{socket.gethostname()}-999999999"
+    elsewhere = tmp_path / "out.unfinished-another-host-7"
+    for folder in (other, dead, elsewhere):
+        folder.mkdir()
+    with being_written(out) as working:
+        write_record(working, {"fingerprint": "b"})
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([out.name, other.name, elsewhere.name])
+
+
+def test_replacing_keeps_the_earlier_one_until_the_end(tmp_path):
+    out = tmp_path / "out"
+    for mark in ("first", "second"):
+        with being_written(out) as working:
+            if mark == "second":
+                assert read_record(out) == {"fingerprint": "first"}
+            write_record(working, {"fingerprint": mark})
+    assert read_record(out) == {"fingerprint": "second"}
+
+
+def test_a_run_killed_between_two_renames_loses_nothing(tmp_path):
+    out = tmp_path / "out"
+    left = tmp_path / f"out.unfinished-{socket.gethostname()}-999999999-replaced"
+    left.mkdir()
+    write_record(left, {"fingerprint": "first"})
+    with pytest.raises(ZeroDivisionError), being_written(out) as working:
+        (working / "half").write_text(str(1 / 0))
+    assert read_record(out) == {"fingerprint": "first"}
+
+
+def test_infinities_are_said_in_plain_json(tmp_path):
+    write_record(tmp_path, {"job": {"dampings": [0.5, float("inf")]}})
+    assert read_record(tmp_path) == {"job": {"dampings": [0.5, "inf"]}}
+
+
+def test_what_may_be_replaced(tmp_path):
+    out = tmp_path / "out"
+    assert not is_finished(out, "a", fresh=False)
+    with being_written(out) as working:
+        write_record(working, {"fingerprint": "a"})
+    assert is_finished(out, "a", fresh=False)
+    assert not is_finished(out, "a", fresh=True)
+    for mark in ("b", None):
+        with pytest.raises(InputError, match="--fresh"):
+            is_finished(out, mark, fresh=False)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is a file"):
+        is_finished(tmp_path / "file", "a", fresh=True)
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot be made"), being_written(tmp_path / "file" / "out"):
+        pass

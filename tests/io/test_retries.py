@@ -1,0 +1,96 @@
+"""Reads that fail in passing are tried again, so often and no oftener; what is not there is not."""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dask_uncert.errors import InputError
+from dask_uncert.io import retries
+from dask_uncert.io.retries import TRIES, Retried, persistently, taken
+
+PASSING = [
+    ConnectionResetError("x"),
+    TimeoutError("x"),
+    OSError(errno.EIO, "x"),
+    RuntimeError("503 SlowDown"),
+]
+FINAL = [FileNotFoundError("x"), PermissionError("x"), KeyError("x")]
+
+
+def caused(error):
+    """As readers word it."""
+    try:
+        try:
+            raise error
+        except type(error):
+            raise InputError("the store cannot be read") from None
+    except InputError as wrapped:
+        return wrapped
+
+
+class Failing:
+    """An array whose reads fail so often."""
+
+    store = "memory://a"
+
+    def __init__(self, error, times):
+        self.values = np.arange(5)
+        self.shape, self.dtype, self.chunks = (5,), self.values.dtype, (2,)
+        self.error, self.left, self.reads = error, times, 0
+
+    def __getitem__(self, region):
+        self.reads += 1
+        if self.left:
+            self.left -= 1
+            raise self.error
+        return self.values[region]
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(retries, "FIRST_WAIT", 0.0)
+
+
+@given(st.sampled_from(PASSING), st.integers(0, 8), st.booleans())
+def test_errors_in_passing_are_tried_again_a_bounded_number_of_times(error, times, wrapped):
+    data, before = Failing(caused(error) if wrapped else error, times), taken()[1]
+    stored = Retried(data)
+    if times < TRIES[True]:
+        assert stored[1:3].tolist() == [1, 2]
+        assert taken()[1] - before == times
+    else:
+        with pytest.raises(type(data.error)):
+            stored[1:3]
+    assert data.reads == min(times + 1, TRIES[True])
+    assert stored.chunks == (2,)
+
+
+@given(st.sampled_from(FINAL), st.booleans(), st.booleans())
+def test_what_is_not_there_is_final(error, wrapped, remote):
+    data = Failing(caused(error) if wrapped else error, 1)
+    with pytest.raises(type(data.error)):
+        persistently(lambda: data[0], remote)
+    assert data.reads == 1
+
+
+@given(st.sampled_from([ValueError("bad chunk"), OSError(errno.ENOSPC, "x"), RuntimeError("checksum")]))
+def test_local_damage_is_no_passing_matter(error):
+    data = Failing(error, 1)
+    with pytest.raises(type(error)):
+        persistently(lambda: data[0], remote=False)
+    assert data.reads == 1
+
+
+def test_waits_grow_and_are_bounded(monkeypatch):
+    monkeypatch.setattr(retries, "FIRST_WAIT", 4.0)
+    waits = []
+    with pytest.raises(TimeoutError):
+        persistently(lambda: Failing(TimeoutError("x"), 99)[0], True, waits.append)
+    assert len(waits) == TRIES[True] - 1
+    assert all(wait <= retries.LONGEST_WAIT for wait in waits)
+    assert waits[0] <= 4 <= waits[-1] * 2

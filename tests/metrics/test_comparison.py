@@ -1,0 +1,133 @@
+"""Two models on the same patients: against sums and swaps made one at a time, and symmetry."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dask_uncert.blocks.classification import evaluate_block
+from dask_uncert.errors import InputError
+from dask_uncert.formulas.bootstrap_intervals import Confidence, percentile_interval
+from dask_uncert.formulas.resampling import bootstrap_weights
+from dask_uncert.kernels import compiled
+from dask_uncert.metrics.comparison import compare
+from dask_uncert.metrics.scalars import scalars
+from dask_uncert.spec.parse import request_of
+from dask_uncert.summaries.marginals import counts_of
+from dask_uncert.summaries.stack import Case, Stack
+
+REQUEST = request_of(classes=["0", "1"], measures=["gini"])
+METRICS = ("overall/accuracy", "classes/1/f1", "calibration/ece")
+
+
+def evaluated(p, y, request=REQUEST):
+    """The Evaluation of a binary prediction, without dask."""
+    return evaluate_block(request, {"probabilities": p, "reference": y}, None, compiled)[1]
+
+
+def models(seed, n=6, skills=(0.85, 0.7)):
+    """Two models' Evaluations of the same n patients."""
+    rng = np.random.default_rng(seed)
+    found = ({}, {})
+    for i in range(n):
+        y = rng.random(40) < 0.4
+        for one, skill in zip(found, skills, strict=True):
+            right = rng.random(40) < skill
+            p = np.where(right, y, ~y) * 0.8 + rng.random(40) * 0.2
+            one[f"P{i:02d}"] = evaluated(p, y.astype(int))
+    return found
+
+
+def numbers(evaluation):
+    found = scalars(evaluation, counts_of(evaluation))
+    return np.array([float(found[name]) for name in METRICS])
+
+
+def test_differences_and_tests_by_hand():
+    first, second = models(0)
+    names = list(first)
+    found = compare(Stack.of(first), Stack.of(second), Confidence(50, method="percentile"), METRICS)
+    assert found.metrics == METRICS
+    seen = numbers(sum(first.values())) - numbers(sum(second.values()))
+    np.testing.assert_array_equal(found.pooled_difference, seen)
+    drawn = []
+    for row in bootstrap_weights(names, range(50)):
+        both = [sum(m[k] for k, w in zip(names, row, strict=True) for _ in range(w)) for m in (first, second)]
+        drawn.append(numbers(both[0]) - numbers(both[1]))
+    np.testing.assert_allclose(found.pooled_interval, percentile_interval(drawn), rtol=1e-12)
+    # Every way to swap the two models' Summaries, patient by patient.
+    far = []
+    for swap in product((0, 1), repeat=6):
+        parts = [
+            sum((first, second)[s ^ k][name] for s, name in zip(swap, names, strict=True)) for k in (0, 1)
+        ]
+        far.append(np.abs(numbers(parts[0]) - numbers(parts[1])) >= np.abs(seen) - 1e-12)
+    assert found.exact
+    np.testing.assert_allclose(found.permutation.p_value, np.mean(far, axis=0), rtol=1e-12)
+    a, b = (np.array([numbers(one) for one in m.values()]) for m in (first, second))
+    np.testing.assert_allclose(found.mean_difference, (a - b).mean(axis=0), rtol=1e-12)
+    theirs = stats.ttest_rel(a, b)
+    np.testing.assert_allclose(found.t_test.p_value, theirs.pvalue, rtol=1e-9)
+    for i in range(len(METRICS)):
+        d = (a - b)[:, i]
+        np.testing.assert_allclose(found.signed_rank.statistic[i], stats.wilcoxon(d).statistic)
+    assert found.t_test.n.tolist() == [6, 6, 6]
+
+
+def test_the_other_way_round_changes_signs_alone():
+    first, second = (Stack.of(m) for m in models(1, n=14))
+    how = Confidence(200)
+    one = compare(first, second, how, METRICS, permutations=500)
+    other = compare(second, first, how, METRICS, permutations=500)
+    assert not one.exact
+    np.testing.assert_array_equal(one.pooled_difference, -other.pooled_difference)
+    np.testing.assert_allclose(one.pooled_interval.low, -other.pooled_interval.high, rtol=1e-9)
+    np.testing.assert_allclose(one.mean_interval.low, -other.mean_interval.high, rtol=1e-9)
+    for test in ("permutation", "t_test", "signed_rank"):
+        np.testing.assert_allclose(getattr(one, test).p_value, getattr(other, test).p_value, rtol=1e-12)
+        assert (one.holm[test] >= getattr(one, test).p_value).all()
+
+
+def test_a_model_against_itself():
+    stack = Stack.of(models(2)[0])
+    found = compare(stack, stack, Confidence(30), METRICS)
+    assert not found.pooled_difference.any()
+    assert not np.any([found.pooled_interval.low, found.pooled_interval.high])
+    assert (found.permutation.p_value == 1.0).all()
+    assert np.isnan(found.t_test.p_value).all()
+    assert np.isnan(found.holm["t_test"]).all()
+
+
+def test_a_better_model_is_found_and_an_equal_one_is_not():
+    better = compare(*(Stack.of(m) for m in models(3, 30, (0.9, 0.7))), Confidence(300), METRICS[:1])
+    assert better.pooled_interval.low[0] > 0
+    assert max(better.permutation.p_value[0], better.t_test.p_value[0], better.signed_rank.p_value[0]) < 0.01
+    equal = compare(*(Stack.of(m) for m in models(4, 30, (0.8, 0.8))), Confidence(300), METRICS[:1])
+    assert equal.permutation.p_value[0] > 0.05
+
+
+def test_cases_of_one_model_alone_take_no_part_and_are_named():
+    first, second = models(5)
+    part = {name: one for name, one in second.items() if name != "P03"}
+    found = compare(Stack.of(first), Stack.of(part), Confidence(20), METRICS)
+    assert found.only == (("P03",), ())
+    assert found.patients == tuple(sorted(part))
+    rest = {name: one for name, one in first.items() if name != "P03"}
+    same = compare(Stack.of(rest), Stack.of(part), Confidence(20), METRICS)
+    np.testing.assert_array_equal(found.pooled_interval, same.pooled_interval)
+    assert [row["metric"] for row in found.rows()] == list(METRICS)
+    assert found.rows()[0]["n"] == 5
+
+
+def test_what_cannot_be_compared_is_refused():
+    first, second = models(6, n=2)
+    with pytest.raises(InputError, match="no case in common"):
+        compare(Stack.of(first), Stack.of({f"x{k}": v for k, v in second.items()}))
+    words = request_of(classes=["0", "1"], measures=["entropy"])
+    other = {name: evaluated(np.array([0.1]), np.array([0]), words) for name in first}
+    with pytest.raises(InputError, match="does not compare"):
+        compare(Stack.of(first), Stack.of(other))
+    renamed = {Case("P00/P01", ""): first["P00"]}
+    with pytest.raises(InputError, match="other patients"):
+        compare(Stack.of(renamed), Stack.of({Case("P00", "P01"): first["P00"]}))

@@ -1,0 +1,172 @@
+"""Scalars with a leading dimension: the bits of results.json, of each case, of sums and of all but one."""
+
+import numpy as np
+import pytest
+
+from dask_uncert.execution.evaluate import evaluate
+from dask_uncert.formulas.resampling import bootstrap_weights
+from dask_uncert.metrics.resampling_units import cases, of_all_but_one, of_each, patients, swapped, weighted
+from dask_uncert.metrics.scalars import scalars, setting_labels
+from dask_uncert.reports.results.intervals import places
+from dask_uncert.reports.results.scene import results
+from dask_uncert.summaries.marginals import counts_of, items, needed
+from dask_uncert.summaries.stack import Case, Stack
+
+SOFT = [
+    {"class": "c", "thresholds": [0.3, 0.5], "sigmas": [0, 0.1], "dampings": [0, 1], "uncertainty": "gini"},
+    {"class": "c", "thresholds": [0.3]},
+    {"class": "c", "thresholds": [0.3], "distribution": "laplace"},
+]
+
+
+def drawn(seed, pixels=60, gap=None):
+    """An Evaluation of drawn pixels; `gap`: a class that the reference lacks."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(4, 0.5), size=pixels).astype(np.float32)
+    y = np.where(rng.random(pixels) < 0.6, p.argmax(axis=1), rng.integers(0, 4, pixels))
+    y[y == gap] = 9
+    p[y == 1] = 0.0
+    p[y == 1, 0] = 1.0  # a true class that got 0: infinite loss
+    return evaluate(
+        p, y, uncertainty=rng.gamma(1.0, size=pixels), classes={0: "a", 1: "b", 2: "c", 3: "d/e"}, ignore=[9],
+        measures=["gini", "uncertainty"], soft_confusion=SOFT,
+        uncertainty_confusion={"measures": ["gini"], "thresholds": [0.3, 1 / 3]},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def evaluations():
+    return {f"P{i}": drawn(i, 20 + 9 * i, gap=i % 5) for i in range(7)}
+
+
+@pytest.fixture(scope="module")
+def stack(evaluations):
+    return Stack.of(evaluations)
+
+
+def of(evaluation):
+    return scalars(evaluation, counts_of(evaluation))
+
+
+def same(found, expected):
+    """Equal to the last bit, NaN where NaN."""
+    assert list(found) == list(expected)
+    off = [name for name in expected if not np.array_equal(found[name], expected[name], equal_nan=True)]
+    assert not off
+
+
+def test_scalars_are_the_numbers_of_results_json(evaluations):
+    for evaluation in (evaluations["P0"], evaluations["P3"], sum(evaluations.values())):
+        found = results(evaluation)
+        numbers = of(evaluation)
+        seen = set()
+        for name, within, key in places(found, setting_labels(evaluation)):
+            number = float(numbers[name])
+            assert within[key] == (number if np.isfinite(number) else None), name
+            seen.add(name)
+        assert seen == set(numbers)
+        assert np.isinf(float(numbers["calibration/nll/value"]))
+
+
+def test_each_case_has_its_own_bits(stack, evaluations):
+    found = of_each(cases(stack))
+    for i, name in enumerate(stack.names):
+        same({k: v[i] for k, v in found.items()}, of(evaluations[name]))
+
+
+def test_all_but_one_is_the_cohort_without_it(stack):
+    found = of_all_but_one(cases(stack))
+    for i, name in enumerate(stack.names):
+        same({k: v[i] for k, v in found.items()}, of(stack.without([name]).total()))
+
+
+def test_replicates_are_sums_of_the_cases_drawn(stack, evaluations):
+    units = cases(stack)
+    weights = bootstrap_weights(stack.names, range(5), 3)
+    found = scalars(units.like, weighted(units, weights))
+    for b, row in enumerate(weights):
+        total = sum(evaluations[name] for name, w in zip(stack.names, row, strict=True) for _ in range(w))
+        same({k: v[b] for k, v in found.items()}, of(total))
+
+
+def test_many_classes_add_in_the_same_order():
+    rng = np.random.default_rng(1)
+    every = {}
+    for name in "abc":
+        p = rng.dirichlet(np.full(19, 0.2), size=150)
+        every[name] = evaluate(p, np.where(rng.random(150) < 0.5, p.argmax(axis=1), rng.integers(0, 19, 150)))
+    stack = Stack.of(every)
+    found = of_each(cases(stack))
+    for i, name in enumerate(every):
+        same({k: v[i] for k, v in found.items()}, of(every[name]))
+
+
+def test_visits_of_a_patient_are_drawn_together(evaluations):
+    names = list(evaluations)
+    who = {name: Case(f"Q{i // 3}", name) for i, name in enumerate(names)}
+    stack = Stack.of({who[name]: evaluations[name] for name in names})
+    units = patients(stack)
+    assert units.names == ("Q0", "Q1", "Q2")
+    found = of_each(units)
+    for i, patient in enumerate(units.names):
+        total = sum(evaluations[name] for name in names if who[name].patient == patient)
+        same({k: v[i] for k, v in found.items()}, of(total))
+
+
+def test_swapped_models_are_sums_of_either(stack, evaluations):
+    other = {name: drawn(100 + i, 30, gap=4) for i, name in enumerate(evaluations)}
+    units = cases(stack), cases(Stack.of(other))
+    swaps = np.array([[0] * 7, [1, 0, 1, 1, 0, 0, 0]])
+    for read, models in zip(
+        swapped(*units, swaps), ((evaluations, other), (other, evaluations)), strict=True
+    ):
+        found = scalars(units[0].like, read)
+        for b, row in enumerate(swaps):
+            total = sum(models[s][name] for s, name in zip(row, stack.names, strict=True))
+            same({k: v[b] for k, v in found.items()}, of(total))
+
+
+def test_parts_and_steps_do_not_change_a_bit(stack, monkeypatch):
+    whole = of_all_but_one(cases(stack))
+    weights = bootstrap_weights(stack.names, range(9))
+    drawn_ = scalars(cases(stack).like, weighted(cases(stack), weights))
+    monkeypatch.setattr("dask_uncert.metrics.resampling_units.UNITS", 2)
+    monkeypatch.setattr("dask_uncert.metrics.scalars.AT_ONCE", 5000)
+    same(of_all_but_one(cases(stack)), whole)
+    same(scalars(cases(stack).like, weighted(cases(stack), weights)), drawn_)
+
+
+def test_what_was_not_kept_takes_its_numbers_with_it(evaluations):
+    one = evaluations["P1"]
+    read, whole = counts_of(one), of(one)
+    gone = {"winning": {"calibration/equal_mass_ece"}, "histogram/0": "gini", "log_loss": "calibration/nll"}
+    for item, names in gone.items():
+        found = scalars(one, lambda name, item=item: None if name == item else read(name))
+        lost = set(whole) - set(found)
+        assert lost == names if isinstance(names, set) else all(names in name for name in lost)
+        assert lost
+        same(found, {name: value for name, value in whole.items() if name not in lost})
+    fine = {name for name in items(one) if name.startswith(("winning", "class/")) and "bins" not in name}
+    found = scalars(one, lambda name: None if name in fine else read(name))
+    parts = {"reliability", "resolution", "uncertainty", "within_bins"}
+    assert set(whole) - set(found) == {
+        "calibration/equal_mass_ece",
+        *(f"calibration/brier/{p}" for p in parts),
+    }
+    same(found, {name: whole[name] for name in found})
+
+
+def test_labels_of_soft_settings_are_each_their_own(evaluations):
+    labels = setting_labels(evaluations["P0"])
+    assert len(set(labels)) == len(labels) == 10
+    assert labels[-1] == "c/threshold 0.3 sigma 0.0 damping 0.0 #2"
+
+
+def test_what_is_needed_for_a_number_is_enough(evaluations):
+    one = evaluations["P2"]
+    read, whole = counts_of(one), of(one)
+    for name, value in whole.items():
+        kept = needed(one, [name])
+        found = scalars(one, lambda item, kept=kept: read(item) if item in kept else None)
+        assert np.array_equal(found[name], value, equal_nan=True), name
+        assert len(kept) <= 12

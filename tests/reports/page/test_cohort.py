@@ -1,0 +1,437 @@
+"""What a cohort's report holds: places and numbers of strips, tables, figures, the page without its script."""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import re
+import shutil
+from dataclasses import replace
+from io import BytesIO
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.colors import to_rgb
+from matplotlib.image import imread
+
+from dask_uncert.execution.evaluate import evaluate
+from dask_uncert.metrics.scalars import scalars
+from dask_uncert.reports.figures import cohort as cohort_figure
+from dask_uncert.reports.figures import thumbnails
+from dask_uncert.reports.figures.cohort_strips import whole_strips
+from dask_uncert.reports.figures.maps import UNDEFINED
+from dask_uncert.reports.figures.strip_plot import MOST_DOTS, WIDTH, axis_of, spread, strip
+from dask_uncert.reports.figures.style import BLUE, VERMILION
+from dask_uncert.reports.page.html import write_report
+from dask_uncert.reports.results.cohort import add_cohort, best_first, numbers_of
+from dask_uncert.reports.results.headline import headline
+from dask_uncert.reports.results.scene import results
+from dask_uncert.reports.results.schema import results_schema
+from dask_uncert.reports.tables.csv import as_csv
+from dask_uncert.reports.write import write_all
+from dask_uncert.summaries.marginals import counts_of
+from tests.reports.page.test_page import Page
+from tests.support import cohorts
+
+values = st.lists(st.floats(-1, 1) | st.just(float("nan")), min_size=1, max_size=60)
+F1 = "classes/it's <b>&/f1"
+
+
+@given(values, st.sampled_from([(-np.inf, np.inf), (-1.0, 1.0)]))
+def test_an_axis_holds_its_values_from_tick_to_tick(held, ends):
+    axis = axis_of(held, *ends)
+    known = [v for v in held if np.isfinite(v)]
+    assert axis.low < axis.high
+    assert all(axis.low - 1e-9 <= v <= axis.high + 1e-9 for v in known)
+    assert ends[0] <= axis.low < axis.high <= ends[1]
+    ticks = axis.ticks()
+    assert 2 <= len(ticks) <= 12
+    assert all(0 <= tick.x <= 100 for tick in ticks)
+    for tick in ticks:  # a label says where its tick is
+        assert axis.low + tick.x / 100 * (axis.high - axis.low) == pytest.approx(
+            float(tick.label), abs=1e-4 * (axis.high - axis.low) + 1e-9
+        )
+    assert len({tick.label for tick in ticks}) == len(ticks)
+
+
+@given(values, st.sampled_from([36.0, 58.0]))
+def test_a_strip_has_a_dot_a_defined_case_where_its_value_is(held, height):
+    array = np.array(held)
+    axis = axis_of(held)
+    cases = [10 + i for i in range(len(held))]
+    found = strip(axis, cases, array, np.full(5, np.nan), (None,) * 3, (0.0, None, None), height)
+    assert {dot.case for dot in found.dots} == {c for c, v in zip(cases, held, strict=True) if v == v}
+    assert found.undefined == int(np.isnan(array).sum())
+    rising = [dot.value for dot in found.dots]
+    assert rising == sorted(rising)
+    for dot in found.dots:
+        assert dot.value == held[dot.case - 10]
+        assert axis.low + dot.x / 100 * (axis.high - axis.low) == pytest.approx(
+            dot.value, abs=1e-4 * (axis.high - axis.low) + 1e-9
+        )
+        assert found.radius <= dot.y <= height - found.radius
+    assert found.quantiles is None
+    assert found.mean == (None, None, None)
+
+
+@given(st.lists(st.floats(0, 100), max_size=40), st.sampled_from([36.0, 58.0]))
+def test_dots_overlap_only_where_all_lanes_are_full(places, height):
+    rising = sorted(places)
+    lanes = spread(rising, 3.5, height)
+    number = len(set(spread([50.0] * 40, 3.5, height)))
+    for i, (x, y) in enumerate(zip(rising, lanes, strict=True)):
+        near = [j for j in range(i) if (x - rising[j]) * WIDTH / 100 < 7 - 1e-9]
+        if len({lanes[j] for j in near}) < number:
+            assert all(lanes[j] != y for j in near)
+
+
+def test_of_many_cases_the_ends_are_drawn():
+    many = np.random.default_rng(0).random(3 * MOST_DOTS)
+    found = strip(axis_of(many), range(len(many)), many, np.quantile(many, [0.05, 0.25, 0.5, 0.75, 0.95]),
+                  (0.5, 0.4, 0.6), (0.5, 0.4, 0.6), 58.0)  # fmt: skip
+    assert len(found.dots) == found.drawn == MOST_DOTS
+    assert (found.dots[0].value, found.dots[-1].value) == (many.min(), many.max())
+    assert found.quantiles == sorted(found.quantiles)
+
+
+@pytest.fixture(scope="module")
+def made():
+    cohort, evaluation = cohorts.reported_cohort()
+    return numbers_of(cohort, evaluation), evaluation
+
+
+@pytest.fixture(scope="module")
+def whole(made, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cohort")
+    numbers, evaluation = made
+    return folder, write_all(evaluation, folder, about={"manifest": "cases.csv"}, cohort=numbers.cohort)
+
+
+def rows_of(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_results_hold_what_the_schema_says_and_nothing_else(whole):
+    folder, written = whole
+    assert sorted(written) == sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+    found = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(results_schema())
+    validator.validate(found)
+    assert set(found["cohort"]["headline"]) <= set(found["cohort"]["metrics"])
+    assert found["failed"] == [{"case": "P8", "reason": "no store at <here>"}]
+    for key in ("cohort", "comparison", "confidence"):
+        assert not validator.is_valid({**found, key: {**found[key], "new": 1}})
+    one = found["cohort"]["metrics"][F1]
+    assert (one["n"], one["undefined"]) == (6, 1)
+    assert one["pooled_interval"] == found["classes"][1]["f1_interval"]
+    assert set(found["comparison"]["metrics"]) == set(found["cohort"]["headline"])
+
+
+def test_tables_of_patients_and_groups(whole, made):
+    folder, _ = whole
+    numbers, _ = made
+    rows = {row["case"]: row for row in rows_of(folder / "tables" / "patients.csv")}
+    assert list(rows) == sorted([*numbers.cohort.stack.names, "P8"])
+    assert (rows["P8"]["status"], rows["P8"]["reason"], rows["P8"]["site"]) == (
+        "failed",
+        "no store at <here>",
+        "Oslo",
+    )
+    for case, evaluation in numbers.cohort.stack.evaluations():
+        row, read = rows[case.name], scalars(evaluation, counts_of(evaluation))
+        assert (row["patient"], row["visit"], row["status"]) == (case.patient, case.visit, "evaluated")
+        assert int(row["counted (pixels)"]) == evaluation.ledger.counted
+        for name, value in read.items():
+            assert row[name] == ("" if np.isnan(value) else repr(float(value)))
+    groups = rows_of(folder / "tables" / "groups.csv")
+    assert len(groups) == (2 + 3) * len(numbers.whole.metrics)
+    with_ends = {row["metric"] for row in groups if row["mean_low"]}
+    assert with_ends <= {metric.name for metric in numbers.headline}
+    assert "overall/accuracy" in with_ends
+    assert {row["n"] for row in rows_of(folder / "tables" / "comparison.csv")} <= {"6", "7"}
+
+
+def test_columns_of_many_values_are_in_the_table_alone(made, monkeypatch):
+    numbers, evaluation = made
+    monkeypatch.setattr("dask_uncert.reports.results.cohort.MOST_GROUPS", 2)
+    fewer = numbers_of(replace(numbers.cohort, confidence=None, against=None), evaluation)
+    assert set(fewer.groups) == {"site", "scanner"}
+    assert set(fewer.shown) == {"site"}
+
+
+def test_one_patient_has_no_intervals_and_says_so(made, tmp_path):
+    numbers, _ = made
+    alone = replace(numbers.cohort, stack=numbers.cohort.stack.select(["P2"]), failed={}, against=None)
+    evaluation = alone.stack.total()
+    one = numbers_of(alone, evaluation)
+    found = add_cohort(results(evaluation), one, evaluation)
+    jsonschema.validate(json.loads(json.dumps(found)), results_schema())
+    assert "confidence" not in found
+    assert "_interval" not in json.dumps(found)
+    write_report(evaluation, tmp_path / "report.html", None, {}, found, None, one)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    Page(text)
+    assert "One patient says nothing" in text
+
+
+def test_cases_are_sorted_from_the_worst(made):
+    numbers, _ = made
+    by = {metric.name: metric for metric in numbers.headline}
+    f1, ece = (
+        np.array(numbers.table[name])[best_first(by[name], numbers.table[name])]
+        for name in (F1, "calibration/ece")
+    )
+    assert np.isnan(f1[-1])
+    assert (np.diff(f1[:-1]) >= 0).all()
+    assert (np.diff(ece) <= 0).all()
+
+
+@pytest.mark.parametrize("number", [2, 3, 12])
+def test_the_headline_is_of_numbers_that_there_are(number):
+    p = np.random.default_rng(number).dirichlet(np.ones(number), 30)
+    classes = {i: f"class {i}" for i in range(number)}
+    soft = [
+        {"class": f"class {i}", "sigmas": [0, 0.1], "dampings": [0, 2], "uncertainty": "gini", "sweep": False}
+        for i in range(number)
+    ]
+    one = evaluate(p, p.argmax(-1), classes=classes, measures=["gini", "entropy"], soft_confusion=soft)
+    found = headline(one)
+    known = scalars(one, counts_of(one))
+    assert {metric.name for metric in found} <= set(known)
+    assert len({metric.name for metric in found}) == len({metric.label for metric in found}) == len(found)
+    softs = [metric for metric in found if metric.name.startswith("soft_confusion/")]
+    assert len(softs) == min(number, 10)
+    assert all(metric.detail == "t 0.5, σ 0.1, d 0" for metric in softs)
+    dice = [metric for metric in found if metric.name.endswith("/f1") and metric.name.startswith("classes/")]
+    assert len(dice) == {2: 1, 3: 3, 12: 0}[number]
+
+
+def test_the_page_shows_every_case_by_name_without_its_script(whole, made):
+    folder, _ = whole
+    numbers, _ = made
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    page = Page(text)
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert all(attrs["href"][1:] in ids for _, attrs in page.tags if attrs.get("href", "").startswith("#"))
+    assert {"patients", "groups", "cases", "against", "enlarged", "left-out"} <= set(ids)
+    assert ids.index("patients") < ids.index("explorer")
+    assert "<i>" not in text.replace("<i>σ", "").replace("<i>t", "").replace("<i>d", "").replace("<i>τ", "")
+    strips = text[text.index('id="patients"') : text.index('id="groups"')].split('<div class="plot"')[1:]
+    assert len(strips) == len(numbers.headline)
+    for piece, (metric, one) in zip(strips, whole_strips(numbers), strict=True):
+        said = [html.unescape(title) for title in re.findall(r"<title>(.*?)</title>", piece)]
+        names = numbers.cohort.stack.names
+        wanted = {n: v for n, v in zip(names, numbers.table[metric.name], strict=True) if v == v}
+        assert said == [f"{names[dot.case]}: {dot.value:.4f}" for dot in one.dots]
+        assert {line.rsplit(": ", 1)[0] for line in said} == set(wanted)
+    shown = " ".join(page.text)
+    assert "1 case failed" in shown
+    for name, of in json.loads((folder / "results.json").read_text())["cohort"]["metrics"].items():
+        if name in {metric.name for metric in numbers.headline} and of["mean"] is not None:
+            assert f"{of['mean']:.4f}" in shown
+    rows = re.findall(r'<tr id="case-(\d+)"', text)
+    assert [int(row) for row in rows] == best_first(numbers.headline[0], numbers.table[F1]).tolist()
+    pictures = [
+        attrs for tag, attrs in page.tags if tag == "img" and "gini of" in attrs.get("alt", "").lower()
+    ]
+    assert len(pictures) == len(numbers.cohort.stack)
+    groups = [attrs for _, attrs in page.tags if "data-group-metric" in attrs]
+    assert [("hidden" in one) for one in groups] == [one["data-group-metric"] != "0" for one in groups]
+
+
+def test_figures_are_drawn_and_the_same_again(whole, made):
+    folder, written = whole
+    numbers, _ = made
+    for name in ("cohort_strips", "cohort_groups", "comparison"):
+        assert {f"figures/{name}.png", f"figures/{name}.svg"} <= set(written)
+    figure = cohort_figure.cohort_strips(numbers)
+    for axes, (metric, one) in zip(figure.axes, whole_strips(numbers), strict=True):
+        dots = axes.collections[0 if one.quantiles is None else 1].get_offsets()
+        assert sorted(dots[:, 0]) == sorted(v for v in numbers.table[metric.name] if v == v)
+    png = cohort_figure.sheets.png(figure)
+    assert png == (folder / "figures" / "cohort_strips.png").read_bytes()
+    bare = replace(numbers, shown={})
+    assert cohort_figure.cohort_groups(bare) is None
+
+
+def test_thumbnails_have_a_pixel_a_pixel_in_the_colours_of_the_legend(made):
+    _, evaluation = made
+    right = np.array([[1.0, 0.0], [np.nan, 1.0]])
+    shown = imread(BytesIO(thumbnails.thumbnail(evaluation, "correct", right)))[..., :3]
+    wanted = [[to_rgb(BLUE), to_rgb(VERMILION)], [to_rgb(UNDEFINED), to_rgb(BLUE)]]
+    np.testing.assert_allclose(shown, wanted, atol=1 / 255)
+    said = thumbnails.legend(evaluation, "correct", right)
+    assert [tuple(one) for one in said.levels] == [("correct", BLUE.lower()), ("wrong", VERMILION.lower())]
+    ramp = thumbnails.legend(evaluation, "gini", right)
+    ends = imread(BytesIO(thumbnails.thumbnail(evaluation, "gini", np.array([[0.0, 1.0]]))))[0, :, :3]
+    np.testing.assert_allclose(ends, [to_rgb(ramp.ramp[0]), to_rgb(ramp.ramp[-1])], atol=1 / 255)
+    assert ramp.ends == ("0", "1")
+    picture = np.arange(12, dtype="uint8").reshape(2, 2, 3)
+    same = imread(BytesIO(thumbnails.thumbnail(evaluation, "soft_lesion", picture)))[..., :3]
+    np.testing.assert_array_equal(np.rint(same * 255), picture)
+
+
+def test_csv_keeps_every_digit():
+    rows = list(
+        csv.reader(as_csv([["a", "b"], [0.1 + 0.2, np.float64("nan")], [np.int64(3), None]]).splitlines())
+    )
+    assert rows == [["a", "b"], ["0.30000000000000004", ""], ["3", ""]]
+
+
+# ---- the page in a real browser with the network cut
+
+
+@pytest.fixture(scope="module")
+def browser():
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    from selenium.webdriver.chrome.service import Service
+
+    binary, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
+    if binary is None or driver is None:
+        pytest.skip("no Chromium with its driver (Debian: chromium, chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for word in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "force-device-scale-factor=1",
+                 "host-resolver-rules=MAP * ~NOTFOUND", "no-proxy-server"):  # fmt: skip
+        options.add_argument(f"--{word}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    found = webdriver.Chrome(options=options, service=Service(driver))
+    yield found
+    found.quit()
+
+
+@pytest.fixture
+def page(browser, whole):
+    """Opens the page, and sees afterwards that nothing was complained of."""
+
+    def open_it(width=1280):
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        browser.get((whole[0] / "report.html").as_uri())
+
+    browser.get_log("browser")
+    yield open_it
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert not [one for one in browser.get_log("browser") if one["level"] in ("SEVERE", "WARNING")]
+
+
+def found_by(browser, selector):
+    return browser.find_elements("css selector", selector)
+
+
+def lit(browser):
+    """Of each strip that has a dot lit, its label and where the light is."""
+    return browser.execute_script(
+        """return [...document.querySelectorAll(".plot")].map((one) => {
+          const lit = one.querySelector(".lit");
+          return [one.dataset.label, lit && lit.style.display !== "none" ? lit.getAttribute("cx") : null];
+        });"""
+    )
+
+
+def test_arrow_keys_name_case_after_case_and_light_it_in_every_strip(browser, page, made):
+    from selenium.webdriver.common.keys import Keys
+
+    numbers, _ = made
+    page()
+    (metric, one), names = next(iter(whole_strips(numbers))), numbers.cohort.stack.names
+    plot = found_by(browser, ".strips .plot")[0]
+    assert plot.accessible_name == metric.label
+    plot.send_keys(Keys.HOME)
+    for place in (0, 1, 2):
+        dot = one.dots[place]
+        said = f"{names[dot.case]}: {dot.value:.4f}, {place + 1} of {len(one.dots)}"
+        assert plot.get_attribute("aria-valuetext") == said
+        assert found_by(browser, ".tip")[0].text.split() == [*names[dot.case].split(), f"{dot.value:.4f}"]
+        seen = dict(lit(browser))
+        for other, strip_ in whole_strips(numbers):
+            places = [f"{d.x}%" for d in strip_.dots if d.case == dot.case]
+            assert [seen[other.label]] == (places or [None])
+        plot.send_keys(Keys.ARROW_RIGHT)
+    plot.send_keys(Keys.END, Keys.ARROW_RIGHT)
+    assert plot.get_attribute("aria-valuenow") == str(len(one.dots))
+    plot.send_keys(Keys.ENTER)
+    (row,) = found_by(browser, "tr.picked")
+    assert row.get_attribute("id") == f"case-{one.dots[-1].case}"
+    plot.send_keys(Keys.ESCAPE)
+    assert not found_by(browser, ".tip")[0].is_displayed()
+    assert all(place is None for _, place in lit(browser))
+
+
+def test_pointing_at_a_dot_names_it(browser, page, made):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    numbers, _ = made
+    page()
+    dot = found_by(browser, ".strips .plot .dots circle")[0]
+    ActionChains(browser).move_to_element(dot).perform()
+    name = numbers.cohort.stack.names[int(dot.get_attribute("data-i"))]
+    assert found_by(browser, ".tip")[0].text.startswith(name)
+
+
+def test_groups_are_shown_by_the_number_chosen(browser, page, made):
+    from selenium.webdriver.support.select import Select
+
+    numbers, _ = made
+    page()
+    choice = Select(browser.find_element("id", "group-metric"))
+    assert [one.text for one in choice.options] == [metric.label for metric in numbers.headline]
+    for place in (0, 3):
+        choice.select_by_index(place)
+        shown = [one for one in found_by(browser, ".grouped") if one.is_displayed()]
+        assert len(shown) == len(numbers.shown)
+        assert all(one.text.startswith(numbers.headline[place].label) for one in shown)
+
+
+def test_the_table_of_cases_sorts_and_pictures_enlarge(browser, page, made):
+    from selenium.webdriver.common.keys import Keys
+
+    numbers, _ = made
+    page()
+    table = browser.find_element("css selector", "#cases table")
+    head = next(one for one in table.find_elements("css selector", "thead th") if one.text.startswith("ECE"))
+    head.find_element("tag name", "button").send_keys(Keys.ENTER)
+    order = [int(one.get_attribute("data-i")) for one in table.find_elements("css selector", "tbody tr")]
+    assert (
+        order
+        == best_first(
+            next(m for m in numbers.headline if m.short == "ECE"), numbers.table["calibration/ece"]
+        ).tolist()
+    )
+    found_by(browser, ".pictures button.thumb")[0].send_keys(Keys.ENTER)
+    dialog = browser.find_element("id", "enlarged")
+    assert dialog.is_displayed()
+    worst = numbers.cohort.stack.names[best_first(numbers.headline[0], numbers.table[F1])[0]]
+    assert dialog.find_element("tag name", "figcaption").text == f"{worst}: Gini, y × x"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_window(browser, page, width):
+    page(width)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    boxes = browser.execute_script(
+        """return [...document.querySelectorAll(".strip, .plot, .case, .column, .strips .plot > svg")].map((one) => {
+          const box = one.getBoundingClientRect();
+          return [one.closest("[hidden]") !== null, box.left, box.right];
+        });"""
+    )
+    shown = [(left, right) for hidden, left, right in boxes if not hidden]
+    assert len(shown) > 20
+    assert all(0 <= left < right - 100 < right <= width for left, right in shown)
+
+
+def test_on_paper_strips_stay_and_help_goes(browser, page):
+    page()
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert not any(one.is_displayed() for one in found_by(browser, "[data-strip-help], [data-group-choice]"))
+    assert all(one.is_displayed() for one in found_by(browser, ".strips .plot svg"))
+    assert (
+        browser.execute_script("return getComputedStyle(document.querySelector('.tall')).overflowY")
+        == "visible"
+    )

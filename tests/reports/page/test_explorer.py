@@ -1,0 +1,502 @@
+"""The page in a real browser with the network cut: its controls give the numbers that Python gives."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shlex
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import special
+
+from dask_uncert.execution.evaluate import evaluate
+from dask_uncert.formulas import selective
+from dask_uncert.metrics import calibration as calibration_metrics
+from dask_uncert.metrics import classification
+from dask_uncert.reports.page import payload as payload_page
+from dask_uncert.reports.page.html import write_report
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        BROWSER is None or DRIVER is None,
+        reason="no Chromium with its driver (Debian: chromium, chromium-driver)",
+    ),
+]
+CLASSES = {1: "grass", 2: "it's <b>&", 3: "never"}
+CELLS = ("TP", "TN", "FP", "FN")
+METRICS = ("accuracy", "precision", "recall", "false_positive_rate", "f1", "specificity",
+           "negative_predictive_value", "balanced_accuracy", "iou", "matthews", "kappa")  # fmt: skip
+
+
+def drawn(dtype="float32", n=4000, **words):
+    rng = np.random.default_rng(5)
+    p = np.concatenate([rng.dirichlet([0.6, 0.6], n), np.zeros((n, 1))], axis=1).astype(dtype)
+    wrong = rng.random(n) < 0.2
+    reference = np.where(wrong, 1 - p[:, :2].argmax(1), p[:, :2].argmax(1)) + 1
+    settings = {"classes": CLASSES, "measures": ["gini", "entropy"], **words}
+    return evaluate(p.reshape(40, -1, 3), reference.reshape(40, -1), **settings)
+
+
+SOFT = [
+    {"class": "grass", "thresholds": [0.3, 0.7], "uncertainty": "gini"},
+    {"class": "grass", "thresholds": [0.5]},
+    {"class": CLASSES[2], "uncertainty": "entropy"},
+]
+
+
+def fuzzy():
+    """Shares of raters, a predicted uncertainty without a range, and one measure of samples in nat."""
+    rng = np.random.default_rng(6)
+    p = rng.random((30, 40))
+    samples = np.clip(p + rng.normal(0, 0.1, (4, 30, 40)), 0, 1)
+    return evaluate(
+        None,
+        np.rint(rng.random((30, 40)) * 7) / 7,
+        samples=samples,
+        uncertainty=rng.gamma(0.5, 30, (30, 40)),
+        classes={0: "out", 1: "in"},
+        axis=None,
+        fuzzy=True,
+        measures=["mutual_information"],
+        soft_confusion=[{"class": "in", "thresholds": [0.4], "uncertainty": "uncertainty"}],
+    )
+
+
+@pytest.fixture(scope="module")
+def browser():
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for word in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "force-device-scale-factor=1",
+                 "host-resolver-rules=MAP * ~NOTFOUND", "no-proxy-server"):  # fmt: skip
+        options.add_argument(f"--{word}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Evaluation and page of every kind."""
+    folder = tmp_path_factory.mktemp("pages")
+    maps = {name: (np.linspace(0, 1, 12).reshape(3, 4), ("y", "x")) for name in ("gini", "entropy")}
+    found = {}
+    for name, one, shown in (
+        ("full", drawn(soft_confusion=SOFT, uncertainty_confusion={"thresholds": [0.25, 0.3333]}), maps),
+        ("half", drawn("float16", soft_confusion=SOFT[:1]), {}),
+        ("bare", drawn(measures=[]), {}),
+        ("fuzzy", fuzzy(), {}),
+        ("empty", drawn(ignore=[1, 2], classes={3: "no", 4: "none", 5: "not"}, soft_confusion=[{}]), {}),
+    ):
+        write_report(one, folder / f"{name}.html", shown, {"input": "somewhere"})
+        found[name] = one, folder / f"{name}.html"
+    return found
+
+
+@pytest.fixture
+def page(browser, made):
+    """Opens a page, and sees afterwards that nothing was complained of and nothing was asked for."""
+
+    def open_it(name):
+        resize(browser, 1280)
+        evaluation, path = made[name]
+        browser.get(path.as_uri())
+        settle(browser)
+        return evaluation
+
+    browser.get_log("browser"), browser.get_log("performance")
+    yield open_it
+    assert not [one for one in browser.get_log("browser") if one["level"] in ("SEVERE", "WARNING")]
+    events = [json.loads(one["message"])["message"] for one in browser.get_log("performance")]
+    asked = [
+        one["params"]["request"]["url"] for one in events if one["method"] == "Network.requestWillBeSent"
+    ]
+    assert asked
+    assert all(url.startswith(("file:", "data:", "blob:")) for url in asked), asked
+
+
+def resize(browser, width):
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def settle(browser):
+    """Waits until charts are there and two more frames have passed."""
+    browser.execute_async_script(
+        """const done = arguments[0], begin = Date.now();
+        const drawn = () => !document.getElementById("explorer") || document.getElementById("explorer").hidden
+          || document.querySelectorAll("[id^=chart-] *").length >= document.querySelectorAll("[id^=chart-]").length;
+        const look = () => drawn() || Date.now() - begin > 20000
+          ? requestAnimationFrame(() => requestAnimationFrame(() => done())) : setTimeout(look, 20);
+        look();"""
+    )
+
+
+MOVE = """
+const [controls] = arguments;
+for (const [id, value] of Object.entries(controls)) {
+  const one = document.getElementById(id);
+  one.value = value;
+  one.dispatchEvent(new Event(one.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
+}
+const found = {};
+for (const one of document.querySelectorAll("[data-out]")) found[one.dataset.out] = Number(one.dataset.value);
+for (const one of document.querySelectorAll("[data-bound-of]")) found[one.dataset.boundOf + "_bound"] = Number(one.dataset.bound);
+return found;
+"""
+DATA = "return Bokeh.documents.at(-1).get_model_by_name(arguments[0]).data"
+
+
+def move(browser, **controls):
+    """Moves controls one after the other, as a hand would; every number then shown, all digits, by name."""
+    return {
+        name: np.nan if value is None else value
+        for name, value in browser.execute_script(
+            MOVE, {k.replace("_", "-"): v for k, v in controls.items()}
+        ).items()
+    }
+
+
+def source(browser, name):
+    settle(browser)
+    columns = browser.execute_script(DATA, name)
+    return {
+        key: np.array([np.nan if v in (None, "NaN") else v for v in column])
+        for key, column in columns.items()
+    }
+
+
+def near(shown, expected):
+    """Equal to 1e-9 of 1, or of the number where that is larger."""
+    np.testing.assert_allclose(shown, expected, rtol=1e-9, atol=1e-9)
+
+
+def same_as_sweep(shown, evaluation, name, t, sigma, damping, **words):
+    found = evaluation.sweep(name, thresholds=t, sigmas=sigma, dampings=damping, **words)
+    for one in (*CELLS, *METRICS):
+        near(shown[f"soft.{one}"], found.values[one].item())
+        near(shown[f"soft.{one}_bound"], found.bounds[one].item())
+    near(shown["soft.share"], found.share.item())
+    hard = evaluation.sweep(name, thresholds=t, **words)
+    for one in (*CELLS, *METRICS):
+        near(shown[f"hard.{one}"], hard.values[one].item())
+
+
+def test_every_slider_moves_the_numbers_to_those_of_the_sweep(browser, page):
+    evaluation = page("full")
+    state = {"t": 0.3, "sigma": 0.1, "damping": 1.0}
+    moves = [
+        {},
+        {"t": 0.7},
+        {"sigma": 0.03},
+        {"damping": 2.5},
+        {"t": 0.41},
+        {"sigma": 0},
+        {"damping": 0},
+        {"sigma": 0.5},
+    ]
+    for change in moves:
+        state |= change
+        shown = move(browser, **change)
+        same_as_sweep(shown, evaluation, "grass", *state.values(), uncertainty="gini")
+
+
+def test_number_boxes_take_what_sliders_cannot(browser, page):
+    evaluation = page("full")
+    for t, sigma, damping in [(0.123456789, 1.7, 0), (0.7, 1e-7, 31.25), (1 / 3, 0.021, 900)]:
+        shown = move(browser, t_box=t, sigma_box=sigma, damping_box=damping)
+        same_as_sweep(shown, evaluation, "grass", t, sigma, damping, uncertainty="gini")
+    shown = move(browser, t_box=2, sigma_box=-1)  # out of range: what held before holds still
+    same_as_sweep(shown, evaluation, "grass", 1 / 3, 0.021, 900, uncertainty="gini")
+
+
+def test_classes_and_their_damping_measures_can_be_picked(browser, page):
+    evaluation = page("full")
+    shown = move(browser, t=0.5, sigma=0.2, damping=1, record="1")
+    undamped = replace(
+        evaluation, joint=tuple(one for one in evaluation.joint if not one.settings.uncertainty)
+    )
+    same_as_sweep(shown, undamped, "grass", 0.5, 0.2, 0.0)
+    assert not browser.find_element(By.ID, "damping").is_enabled()
+    shown = move(browser, **{"class": "1"})
+    same_as_sweep(shown, evaluation, CLASSES[2], 0.5, 0.2, 1.0)
+    assert browser.find_element(By.ID, "soft-title").text == f"{CLASSES[2]} against the rest"
+    command = browser.find_element(By.CSS_SELECTOR, "[data-say=command]").text
+    assert "--class 'it'\"'\"'s <b>&' --threshold 0.5 --sigma 0.2 --damping 1" in command
+    move(browser, **{"class": "2"})
+    assert not browser.find_element(By.ID, "soft-found").is_displayed()
+    browser.find_element(By.CSS_SELECTOR, "#soft-kept button").send_keys(Keys.ENTER)
+    assert browser.find_element(By.ID, "class").get_attribute("value") == "0"
+    assert browser.find_element(By.ID, "soft-found").is_displayed()
+
+
+def test_arrow_keys_move_a_slider(browser, page):
+    evaluation = page("full")
+    slider = browser.find_element(By.ID, "sigma")
+    slider.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_LEFT, Keys.ARROW_RIGHT)
+    assert browser.find_element(By.ID, "sigma-box").get_attribute("value") == "0.12"
+    same_as_sweep(move(browser), evaluation, "grass", 0.3, 0.12, 1.0, uncertainty="gini")
+    browser.find_element(By.ID, "tau").send_keys(Keys.HOME)
+    assert float(browser.find_element(By.ID, "tau-box").get_attribute("value")) == 0.001
+    assert slider.get_attribute("aria-valuetext") == "0.12"
+
+
+@pytest.mark.parametrize(("name", "settings"), [("half", [(0.3, 0.1, 1.0), (0.41, 0.02, 4.0)]),
+                                                ("fuzzy", [(0.4, 0.2, 0.05), (0.55, 0.1, 2.0)])])  # fmt: skip
+def test_few_valued_and_fuzzy_data_give_the_same_numbers_too(browser, page, name, settings):
+    evaluation = page(name)
+    for t, sigma, damping in settings:
+        shown = move(browser, t_box=t, sigma_box=sigma, damping_box=damping)
+        same_as_sweep(shown, evaluation, None, t, sigma, damping)
+
+
+def test_curves_are_those_of_the_sweep(browser, page):
+    evaluation = page("full")
+    move(browser, t=0.4, damping_box=0.7)
+    for name, damping in [("curve-0", 0.0), ("curve-3", 2.0), ("curve-own", 0.7)]:
+        drawn_curve = source(browser, name)
+        sigmas = drawn_curve["sigma"].tolist()
+        assert (sigmas[0], sigmas[-1], len(sigmas)) == (0, 0.5, 26)
+        found = evaluation.sweep("grass", thresholds=0.4, sigmas=sigmas, dampings=damping, uncertainty="gini")
+        near(drawn_curve["share"], found.share[0, :, 0])
+        for key in ("f1", "accuracy", "precision", "recall", "false_positive_rate"):
+            value, bound = found.values[key][0, :, 0], found.bounds[key][0, :, 0]
+            near(drawn_curve[key], value)
+            near(drawn_curve[f"{key}_high"], np.minimum(1, value + bound))
+            near(drawn_curve[f"{key}_low"], np.maximum(0, value - bound))
+
+
+@pytest.mark.parametrize("name", ["full", "fuzzy"])
+def test_the_slider_of_tau_moves_what_it_parts(browser, page, name):
+    evaluation = page(name)
+    measure = list(evaluation.measures)[-1]
+    one = evaluation.measures[measure]
+    move(browser, measure=len(evaluation.measures) - 1)
+    for picked in (-1, 0, 1):
+        wrong, right = one.histogram[picked] if picked >= 0 else one.histogram.sum(axis=0)
+        chosen = replace(one, histogram=np.stack([wrong, right])[np.newaxis])
+        chosen = replace(evaluation, distributions=(chosen,))
+        coverage, risk = selective.risk_coverage(right, wrong)
+        move(browser, **{"class": picked})
+        for last in (1, len(one.edges) // 3, len(one.edges) - 1):
+            shown = move(browser, tau=last)
+            expected = classification.uncertainty_confusion(chosen, measure, one.edges[last])
+            for key, value in expected.items():
+                near(shown[f"certain.{key}"], float(value))
+            near(shown["certain.coverage"], coverage[last - 1])
+            near(shown["certain.risk"], risk[last - 1])
+            box = browser.find_element(By.ID, "tau-box").get_attribute("value")
+            assert float(box) == pytest.approx(one.edges[last])
+        ecdf, curve = source(browser, "ecdf-wrong"), source(browser, "risk")
+        edges, shares = classification.ecdf(chosen, measure, "wrong")
+        near(ecdf["share"][np.searchsorted(ecdf["u"], edges, side="right") - 1], shares)
+        near(curve["risk"][-1], risk[-1])
+        near(curve["coverage"][-1], 1.0)
+
+
+def test_thresholds_of_the_job_are_edges_to_stop_at(browser, page):
+    evaluation = page("full")
+    shown = move(browser, tau_box=0.3333, **{"class": -1})
+    near(shown["certain.TU"], classification.uncertainty_confusion(evaluation, "gini", 0.3333)["TU"].item())
+    ticks = browser.find_elements(By.CSS_SELECTOR, "#tau-named option")
+    edges = evaluation.measures["gini"].edges
+    assert [edges[int(one.get_attribute("value"))] for one in ticks] == [0.25, 0.3333]
+
+
+def test_reliability_is_of_the_winning_class_or_of_the_one_picked(browser, page):
+    evaluation = page("full")
+    one = evaluation.calibration
+    shown = move(browser, **{"class": -1})
+    near(shown["calibration.ece"], calibration_metrics.expected_calibration_error(evaluation))
+    near(shown["calibration.mce"], calibration_metrics.maximum_calibration_error(evaluation))
+    stated, observed = calibration_metrics.reliability(evaluation)
+    near(source(browser, "reliability")["stated"], stated)
+    near(source(browser, "reliability")["observed"], observed)
+    move(browser, **{"class": 1})
+    near(source(browser, "reliability")["n"], one.binned(one.fine_by_class).number[1])
+
+
+def test_a_map_opens_large_with_the_keyboard_alone(browser, page):
+    page("full")
+    thumbs = browser.find_elements(By.CSS_SELECTOR, "button.thumb")
+    dialog = browser.find_element(By.ID, "enlarged")
+    assert not dialog.is_displayed()
+    thumbs[0].send_keys(Keys.ENTER)
+    assert dialog.is_displayed()
+    assert dialog.find_element(By.TAG_NAME, "figcaption").text == "Gini 3 × 4 px, y × x"
+    browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    assert dialog.find_element(By.TAG_NAME, "figcaption").text.startswith("Entropy")
+    width = browser.execute_script(
+        "return arguments[0].getBoundingClientRect().width", dialog.find_element(By.TAG_NAME, "img")
+    )
+    assert width > 1.5 * thumbs[0].size["width"]
+    browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert not dialog.is_displayed()
+    assert browser.switch_to.active_element == thumbs[1]
+
+
+def test_the_table_of_classes_sorts(browser, page):
+    evaluation = page("full")
+    table = browser.find_element(By.CSS_SELECTOR, "table[data-sortable]")
+
+    def names():
+        return [one.text for one in table.find_elements(By.CSS_SELECTOR, "tbody th")]
+
+    original = names()
+    assert original == [one.name for one in evaluation.classes]
+    head = next(one for one in table.find_elements(By.CSS_SELECTOR, "thead th") if one.text.startswith("F1"))
+    f1 = classification.f1(evaluation)
+    rising = [evaluation.classes[i].name for i in np.argsort(f1[:2])]
+    for state, expected in [
+        ("descending", [*rising[::-1], "never"]),
+        ("ascending", [*rising, "never"]),
+        (None, original),
+    ]:
+        head.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
+        assert head.get_attribute("aria-sort") == state
+        assert names() == expected  # the undefined one last, either way
+    assert "mean" in table.find_element(By.CSS_SELECTOR, "tfoot th").text
+
+
+@pytest.mark.parametrize(("name", "charts"), [("full", 11), ("fuzzy", 11), ("bare", 2), ("empty", 11)])
+def test_nothing_is_wider_than_the_window(browser, page, name, charts):
+    page(name)
+    for width in (1280, 390):
+        resize(browser, width)
+        settle(browser)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        boxes = browser.execute_script(
+            """return [".card, .dock, .headline div", "[id^=chart-]"].map((kind) =>
+            [...document.querySelectorAll(kind)].map((one) => (kind[0] === "[" ? one.firstElementChild : one)
+            .getBoundingClientRect()).map((box) => [box.left, box.right]))"""
+        )
+        assert len(boxes[1]) == charts
+        for left, right in boxes[0] + boxes[1]:
+            assert 0 <= left < right <= width
+        assert all(right - left > 150 for left, right in boxes[1])
+
+
+@pytest.mark.parametrize("name", ["full", "bare", "fuzzy"])
+def test_no_chart_stands_where_the_page_has_no_place_for_it(browser, page, name):
+    page(name)
+    last = "document.querySelector('footer') ?? [...document.querySelectorAll('main, section')].at(-1)"
+    below = f"const end = ({last}).getBoundingClientRect().bottom; return [...document.body.children]"
+    seen = browser.execute_script(
+        f"{below}.filter((one) => one.getBoundingClientRect().height > 1 && one.getBoundingClientRect().top >= end - 1)"
+        ".map((one) => one.className)"
+    )
+    assert seen == []
+
+
+def test_every_control_has_a_name_and_can_be_reached(browser, page):
+    page("full")
+    reached = set()
+    browser.execute_script("document.getElementById('class').focus()")
+    for _ in range(12):
+        active = browser.switch_to.active_element
+        reached.add(active.get_attribute("id"))
+        assert active.accessible_name
+        active.send_keys(Keys.TAB)
+    assert reached >= {
+        "class",
+        "measure",
+        "t",
+        "t-box",
+        "sigma",
+        "sigma-box",
+        "damping",
+        "damping-box",
+        "tau",
+        "tau-box",
+    }
+
+
+def test_reset_brings_the_start_back(browser, page):
+    page("full")
+    first = move(browser)
+    assert move(browser, t=0.8, sigma=0.4, tau=900, **{"class": 1}) != first
+    browser.find_element(By.ID, "reset").send_keys(Keys.ENTER)
+    again = move(browser)
+    assert {k: v for k, v in again.items() if v == v} == {k: v for k, v in first.items() if v == v}
+
+
+def test_on_paper_there_are_charts_and_no_controls(browser, page):
+    page("full")
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    pictures = browser.find_elements(By.CSS_SELECTOR, ".on-paper svg")
+    assert len(pictures) == len(browser.find_elements(By.CSS_SELECTOR, "[id^=chart-]")) == 11
+    assert all(one.find_elements(By.CSS_SELECTOR, "path, image") for one in pictures)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert not browser.find_element(By.ID, "dock").is_displayed()
+    assert all(one.is_displayed() for one in pictures)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    browser.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert not browser.find_elements(By.CSS_SELECTOR, ".on-paper")
+    printed = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert printed.startswith(b"%PDF")
+
+
+def test_without_script_the_tables_stand_and_what_is_missing_is_said(browser, made):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(made["full"][1].as_uri())
+        assert not browser.find_element(By.ID, "explorer").is_displayed()
+        assert "script does not run" in browser.find_element(By.TAG_NAME, "noscript").text
+        tables = browser.find_elements(By.CSS_SELECTOR, "main > section:not(#explorer) table")
+        assert len(tables) > 6
+        assert all(one.is_displayed() for one in tables)
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_the_script_s_functions_are_exact(browser, page):
+    page("bare")
+    z = np.concatenate([[0.0], np.geomspace(1e-12, 40, 400)])
+    found = browser.execute_script("return arguments[0].map(mathematics.certainty)", z.tolist())
+    np.testing.assert_allclose(found, special.erf(z / np.sqrt(2)), rtol=2e-15)
+    for x in (0.0, 1e-300, 1e-9, 0.3, 1.0, 17.0, 450.0, 1e5):
+        found = np.array(browser.execute_script("return [...mathematics.bessel(40, arguments[0])]", x))
+        expected = special.ive(np.arange(40), x)
+        np.testing.assert_allclose(found, expected, rtol=2e-13, atol=1e-300)
+    halves = [0.1, 1 / 3, 0.5, 2.0**-24, 3 * 2.0**-25, 1e-8, 0.33325195, 0.99999, 0.4999]
+    found = browser.execute_script(
+        "return arguments[0].map((t) => mathematics.asStored(t, 'float16'))", halves
+    )
+    assert found == [float(np.float16(t)) for t in halves]
+    found = browser.execute_script(
+        "return arguments[0].map((t) => mathematics.asStored(t, 'float32'))", halves
+    )
+    assert found == [float(np.float32(t)) for t in halves]
+
+
+def test_joint_histograms_that_do_not_fit_are_named_with_their_command(tmp_path, monkeypatch, browser):
+    evaluation = drawn(soft_confusion=SOFT)
+    path = tmp_path / "report.html"
+    write_report(evaluation, path)
+    whole = path.stat().st_size
+    sizes = [len(payload_page.text(payload_page.record(evaluation, one))) for one in evaluation.joint]
+    monkeypatch.setattr("dask_uncert.reports.page.html.MOST_BYTES", whole - sizes[1] // 2)
+    write_report(evaluation, path)
+    assert path.stat().st_size <= whole - sizes[1] // 2
+    text = path.read_text(encoding="utf-8")
+    payload = json.loads(re.search(r'id="explorer-data">(.*?)</script>', text, re.S)[1])
+    assert len(payload["records"]) == 2
+    browser.get(path.as_uri())
+    named = browser.find_element(By.CSS_SELECTOR, "#explorer ul.note").text
+    left_out = [one for one in evaluation.joint if payload_page.command(evaluation, one) in named]
+    assert len(left_out) == 1
+    words = shlex.split(payload_page.command(evaluation, left_out[0]))
+    assert words[:4] == ["dask-uncert", "sweep", ".", "--class"]
+    assert words[4] == evaluation.classes[left_out[0].settings.class_index].name

@@ -1,0 +1,295 @@
+"""The page, the figures and the schema: whole, self-contained, escaped, and the same bytes every time."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import jsonschema
+import numpy as np
+import pytest
+
+from dask_uncert.execution.evaluate import evaluate
+from dask_uncert.reports.figures.registry import picture, png
+from dask_uncert.reports.page.html import MOST_BYTES, write_report
+from dask_uncert.reports.results.scene import results, to_json
+from dask_uncert.reports.results.schema import results_schema
+from dask_uncert.reports.tables.scene import write_tables
+from dask_uncert.reports.write import write_all
+
+AWKWARD = '<b>&"x"</b> $a_1$'
+VOID = {"meta", "link", "img", "br", "hr", "input", "wbr"}
+
+
+def drawn(accuracy=0.75, **words):
+    rng = np.random.default_rng(11)
+    p = np.concatenate([rng.dirichlet([0.6, 0.6], size=(16, 21)), np.zeros((16, 21, 1))], axis=-1)
+    decided = p.argmax(-1)
+    reference = np.where(rng.random((16, 21)) < accuracy, decided, 1 - decided)
+    settings = {"classes": {1: "grass", 2: AWKWARD, 3: "never"}, "measures": ["gini", "entropy"], **words}
+    return evaluate(p, reference + 1, **settings)
+
+
+FULL = {
+    "measures": ["gini", "homophily"],
+    "class_distances": {"table": [[0, 1, 2], [1, 0, 3], [2, 3, 0]]},
+    "soft_confusion": [{"class": "grass", "thresholds": [0.5], "sigmas": [0.1], "uncertainty": "gini"}],
+    "uncertainty_confusion": {"measures": ["gini"], "thresholds": [0.25, 0.999]},
+}
+ABOUT = {"title": "Tést & <title>", "Job": "job.yaml", "Inputs": "a <store>\nb"}
+
+
+def some_maps():
+    values = np.linspace(0, 1, 16 * 21).reshape(16, 21)
+    values[3] = np.nan
+    return {
+        "gini": (values, ("y", "x")),
+        "predicted": (np.where(values > 0.5, 2.0, 1.0), ("y", "x")),
+    }
+
+
+class Page(HTMLParser):
+    """Checks nesting while it collects tags and text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] not in (["script"], ["style"]):
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    evaluation = drawn(**FULL)
+    return evaluation, folder, write_all(evaluation, folder, some_maps(), ABOUT)
+
+
+def test_write_all_writes_what_it_says_and_the_same_bytes_again(whole, tmp_path):
+    evaluation, folder, written = whole
+    assert sorted(written) == sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+    assert write_all(evaluation, tmp_path, some_maps(), ABOUT) == written
+    for name in written:
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
+
+
+def test_the_page_is_well_formed_and_stands_alone(whole):
+    _, folder, _ = whole
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert len(text.encode()) <= MOST_BYTES
+    assert not {"iframe", "object", "embed"} & {tag for tag, _ in page.tags}
+    for tag, attrs in page.tags:
+        for source in (attrs.get("src"), attrs.get("href")):
+            allowed = ("data:", "#", "https://doi.org/") if tag == "a" else ("data:",)
+            assert source is None or source.startswith(allowed), (tag, source[:80])
+    style = re.search(r"<style>(.*?)</style>", text, re.S)[1]
+    assert "url(" not in style
+    assert "@import" not in style
+    for source in re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', text):
+        for node in ElementTree.fromstring(base64.b64decode(source)).iter():
+            links = [v for k, v in node.attrib.items() if k.endswith("href")]
+            assert all(link.startswith(("#", "data:")) for link in links)
+
+
+def test_the_page_is_accessible(whole):
+    _, folder, _ = whole
+    page = Page((folder / "report.html").read_text(encoding="utf-8"))
+    names = [tag for tag, _ in page.tags]
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert ("html", {"lang": "en"}) in page.tags
+    assert names.count("h1") == names.count("main") == 1
+    assert names.count("table") == names.count("caption") > 5
+    assert len(ids) == len(set(ids))
+    assert all(attrs["href"][1:] in ids for tag, attrs in page.tags if attrs.get("href", "").startswith("#"))
+    assert all(attrs.get("alt") for tag, attrs in page.tags if tag == "img")
+    assert all(attrs.get("scope") for tag, attrs in page.tags if tag == "th")
+    labelled = {attrs.get("for") for tag, attrs in page.tags if tag == "label"}
+    controls = [attrs for tag, attrs in page.tags if tag in ("input", "select")]
+    assert len(controls) == 11
+    assert all(attrs["id"] in labelled or attrs.get("aria-label") for attrs in controls)
+    assert all(attrs.get("aria-describedby", "t-hint") in ids for attrs in controls)
+
+
+def test_names_are_escaped_and_undefined_is_a_dash(whole):
+    _, folder, _ = whole
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert AWKWARD not in text
+    assert "<b>&" not in text
+    assert text.count(html.escape(AWKWARD).replace("&quot;", "&#34;")) > 3
+    page = Page(text)
+    assert AWKWARD in page.text
+    assert "Tést & <title>" in page.text
+    assert "a <store>\nb" in page.text
+    cells = [part for part in page.text if part.strip()]
+    first = cells.index("never")
+    assert cells[first : first + 9] == ["never", "3", "0", "0", "–", "–", "–", "–", "0.0000"]
+
+
+def test_the_page_holds_the_numbers(whole):
+    evaluation, folder, _ = whole
+    found = results(evaluation)
+    assert json.loads((folder / "results.json").read_text(encoding="utf-8")) == found
+    text = " ".join(Page((folder / "report.html").read_text(encoding="utf-8")).text)
+    for number in (found["overall"]["accuracy"], found["overall"]["kappa"], found["calibration"]["ece"]):
+        assert f"{number:.4f}" in text
+    for of in found["measures"].values():
+        assert f"{of['wrong']['mean']:.4f}" in text
+
+
+def test_pictures_are_whole(whole):
+    _, folder, written = whole
+    pictures = [folder / name for name in written if name.startswith("figures/")]
+    assert {
+        f"figures/{one}.{kind}"
+        for one in ("ecdf", "map_gini", "map_predicted", "soft_f1_grass")
+        for kind in ("png", "svg")
+    } <= set(written)
+    assert len({path.stem for path in pictures}) == len(pictures) / 2
+    for path in pictures:
+        content = path.read_bytes()
+        if path.suffix == ".png":
+            assert content.startswith(b"\x89PNG")
+        else:
+            assert ElementTree.fromstring(content).tag == "{http://www.w3.org/2000/svg}svg"
+            assert b"<dc:date>" not in content
+
+
+@pytest.mark.parametrize("name", ["correct", "confused_classes", "of no measure"])
+@pytest.mark.parametrize("values", [np.eye(2, 5), np.full((3, 1), np.nan)])
+def test_maps_of_every_kind_can_be_drawn(name, values):
+    figure = picture(drawn(measures=[]), name, values, ("z", "x"))
+    assert figure.axes[0].get_ylabel() == "z (pixels)"
+    assert png(figure).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("words", "absent"),
+    [
+        (
+            {"measures": []},
+            ["measures", "uncertainty-confusion", "soft-confusion", "class-distances", "maps"],
+        ),
+        (
+            {"accuracy": 1.0, "measures": ["gini"], "uncertainty_confusion": {"measures": []}},
+            ["uncertainty-confusion", "soft-confusion", "class-distances", "provenance"],
+        ),
+        (
+            {"ignore": [1, 2], "classes": {3: "never", 4: "no", 5: "none"}, "measures": ["gini"]},
+            ["soft-confusion", "class-distances"],
+        ),
+    ],
+    ids=["no measures", "nothing wrong", "nothing counted"],
+)
+def test_what_is_empty_is_left_out_or_undefined(words, absent, tmp_path):
+    evaluation = drawn(**words)
+    found = results(evaluation)
+    jsonschema.Draft202012Validator(results_schema()).validate(found)
+    write_tables(evaluation, tmp_path, found)
+    write_report(evaluation, tmp_path / "report.html", found=found)
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    ids = {attrs.get("id") for _, attrs in page.tags}
+    assert not ids & set(absent)
+    assert not {f"#{name}" for name in absent} & {attrs.get("href") for _, attrs in page.tags}
+    assert {"left-out", "classes", "confusion", "calibration"} <= ids
+    assert "nan" not in " ".join(page.text).split()
+    assert "None" not in " ".join(page.text).split()
+
+
+def test_many_classes_become_a_picture(tmp_path, monkeypatch):
+    monkeypatch.setattr("dask_uncert.reports.page.html.MOST_CLASSES", 2)
+    evaluation = drawn(measures=[])
+    write_report(evaluation, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "tables/confusion.csv" in text
+    assert 'class="matrix"' not in text
+    Page(text)
+
+
+def test_intervals_and_failed_cases_are_shown_where_there_are_any(tmp_path):
+    evaluation = drawn(measures=["gini"])
+    found = results(evaluation)
+    found["overall"]["accuracy_interval"] = [0.7125, 0.7875]
+    found["classes"][0]["f1_interval"] = [0.6125, None]
+    found["selective"]["gini"]["aurc_interval"] = [0.1125, 0.1875]
+    found |= {"confidence": {"level": 0.9}, "failed": [{"case": "p<7>", "reason": "not found"}]}
+    found["cohort"] = {"cases": 12, "patients": 7, "groups": {}}
+    write_report(evaluation, tmp_path / "report.html", found=found)
+    text = " ".join(Page((tmp_path / "report.html").read_text(encoding="utf-8")).text)
+    for shown in (
+        "0.7125 to 0.7875",
+        "0.613 to –",
+        "0.1125 to 0.1875",
+        "90 % confidence intervals",
+        "p<7>",
+        "12 cases of 7 patients",
+    ):
+        assert shown in text, shown
+
+
+def test_charts_are_the_same_bytes_in_every_process():
+    code = "import hashlib; from dask_uncert.reports.charts import charts; print(hashlib.sha256(charts().encode()).hexdigest())"
+    marks = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(marks) == 1
+
+
+def test_the_schema_describes_every_key():
+    schema = results_schema()
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.check_schema(schema)
+    found = json.loads(to_json(results(drawn(**FULL))))
+    validator.validate(found)
+
+    def described(node, path):
+        for key, value in node.get("properties", {}).items():
+            if "const" not in value:
+                assert value.get("description"), (path, key)
+            described(value, (*path, key))
+        for key in ("items", "additionalProperties"):
+            if isinstance(node.get(key), dict):
+                described(node[key], (*path, key))
+
+    described(schema, ())
+    for name, node in schema["$defs"].items():
+        described(node, (name,))
+    found["overall"]["accuracy_interval"] = [0.7, 0.8]
+    validator.validate(found)
+    for wrong in ({"new": 1}, {"counted": -1}, {"confusion": [[0.5]]}, {"overall": {}}):
+        assert not validator.is_valid({**found, **wrong}), wrong
+
+
+def test_results_need_no_matplotlib():
+    code = (
+        "import sys, dask_uncert.reports.results; print('matplotlib' in sys.modules, 'jinja2' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.split()[0] == "False"
