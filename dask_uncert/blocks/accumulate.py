@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.encoding import as_stored
 from dask_uncert.blocks.soft_confusion import Rest
 from dask_uncert.blocks.tiles import TileCounter
+from dask_uncert.formulas.labels import as_stored
 from dask_uncert.kernels.types import CLIPPED, NOTHING_APART, RENORMALISED, Apart, Pixels, finder
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation

@@ -20,9 +20,10 @@ from dask_uncert.blocks.classification import (
     off_range,
     off_weights,
 )
-from dask_uncert.blocks.encoding import UNKNOWN, class_indices, rounding_of, three_axes
+from dask_uncert.blocks.encoding import rounding_of, three_axes
 from dask_uncert.blocks.ensemble import members_of
 from dask_uncert.formulas.array_dispatch import tolerance as tolerance_of
+from dask_uncert.formulas.labels import UNKNOWN, class_indices
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.weighted_decisions import LARGEST
 

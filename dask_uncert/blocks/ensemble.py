@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from dask_uncert.blocks.encoding import rounding_of, three_axes
 from dask_uncert.formulas.measures import SAMPLE_KINDS, Measure
+from dask_uncert.inputs.names import APART, STACKED
 from dask_uncert.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED, Pixels, Rounding
 from dask_uncert.spec.request import Request
-
-STACKED, APART = "samples", "samples_"
-"""The input that holds all samples on an axis of their own; how inputs that hold one each begin."""
 
 
 def members_of(arrays: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:

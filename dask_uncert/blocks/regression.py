@@ -17,8 +17,8 @@ from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.calibration import predicted_probability
 from dask_uncert.formulas.fixed_point import encode
 from dask_uncert.formulas.residuals import is_symmetric, nssr_of_covariances, nssr_of_variances
-from dask_uncert.inputs.missing import BLANK, GAPS
-from dask_uncert.spec.request import Layer
+from dask_uncert.inputs.names import BLANK, GAPS
+from dask_uncert.io.maps import Layer
 from dask_uncert.summaries.ledger import REASONS
 from dask_uncert.summaries.regression import RegressionEvaluation
 

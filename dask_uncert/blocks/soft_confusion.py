@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.encoding import as_stored
+from dask_uncert.formulas.labels import as_stored
 from dask_uncert.formulas.soft_confusion import certainty, damping_factor
 from dask_uncert.kernels.types import Finder, Pixels, finder
 from dask_uncert.spec.request import Request, SoftMaps
 from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings, row_ends
-from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion, SoftSettings
+from dask_uncert.summaries.soft_confusion import CELLS, COLOURS, SoftConfusion, SoftSettings
 
-COLOURS = {"TP": (0, 255, 0), "TN": (0, 0, 255), "FP": (255, 0, 0), "FN": (160, 32, 240)}
-"""Of the merged picture [S22]: green, blue, red, purple."""
 PAINT = np.array([COLOURS[cell] for cell in CELLS])
 Indices = NDArray[np.int64]
 Values = NDArray[np.float64]

@@ -203,6 +203,7 @@ def sweep(
 ) -> None:
     """Any soft confusion of a class in a finished FOLDER, with bounds, without reading a pixel."""
     from dask_uncert.io.saving import load
+    from dask_uncert.metrics.sweep import sweep as read_sweep
     from dask_uncert.reports.tables import sweep as sweep_table
     from dask_uncert.summaries.evaluation import Evaluation
 
@@ -211,11 +212,11 @@ def sweep(
     evaluation = load(folder)
     if not isinstance(evaluation, Evaluation):
         raise click.UsageError(f"{folder} holds no evaluation of classes, so there is nothing to sweep.")
-    grid = {
+    grid: dict[str, Any] = {
         word: _numbers(f"--{word[:-1]}", text)
         for word, text in (("thresholds", thresholds), ("sigmas", sigmas), ("dampings", dampings))
     }
-    found = evaluation.sweep(class_name, **grid, **words)
+    found = read_sweep(evaluation, class_name, **grid, **words)
     if csv_file is not None:
         csv_file.write_text(sweep_table.as_csv(found), encoding="utf-8")
     if as_json:

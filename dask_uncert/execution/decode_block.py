@@ -8,10 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.ensemble import APART, STACKED
 from dask_uncert.formulas.logits import sigmoid, softmax
 from dask_uncert.inputs.cube import CLASS, Cube
-from dask_uncert.inputs.missing import BLANK, GAPS, gap_of
+from dask_uncert.inputs.names import APART, BLANK, GAPS, STACKED, gap_of
 from dask_uncert.summaries.ledger import REASONS
 
 PREDICTIONS = ("probabilities_", "samples_", "mean_", "variance_")

@@ -21,7 +21,7 @@ from dask_uncert.execution.chunking import cut_in_groups, sum_here
 from dask_uncert.execution.graph import Work
 from dask_uncert.execution.plan import Plan
 from dask_uncert.execution.regression_plan import RegressionPlan
-from dask_uncert.inputs.missing import gap_of
+from dask_uncert.inputs.names import gap_of
 from dask_uncert.summaries.registry import AnyEvaluation
 
 if TYPE_CHECKING:

@@ -203,11 +203,6 @@ def tasks(lazy: Any) -> int:
     return len(optimised.__dask_graph__())
 
 
-def is_dask(data: Any) -> bool:
-    """Whether this is a dask array."""
-    return isinstance(data, da.Array)
-
-
 def compute_all(made: Sequence[Any]) -> list[Any]:
     """The values of several Delayed, on the current dask scheduler or cluster."""
     return list(dask.compute(*made))

@@ -17,7 +17,6 @@ from dask_uncert.blocks.diagnostics import (
     say_weights,
 )
 from dask_uncert.blocks.encoding import rounding_of
-from dask_uncert.blocks.ensemble import APART, STACKED
 from dask_uncert.blocks.tiles import HELD
 from dask_uncert.errors import InputError, LostPixelsError, UnusableBlockError
 from dask_uncert.execution import chunking, graph
@@ -28,7 +27,7 @@ from dask_uncert.formulas.class_distances import Metric, combine_bands
 from dask_uncert.formulas.measure_values import measure_maximum
 from dask_uncert.formulas.measures import SAMPLE_KINDS
 from dask_uncert.inputs.cube import BAND, CLASS, SAMPLE, Cube, Scene, is_prediction
-from dask_uncert.inputs.missing import VIRTUAL, gap_of
+from dask_uncert.inputs.names import APART, STACKED, VIRTUAL, gap_of
 from dask_uncert.io.maps import MapWriter
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation

@@ -19,13 +19,13 @@ from dask_uncert.blocks.diagnostics import (
     off_weighted,
     unknown_codes,
 )
-from dask_uncert.blocks.encoding import UNKNOWN, reference_indices
-from dask_uncert.blocks.ensemble import STACKED
+from dask_uncert.blocks.encoding import reference_indices
 from dask_uncert.errors import UnusableBlockError
 from dask_uncert.execution.decode_block import Orders
 from dask_uncert.formulas.class_distances import Metric, band_distances
+from dask_uncert.formulas.labels import UNKNOWN
 from dask_uncert.inputs.cube import Scene
-from dask_uncert.inputs.missing import GAPS
+from dask_uncert.inputs.names import GAPS, STACKED
 from dask_uncert.io.maps import MapWriter
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation

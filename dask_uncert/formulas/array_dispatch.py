@@ -198,3 +198,8 @@ def _beyond(
         f"tolerance {allowed:g} ({dtype}): largest excursion from [0, 1] {worst:g}, sum furthest from 1 is "
         f"{furthest:g}, at index {index}"
     )
+
+
+def is_dask(data: Any) -> bool:
+    """Whether this is a dask array; told without importing dask."""
+    return hasattr(data, "__dask_graph__") and hasattr(data, "rechunk")

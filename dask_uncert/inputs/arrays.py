@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dask_uncert.blocks.ensemble import APART, STACKED
 from dask_uncert.errors import InputError
-from dask_uncert.execution import graph
-from dask_uncert.formulas.array_dispatch import is_labelled
+from dask_uncert.formulas.array_dispatch import is_dask, is_labelled
 from dask_uncert.inputs.cube import BAND, CLASS, SAMPLE, Cube, make_cube, prediction
+from dask_uncert.inputs.names import APART, STACKED
 from dask_uncert.io.readers.zarr import describe
 
 Place = int | str
@@ -77,9 +76,9 @@ def cube_of(name: str, data: Any, places: Mapping[str, Place], grid: tuple[str, 
         names, chunks = list(stored[0] or ()), stored[1]
     else:
         names, chunks = [], None
-        if not graph.is_dask(data):
+        if not is_dask(data):
             data = np.asarray(data)
-    if graph.is_dask(data):
+    if is_dask(data):
         chunks = data.chunksize
     ndim = len(data.shape)
     if not names:

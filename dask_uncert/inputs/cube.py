@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.ensemble import APART, STACKED
 from dask_uncert.errors import InputError
 from dask_uncert.inputs.alignment import together
-from dask_uncert.inputs.missing import gap_of
+from dask_uncert.inputs.names import APART, STACKED, gap_of
 from dask_uncert.io.decoding import AS_STORED, Decoding, Role
 from dask_uncert.io.geometry import Geometry
 

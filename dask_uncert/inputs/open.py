@@ -8,10 +8,9 @@ from typing import Literal
 
 from dask_uncert.errors import InputError
 from dask_uncert.inputs.cube import RESERVED, Cube, make_cube
-from dask_uncert.inputs.missing import Holes
-from dask_uncert.io.decoding import Role
+from dask_uncert.io.decoding import Role, declared
+from dask_uncert.io.lazy_array import Holes
 from dask_uncert.io.open import Stored, open_stored
-from dask_uncert.spec.resolve import declared
 
 MissingChunks = Literal["refuse", "leave_out", "fill"]
 TOP = 0.5  # steps that a missing code may be off 1, the largest probability, to be taken for it

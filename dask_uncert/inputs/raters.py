@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.encoding import NO_CODE, UNKNOWN, class_indices
 from dask_uncert.errors import InputError
+from dask_uncert.formulas.labels import NO_CODE, UNKNOWN, class_indices
 from dask_uncert.inputs.alignment import together
 from dask_uncert.inputs.cube import CLASS, Cube
-from dask_uncert.inputs.missing import whole_region
+from dask_uncert.io.lazy_array import whole_region
 
 RATER = "rater"
 WORST = 5  # codes that a message names

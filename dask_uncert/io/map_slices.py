@@ -10,9 +10,8 @@ import zarr
 from numpy.typing import NDArray
 
 from dask_uncert.io.geometry import Geometry, geometry_in
-from dask_uncert.io.maps import preview
+from dask_uncert.io.maps import RGB, preview
 from dask_uncert.io.readers.zarr import describe, located, opening
-from dask_uncert.spec.request import RGB
 
 Slice = tuple[int, int]
 """An axis of a volume, and the place along it."""

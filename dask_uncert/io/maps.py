@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import zarr
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dask_uncert.io.attributes import MISSING, plain
 from dask_uncert.io.readers.zarr import dimension_names, located, opening
-from dask_uncert.spec.request import RGB
 
 
 class MapWriter:
@@ -119,3 +118,18 @@ def _dividing(block: Sequence[int], most: int = 1 << 20) -> tuple[int, ...]:
         longest = max(even, key=lambda i: chunk[i])
         chunk[longest] //= 2
     return tuple(chunk)
+
+
+MAPS = {"correct": ("uint8", 255), "predicted": ("uint16", 65535), "confused_classes": ("uint16", 65535)}
+"""Maps beside the measures (float32, NaN): dtype and the value that means undefined."""
+
+RGB = {"rgb": 3}
+"""The dimension that a picture has more than the grid, and its size."""
+
+
+class Layer(NamedTuple):
+    """A map as it is stored: its dtype, the value that means undefined, dimensions beside the grid's."""
+
+    dtype: str
+    fill: float
+    extra: dict[str, int]

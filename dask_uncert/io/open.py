@@ -5,8 +5,7 @@ Each reader is one file behind `Stored`; its library is imported when the first 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -57,25 +56,71 @@ class Stored(Protocol):
         """One-dimensional coordinates that stand beside it, with their attributes."""
 
 
+Reader = Callable[[str, str, str, Sequence[str] | None, Role], Any]
+"""Opens (store, array, name of the input, dims, role) without reading values."""
+
+
 class Format(NamedTuple):
-    """A format by the endings of its files: the module of `stores/` whose `opened` reads it, the extra it needs."""
+    """A file format: its name, the endings of its files, its reader (imported when first used) and pip extra."""
 
     name: str
     endings: tuple[str, ...]
-    module: str
+    reader: Callable[[], Reader]
     extra: str | None = None
 
 
+def _nifti() -> Reader:
+    from dask_uncert.io.readers import nifti
+
+    return nifti.opened
+
+
+def _geotiff() -> Reader:
+    from dask_uncert.io.readers import geotiff
+
+    return geotiff.opened
+
+
+def _netcdf() -> Reader:
+    from dask_uncert.io.readers import netcdf4
+
+    return netcdf4.opened
+
+
+def _envi() -> Reader:
+    from dask_uncert.io.readers import envi
+
+    return envi.opened
+
+
+def _numpy() -> Reader:
+    from dask_uncert.io.readers import numpy
+
+    return numpy.opened
+
+
+def _matlab() -> Reader:
+    from dask_uncert.io.readers import matlab
+
+    return matlab.opened
+
+
+def _zarr() -> Reader:
+    from dask_uncert.io.readers import zarr
+
+    return zarr.opened
+
+
 FORMATS = (
-    Format("NIfTI", (".nii", ".nii.gz"), "nifti"),
-    Format("GeoTIFF", (".tif", ".tiff"), "geotiff", "geotiff"),
-    Format("NetCDF or HDF5", (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5"), "netcdf", "netcdf"),
-    Format("ENVI", (".hdr", ".img", ".dat", ".bil", ".bip", ".bsq"), "envi", "envi"),
-    Format("NumPy", (".npy", ".npz"), "numpy_files"),
-    Format("MATLAB", (".mat",), "matlab"),
+    Format("NIfTI", (".nii", ".nii.gz"), _nifti),
+    Format("GeoTIFF", (".tif", ".tiff"), _geotiff, "geotiff"),
+    Format("NetCDF or HDF5", (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5"), _netcdf, "netcdf"),
+    Format("ENVI", (".hdr", ".img", ".dat", ".bil", ".bip", ".bsq"), _envi, "envi"),
+    Format("NumPy", (".npy", ".npz"), _numpy),
+    Format("MATLAB", (".mat",), _matlab),
 )
-"""Whatever ends otherwise is a Zarr store."""
-ZARR = Format("Zarr", (), "zarr")
+ZARR = Format("Zarr", (), _zarr)
+"""Every other name is a Zarr store."""
 
 
 def format_of(store: str) -> Format:
@@ -94,7 +139,7 @@ def open_stored(
     check_no_secret(store)
     found = format_of(store)
     try:
-        reader = import_module(f"dask_uncert.stores.{found.module}")
+        reader = found.reader()
     except ModuleNotFoundError as error:
         if found.extra is None or (error.name or "").startswith("dask_uncert"):
             raise
@@ -103,7 +148,7 @@ def open_stored(
             f"`python -m pip install 'dask-uncert[{found.extra}]'`."
         ) from None
     try:
-        opened: Stored = persistently(lambda: reader.opened(store, array, what, dims, role), is_remote(store))
+        opened: Stored = persistently(lambda: reader(store, array, what, dims, role), is_remote(store))
     except InputError:
         raise
     except Exception as error:  # of libraries at metadata that they take as they come

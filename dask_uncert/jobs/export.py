@@ -7,7 +7,6 @@ import shutil
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,12 @@ from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.geometry import Geometry
+from dask_uncert.io.maps import MAPS, RGB
 from dask_uncert.io.open import open_stored
 from dask_uncert.io.output_folder import read_record
 from dask_uncert.io.paths import Place, is_remote, place_of
 from dask_uncert.io.saving import load
 from dask_uncert.reports.figures.thumbnails import thumbnail
-from dask_uncert.spec.request import MAPS, RGB
 from dask_uncert.summaries.evaluation import Evaluation
 
 MAX_BYTES = 4 << 30  # of a map that must be held whole
@@ -191,10 +190,11 @@ def _flat(one: Map, kind: str) -> None:
 
 def _geotiff(one: Map, working: Path, place: Place) -> None:
     _flat(one, "GeoTIFF")
-    rasters = import_module("dask_uncert.io.writers.geotiff")
+    from dask_uncert.io.writers.geotiff import write_geotiff
+
     geometry = _of_coordinates(one) if one.geometry is None else one.geometry
     nodata = float("nan") if one.data.dtype.kind == "f" else one.nodata
-    rasters.write_geotiff(str(working), one.data, one.dims, geometry, nodata)
+    write_geotiff(str(working), one.data, one.dims, geometry, nodata)
 
 
 def _of_coordinates(one: Map) -> Geometry | None:
@@ -216,21 +216,21 @@ def _nifti(one: Map, working: Path, place: Place) -> None:
         raise InputError(
             f"a NIfTI file holds volumes of numbers; {one.name} has dimensions {', '.join(one.dims)}."
         )
-    nifti = import_module("dask_uncert.io.writers.nifti")
+    from dask_uncert.io.writers.nifti import write_nifti
+
     geometry = one.geometry
     if geometry is not None and geometry.unit != "mm":
         geometry = None  # scanner space is in mm, and a map's projection none
     known = [dim for dim in SPATIAL if dim in one.dims]
     order = known if len(known) == len(one.dims) else list(one.dims)
     values = one.values().transpose([one.dims.index(dim) for dim in order])
-    nifti.write_nifti(str(working), values, order, geometry)
+    write_nifti(str(working), values, order, geometry)
 
 
 def _netcdf(one: Map, working: Path, place: Place) -> None:
-    tables = import_module("dask_uncert.io.writers.netcdf")
-    tables.write_netcdf(
-        str(working), one.name, one.values(), one.dims, one.data, one.coordinates, one.geometry
-    )
+    from dask_uncert.io.writers.netcdf import write_netcdf
+
+    write_netcdf(str(working), one.name, one.values(), one.dims, one.data, one.coordinates, one.geometry)
 
 
 def _png(one: Map, working: Path, place: Place) -> None:
@@ -248,8 +248,9 @@ def _png(one: Map, working: Path, place: Place) -> None:
 def _pyramid(one: Map, working: Path, place: Place) -> None:
     if len(one.dims) > len(one.grid):
         raise InputError(f"{one.name} is a picture; export it as .png or .tif.")
-    pyramids = import_module("dask_uncert.io.writers.ome_zarr")
-    pyramids.write_pyramid(str(working), one.name, one.values(), one.grid, one.geometry, one.is_labels)
+    from dask_uncert.io.writers.ome_zarr import write_pyramid
+
+    write_pyramid(str(working), one.name, one.values(), one.grid, one.geometry, one.is_labels)
 
 
 WRITERS: dict[str, Callable[[Map, Path, Place], None]] = {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dask_uncert.clusters import connect
 from dask_uncert.execution.plan import Plan
 from dask_uncert.execution.regression_plan import RegressionPlan
-from dask_uncert.inputs.missing import gap_of
+from dask_uncert.inputs.names import gap_of
 from dask_uncert.io.open import Stored
 from dask_uncert.io.output_folder import peak_memory, versions
 from dask_uncert.io.retries import taken

@@ -22,7 +22,7 @@ from dask_uncert.execution.fault_isolation import bearing, computed
 from dask_uncert.execution.memory import fitted
 from dask_uncert.execution.plan import Plan
 from dask_uncert.inputs.cube import Cube
-from dask_uncert.inputs.missing import gap_of
+from dask_uncert.inputs.names import gap_of
 from dask_uncert.io.maps import preview
 from dask_uncert.io.open import format_of
 from dask_uncert.io.output_folder import Report, being_written, is_finished, versions, write_record
@@ -204,7 +204,7 @@ def _apart(target: Any, read: Mapping[str, Cube]) -> dict[str, bool]:
     stores = [str(getattr(cube.data, "store", "")) for cube in read.values()]
     return (
         {"processes": True}
-        if target == "local" and any(format_of(s).module == "netcdf" for s in stores)
+        if target == "local" and any(format_of(s).extra == "netcdf" for s in stores)
         else {}
     )
 

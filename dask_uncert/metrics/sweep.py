@@ -37,7 +37,7 @@ class Sweep:
 
     >>> import dask_uncert as du
     >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1], soft_confusion=[{"class": "1"}])
-    >>> found.sweep("1", sigmas=[0.1, 0.3]).share.round(4).tolist()
+    >>> du.sweep(found, "1", sigmas=[0.1, 0.3]).share.round(4).tolist()
     [[[0.9986], [0.6784]]]
     """
 

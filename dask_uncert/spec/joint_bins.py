@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dask_uncert.blocks.encoding import as_stored
+from dask_uncert.formulas.labels import as_stored
 from dask_uncert.formulas.measures import upper_bound
 from dask_uncert.formulas.threshold_distributions import SHAPES
 from dask_uncert.spec.request import Request, SweepWish

@@ -7,7 +7,8 @@ from typing import Any
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.measures import SAMPLE_KINDS, Measure, parse_measure, upper_bound
-from dask_uncert.spec.request import MAPS, Request
+from dask_uncert.io.maps import MAPS
+from dask_uncert.spec.request import Request
 from dask_uncert.spec.soft_confusion import soft_from
 from dask_uncert.spec.tiles import tiles_from
 from dask_uncert.summaries.evaluation import Class

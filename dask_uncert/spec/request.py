@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from dask_uncert.formulas.measures import Measure
+from dask_uncert.io.maps import MAPS, RGB, Layer
 from dask_uncert.metrics.tile_bootstrap import tile_layout
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
@@ -17,10 +18,6 @@ from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion, SoftSetti
 from dask_uncert.summaries.tiles import Tiles, TileWish
 from dask_uncert.summaries.weighted_decisions import WeightedDecisions
 
-MAPS = {"correct": ("uint8", 255), "predicted": ("uint16", 65535), "confused_classes": ("uint16", 65535)}
-"""Maps beside the measures (float32, NaN): dtype and the value that means undefined."""
-RGB = {"rgb": 3}
-"""The dimension that a picture has more than the grid, and its size."""
 ReferenceKind = Literal["codes", "share", "shares"]
 """A reference holds class codes, the share of the second of two classes, or a share for each class."""
 
@@ -44,14 +41,6 @@ class SweepWish(NamedTuple):
     reference_threshold: float | None
     error: float
     memory: float
-
-
-class Layer(NamedTuple):
-    """A map as it is stored: its dtype, the value that means undefined, dimensions beside the grid's."""
-
-    dtype: str
-    fill: float
-    extra: dict[str, int]
 
 
 @dataclass(frozen=True)

@@ -2,40 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from dask_uncert.errors import InputError
 from dask_uncert.inputs.cube import Cube, is_prediction
-from dask_uncert.io.decoding import Decoding
 from dask_uncert.spec.request import Request
-
-
-def declared(
-    found: Decoding,
-    scale: float | None,
-    offset: float | None,
-    nodata: Sequence[float] | None,
-    what: str,
-) -> Decoding:
-    """What a file says that its numbers mean, completed by what the job says; InputError where they contradict.
-
-    what: the input and where it lies, for the message.
-    """
-    if found.is_packed and (scale, offset) != (None, None):
-        asked = (1.0 if scale is None else scale, 0.0 if offset is None else offset)
-        if asked != (found.scale, found.offset):
-            raise InputError(
-                f"{what} declares scale {found.scale:g} and offset {found.offset:g} itself; leave out `scale` and "
-                f"`offset`, here {asked[0]:g} and {asked[1]:g}."
-            )
-        scale = offset = None
-    packed = (
-        found if (scale, offset) == (None, None) else replace(found, scale=scale or 1.0, offset=offset or 0.0)
-    )
-    if nodata is None:
-        return packed
-    return replace(packed, missing=tuple(dict.fromkeys((*packed.missing, *nodata))))
 
 
 def with_packing(request: Request, cubes: Mapping[str, Cube]) -> Request:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.soft_confusion import DAMPING_FORMS
 from dask_uncert.formulas.threshold_distributions import DISTRIBUTIONS
+from dask_uncert.spec.map_names import soft_labels
 from dask_uncert.spec.request import SoftMaps, SweepWish
 from dask_uncert.summaries.evaluation import Class
 from dask_uncert.summaries.soft_confusion import SoftSettings
@@ -150,14 +150,6 @@ def _soft_maps(drawn: Sequence[SoftSettings], table: tuple[Class, ...]) -> tuple
         )
     labels = soft_labels(table)
     return tuple(SoftMaps(one, labels[one.class_index]) for one in drawn)
-
-
-def soft_labels(table: tuple[Class, ...]) -> list[str]:
-    """What the maps of each class are called, `soft_<label>`: array names, doubles with their code."""
-    safe = [re.sub(r"[^\w-]+", "_", one.name) for one in table]
-    return [
-        name if safe.count(name) == 1 else f"{name}_{one.code}" for name, one in zip(safe, table, strict=True)
-    ]
 
 
 def _numbers(word: str, values: Any, low: float, high: float, inside: bool = False) -> tuple[float, ...]:

@@ -22,7 +22,7 @@ from dask_uncert.summaries.tiles import Tiles
 from dask_uncert.summaries.weighted_decisions import WeightedDecisions
 
 if TYPE_CHECKING:
-    from dask_uncert.metrics.sweep import Sweep
+    pass
 
 
 class Class(NamedTuple):
@@ -83,12 +83,6 @@ class Evaluation(Summary):
         return replace(
             total, tiles=self.tiles.plus_all([one.tiles for one in others if one.tiles is not None])
         )
-
-    def sweep(self, class_name: str | None = None, **words: Any) -> Sweep:
-        """The soft confusion of a class at any settings, with bounds; see `dask_uncert.sweep`."""
-        from dask_uncert.metrics.sweep import sweep
-
-        return sweep(self, class_name, **words)
 
 
 SETTINGS: dict[type[Summary], type[Any]] = {SoftConfusion: SoftSettings, JointHistogram: JointSettings}

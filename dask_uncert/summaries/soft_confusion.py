@@ -42,3 +42,7 @@ class SoftConfusion(Summary):
     def zero(cls, settings: SoftSettings) -> Self:
         shape = (len(settings.thresholds), len(settings.sigmas), len(settings.dampings), len(CELLS), 2)
         return cls(settings, weights=np.zeros(shape, np.int64))
+
+
+COLOURS = {"TP": (0, 255, 0), "TN": (0, 0, 255), "FP": (255, 0, 0), "FN": (160, 32, 240)}
+"""Of the merged picture [S22]: green, blue, red, purple."""

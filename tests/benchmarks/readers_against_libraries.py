@@ -134,7 +134,7 @@ def main() -> None:
         reads = []
         kept = file_cache.read_whole
         file_cache.read_whole = lambda *given: reads.append(1) or kept(*given)
-        import dask_uncert.stores.nifti as nifti
+        from dask_uncert.io.readers import nifti
 
         nifti.read_whole = file_cache.read_whole
         stored = open_stored(str(folder / "a.nii.gz"), "", "p", list("abc"))

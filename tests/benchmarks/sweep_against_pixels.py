@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import erf
 
 from dask_uncert.execution.evaluate import evaluate
+from dask_uncert.metrics.sweep import sweep
 
 SIDE, TURNS, POINTS = 2048, 7, 10_000_000
 
@@ -81,8 +82,8 @@ def main() -> None:
         p, c.astype("uint8"), uncertainty=u, axis=None, measures=[],
         soft_confusion=[{"class": "1", "thresholds": grid["thresholds"], "uncertainty": "uncertainty"}],
     )  # fmt: skip
-    found.sweep("1", **grid, dampings=dampings)
-    swept = seconds(lambda: found.sweep("1", **grid, dampings=dampings))
+    sweep(found, "1", **grid, dampings=dampings)
+    swept = seconds(lambda: sweep(found, "1", **grid, dampings=dampings))
     settings = [(t, s, d) for t in grid["thresholds"] for s in grid["sigmas"] for d in dampings]
     worked = seconds(lambda: [directly(p, c, u, *setting) for setting in settings])
     print(

@@ -14,8 +14,8 @@ from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.formulas.missing_data_bounds import accuracy_bounds, f1_bounds
 from dask_uncert.inputs.cube import Cube
-from dask_uncert.inputs.missing import Holes
 from dask_uncert.io.decoding import Decoding
+from dask_uncert.io.lazy_array import Holes
 from dask_uncert.reports.results.scene import excluded_by_class
 from dask_uncert.spec.parse import request_of
 from dask_uncert.summaries.ledger import REASONS

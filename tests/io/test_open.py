@@ -19,12 +19,12 @@ from dask_uncert.io.open import FORMATS, format_of, open_stored
     ("store", "module"),
     [
         ("a/b.nii.gz", "nifti"), ("s3://x/B.NII", "nifti"), ("a.tiff", "geotiff"), ("https://x/a.tif?token=1.nc", "geotiff"),
-        ("a.nc", "netcdf"), ("a.h5", "netcdf"), ("a.hdr", "envi"), ("a.npz", "numpy_files"), ("a.mat", "matlab"),
+        ("a.nc", "netcdf4"), ("a.h5", "netcdf4"), ("a.hdr", "envi"), ("a.npz", "numpy"), ("a.mat", "matlab"),
         ("a.zarr", "zarr"), ("a.ome.zarr", "zarr"), ("a.zarr.zip", "zarr"), ("folder", "zarr"),
     ],
 )  # fmt: skip
 def test_the_ending_says_the_format(store, module):
-    assert format_of(store).module == module
+    assert format_of(store).reader().__module__ == f"dask_uncert.io.readers.{module}"
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,9 @@ def test_a_library_that_is_not_there_is_named_with_its_extra(monkeypatch, tmp_pa
     for name in [name for name in sys.modules if name.split(".")[0] == library]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
-    for name in [name for name in sys.modules if name.startswith(f"dask_uncert.stores.{one.module}")]:
+    reader = {"netcdf": "netcdf4"}.get(one.extra, one.extra)
+    for name in [name for name in sys.modules if name.startswith(f"dask_uncert.io.readers.{reader}")]:
+        monkeypatch.delattr(name, raising=False)
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(
         InputError, match=rf"mask: reading .* needs {library}.*, which is not installed.*\[{one.extra}\]"

@@ -136,7 +136,7 @@ def test_fuzzy_references(seed, raters, dtype, fixed, threshold, sigma, name):
     soft[0] = {k: v for k, v in soft[0].items() if v is not None}
     words = {**BINARY, "soft_confusion": soft, "fuzzy": True, "raters": raters}
     evaluation = evaluate(stored, shares, uncertainty=u, **words)
-    found = evaluation.sweep(name, thresholds=threshold, sigmas=sigma, dampings=1.0)
+    found = sweep(evaluation, name, thresholds=threshold, sigmas=sigma, dampings=1.0)
     c = shares.astype(np.float64)
     p, c = (p, c) if name == "yes" else (1 - p, 1 - c)
     level = as_stored(threshold if fixed is None else fixed, dtype)
@@ -160,7 +160,7 @@ def test_one_class_of_many_damped_by_a_measure(name):
     soft = [{"thresholds": [0.4], "uncertainty": "gini"}]
     evaluation = evaluate(p, truth, classes=["soil", "tree", "water"], measures=["gini"], soft_confusion=soft)
     assert len(evaluation.joint) == 3
-    found = evaluation.sweep(name, thresholds=[0.4, 0.41], sigmas=[0, 0.1], dampings=[0, 3])
+    found = sweep(evaluation, name, thresholds=[0.4, 0.41], sigmas=[0, 0.1], dampings=[0, 3])
     k = ["soil", "tree", "water"].index(name)
     normal = p / p.sum(axis=1, keepdims=True)
     u = 1.5 * (1 - (normal**2).sum(axis=1))
@@ -188,7 +188,7 @@ def test_merging_then_sweeping_is_sweeping_the_whole(tmp_path):
     save(first + second, tmp_path / "sum.zarr")
     grid = {"thresholds": [0.3, 0.45], "sigmas": [0, 0.1], "dampings": [0, 1.5]}
     assert load(tmp_path / "sum.zarr") == whole
-    merged, direct = load(tmp_path / "sum.zarr").sweep(**grid), whole.sweep(**grid)
+    merged, direct = sweep(load(tmp_path / "sum.zarr"), **grid), sweep(whole, **grid)
     for name, value in direct.values.items():
         np.testing.assert_array_equal(merged.values[name], value)
         np.testing.assert_array_equal(merged.bounds[name], direct.bounds[name])
@@ -200,7 +200,7 @@ def test_few_valued_data_need_no_bins():
         u = np.random.default_rng(4).integers(0, 256, c.size) / 255
         evaluation = evaluate(stored, c, uncertainty=u, **BINARY, scale=1 / 255 if kind == "uint8" else None)
         grid = {"thresholds": [0.3, 0.512], "sigmas": [0.0, 0.02, 0.3], "dampings": [0.0, 0.5, 2.0]}
-        found = evaluation.sweep("yes", **grid)
+        found = sweep(evaluation, "yes", **grid)
         for place in np.ndindex(found.share.shape):
             t = as_stored(found.thresholds[place[0]], kind)
             setting = (t, found.sigmas[place[1]], found.dampings[place[2]])
@@ -216,15 +216,15 @@ def test_a_coarse_histogram_says_so_and_a_finer_one_is_better():
     for error in (1e-1, 1e-3, 1e-5):
         soft = [{**SOFT[0], "sweep": {"error": error}}]
         one = evaluate(stored, c, uncertainty=u, **{**BINARY, "soft_confusion": soft})
-        bounds.append(one.sweep(thresholds=0.4321, sigmas=0.01).bounds["f1"].max())
+        bounds.append(sweep(one, thresholds=0.4321, sigmas=0.01).bounds["f1"].max())
     assert bounds[0] > bounds[1] > bounds[2]
     soft = [{**SOFT[0], "sweep": {"memory": 1e5}}]
     small = evaluate(stored, c, uncertainty=u, **{**BINARY, "soft_confusion": soft})
     assert small.joint[0].moments.nbytes <= 1e5
     near = np.random.default_rng(0).uniform(0.42, 0.44, 500).astype(np.float32)
     crowded = evaluate(near, c[:500], uncertainty=u[:500], **{**BINARY, "soft_confusion": soft})
-    assert crowded.sweep(thresholds=0.4321, sigmas=0.0005).wide == 1
-    assert one.sweep(thresholds=0.3, sigmas=0.1).wide == 0
+    assert sweep(crowded, thresholds=0.4321, sigmas=0.0005).wide == 1
+    assert sweep(one, thresholds=0.3, sigmas=0.1).wide == 0
 
 
 @pytest.mark.parametrize(
@@ -261,15 +261,15 @@ def test_a_class_may_be_counted_damped_and_undamped():
     with pytest.raises(
         InputError, match=r"more than one is there; there are: yes \(none\), yes \(uncertainty\)"
     ):
-        evaluation.sweep("yes")
-    found = evaluation.sweep("yes", uncertainty="none", thresholds=0.4, sigmas=0.2, reference_threshold=0.6)
+        sweep(evaluation, "yes")
+    found = sweep(evaluation, "yes", uncertainty="none", thresholds=0.4, sigmas=0.2, reference_threshold=0.6)
     cells = directly(p, c, u, as_stored(0.4, "float32"), 0.2, 0.0, reference_threshold=0.6)
     assert_within(found, (0, 0, 0), cells)
     levels = [{"class": "yes", "reference_threshold": level} for level in (0.3, 0.6)]
     shares = np.linspace(0, 1, 300)
     fuzzy = evaluate(stored, shares, **{**BINARY, "soft_confusion": levels, "fuzzy": True})
     for level in (0.3, 0.6):
-        one = fuzzy.sweep("yes", thresholds=0.5, sigmas=0.2, reference_threshold=level)
+        one = sweep(fuzzy, "yes", thresholds=0.5, sigmas=0.2, reference_threshold=level)
         assert_within(one, (0, 0, 0), directly(p, shares, u, 0.5, 0.2, 0.0, reference_threshold=level))
 
 
@@ -302,9 +302,9 @@ def test_ten_million_points_against_the_direct_kernel():
         p.reshape(shape), c.reshape(shape), uncertainty=u.reshape(shape), **{**BINARY, "measures": [], "soft_confusion": soft}
     )  # fmt: skip
     begin = time.perf_counter()
-    found = evaluation.sweep("yes", **grid)
+    found = sweep(evaluation, "yes", **grid)
     seconds = time.perf_counter() - begin
-    unnamed = evaluation.sweep("yes", thresholds=[0.30017, 0.4999], sigmas=sigmas, dampings=grid["dampings"])
+    unnamed = sweep(evaluation, "yes", thresholds=[0.30017, 0.4999], sigmas=sigmas, dampings=grid["dampings"])
     direct = {
         **classification.soft_cells(evaluation.soft_confusion[0]),
         **classification.soft_metrics(evaluation.soft_confusion[0]),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib import import_module
 from typing import IO, Any
 
 import numpy as np
@@ -37,7 +36,9 @@ def opened(store: str, array: str, what: str, dims: Sequence[str] | None, role: 
         start = file.read(520)
     if HDF5 in (start[:8], start[512:520]):
         try:
-            return import_module("dask_uncert.io.readers.netcdf4").opened(store, array, what, dims, role)
+            from dask_uncert.io.readers import netcdf4
+
+            return netcdf4.opened(store, array, what, dims, role)
         except ModuleNotFoundError as error:
             raise InputError(
                 f"{what}: {store} is a MATLAB file of version 7.3, and reading it needs {error.name}, which is not "

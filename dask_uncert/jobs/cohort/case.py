@@ -20,7 +20,7 @@ from dask_uncert.execution.evaluate import prepare, with_maps, write_coordinates
 from dask_uncert.execution.memory import fitted
 from dask_uncert.execution.plan import Plan
 from dask_uncert.inputs.cube import CLASS, Cube
-from dask_uncert.inputs.missing import gap_of
+from dask_uncert.inputs.names import gap_of
 from dask_uncert.inputs.open import Given, open_given
 from dask_uncert.inputs.pixel_area import weight_of
 from dask_uncert.inputs.raters import MeanOfRaters, apart

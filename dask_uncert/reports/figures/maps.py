@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.soft_confusion import COLOURS
 from dask_uncert.reports.figures.curves import lowest, powers, value_label
 from dask_uncert.reports.figures.layout import (
     Margins,
@@ -29,9 +28,10 @@ from dask_uncert.reports.figures.layout import (
 )
 from dask_uncert.reports.figures.style import BLUE, COLORS, SETTINGS, VERMILION, YELLOW
 from dask_uncert.reports.names import axis_name, file_names, pretty, unit
-from dask_uncert.spec.soft_confusion import soft_labels
+from dask_uncert.spec.map_names import soft_labels
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.soft_confusion import COLOURS
 
 Map = tuple[NDArray[Any], tuple[str, ...]]
 Maps = Mapping[str, Map]

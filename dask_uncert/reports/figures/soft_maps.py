@@ -13,7 +13,7 @@ from dask_uncert.reports.figures.layout import at, heading, outer, words
 from dask_uncert.reports.figures.maps import MEANINGS, SoftMap, map_axes, map_size, soft_class
 from dask_uncert.reports.figures.style import CELLS, DPI, SETTINGS
 from dask_uncert.reports.names import pretty
-from dask_uncert.spec.soft_confusion import soft_labels
+from dask_uncert.spec.map_names import soft_labels
 from dask_uncert.summaries.evaluation import Evaluation
 
 

@@ -11,10 +11,10 @@ from matplotlib.colors import Normalize, to_hex, to_rgb
 from matplotlib.image import imsave
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.soft_confusion import COLOURS
 from dask_uncert.reports.figures.maps import MEANINGS, UNDEFINED, Levels, levels_of, value_norm
 from dask_uncert.reports.names import pretty
 from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.soft_confusion import COLOURS
 
 RAMP = 6  # colours of a ramp that a style sheet blends between
 

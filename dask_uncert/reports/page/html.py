@@ -28,7 +28,7 @@ from dask_uncert.reports.page.formatting import bar, breakable, count, number, p
 from dask_uncert.reports.results.cohort import Numbers
 from dask_uncert.reports.results.scene import results
 from dask_uncert.reports.tables.comparison import p_text
-from dask_uncert.spec.soft_confusion import soft_labels
+from dask_uncert.spec.map_names import soft_labels
 from dask_uncert.summaries.evaluation import Class, Evaluation
 
 TIMES = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"

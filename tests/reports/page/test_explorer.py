@@ -17,6 +17,7 @@ from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas import selective
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.metrics import classification
+from dask_uncert.metrics.sweep import sweep
 from dask_uncert.reports.page import payload as payload_page
 from dask_uncert.reports.page.html import write_report
 
@@ -184,12 +185,12 @@ def near(shown, expected):
 
 
 def same_as_sweep(shown, evaluation, name, t, sigma, damping, **words):
-    found = evaluation.sweep(name, thresholds=t, sigmas=sigma, dampings=damping, **words)
+    found = sweep(evaluation, name, thresholds=t, sigmas=sigma, dampings=damping, **words)
     for one in (*CELLS, *METRICS):
         near(shown[f"soft.{one}"], found.values[one].item())
         near(shown[f"soft.{one}_bound"], found.bounds[one].item())
     near(shown["soft.share"], found.share.item())
-    hard = evaluation.sweep(name, thresholds=t, **words)
+    hard = sweep(evaluation, name, thresholds=t, **words)
     for one in (*CELLS, *METRICS):
         near(shown[f"hard.{one}"], hard.values[one].item())
 
@@ -269,7 +270,9 @@ def test_curves_are_those_of_the_sweep(browser, page):
         drawn_curve = source(browser, name)
         sigmas = drawn_curve["sigma"].tolist()
         assert (sigmas[0], sigmas[-1], len(sigmas)) == (0, 0.5, 26)
-        found = evaluation.sweep("grass", thresholds=0.4, sigmas=sigmas, dampings=damping, uncertainty="gini")
+        found = sweep(
+            evaluation, "grass", thresholds=0.4, sigmas=sigmas, dampings=damping, uncertainty="gini"
+        )
         near(drawn_curve["share"], found.share[0, :, 0])
         for key in ("f1", "accuracy", "precision", "recall", "false_positive_rate"):
             value, bound = found.values[key][0, :, 0], found.bounds[key][0, :, 0]
