@@ -1,4 +1,6 @@
-"""Exceptions a caller may want to catch."""
+"""Exceptions a caller may want to catch, and phrases that many messages share."""
+
+from collections.abc import Iterable
 
 
 class InputError(ValueError):
@@ -26,3 +28,32 @@ class UnusableBlockError(InputError):
 
     def __str__(self) -> str:
         return self.message
+
+
+def one_line(text: object, longest: int | None = None) -> str:
+    """Return a text, such as another library's message, on one line of at most `longest` characters.
+
+    >>> one_line("cannot read\\n   the file")
+    'cannot read the file'
+    """
+    return " ".join(str(text).split())[:longest] or "no message"
+
+
+def listed(items: Iterable[object], most: int, separator: str = ", ") -> str:
+    """Return the first `most` items and how many more there are.
+
+    >>> listed(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    texts = [str(item) for item in items]
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return separator.join(texts[:most]) + more
+
+
+def plural(number: int, noun: str, nouns: str | None = None) -> str:
+    """Return a number with its noun in the right form.
+
+    >>> plural(1, "pixel"), plural(2, "pixel"), plural(2, "class", "classes")
+    ('1 pixel', '2 pixels', '2 classes')
+    """
+    return f"{number} {noun if number == 1 else nouns or f'{noun}s'}"

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.soft_confusion import Rest
+from dask_uncert.blocks.soft_confusion import OneVsRest
 from dask_uncert.blocks.tiles import TileCounter
 from dask_uncert.formulas.labels import as_stored
+from dask_uncert.formulas.typing import Floats, Indices
 from dask_uncert.kernels.types import CLIPPED, NOTHING_APART, RENORMALISED, Apart, Pixels, finder
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
-
-Indices = NDArray[np.int64]
-Values = NDArray[np.float64]
 
 
 class Counter:
@@ -44,8 +42,8 @@ class Counter:
         truth: Indices,
         stored: NDArray[Any],
         pixels: Indices,
-        u: Values | None,
-        shares: Values | None = None,
+        u: Floats | None,
+        shares: Floats | None = None,
     ) -> dict[str, NDArray[Any]]:
         """Count these pixels; returns the soft maps' values there.
 
@@ -95,13 +93,13 @@ class Counter:
         truth: Indices,
         stored: NDArray[Any],
         pixels: Indices,
-        u: Values | None,
-        shares: Values | None,
+        u: Floats | None,
+        shares: Floats | None,
     ) -> dict[str, NDArray[Any]]:
         request, total, kernels = self.request, self.total, self.kernels
         if not (total.soft_confusion or total.joint or request.soft_maps):
             return {}
-        rest = Rest(request, self.dtype, found, truth, stored, pixels, u, shares, self.share_dtype)
+        rest = OneVsRest(request, self.dtype, found, truth, stored, pixels, u, shares, self.share_dtype)
         for number, soft in enumerate(total.soft_confusion):
             rest.add_to(soft, kernels, None if self.tiles is None else partial(self.tiles.soft, number))
         for joint in total.joint:

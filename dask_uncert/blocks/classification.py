@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.accumulate import Counter, Indices
+from dask_uncert.blocks.accumulate import Counter
 from dask_uncert.blocks.encoding import reference_indices, rounding_of, shares_of, three_axes
 from dask_uncert.blocks.ensemble import members_of, spread_of
 from dask_uncert.blocks.tiles import TileCounter
 from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.labels import NO_CODE, UNKNOWN, UNLABELLED
 from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY
+from dask_uncert.formulas.typing import Indices
 from dask_uncert.inputs.names import BLANK, GAPS
 from dask_uncert.io.maps import MAPS
 from dask_uncert.kernels.types import MISSING, OFF, Pixels

@@ -56,7 +56,7 @@ def say_codes(found: Counter[Any], request: Request, where: str) -> str:
     )
 
 
-class Off:
+class OutOfRange:
     """Counted pixels whose values are out of range: how many, how far, and the first of them."""
 
     def __init__(
@@ -64,10 +64,10 @@ class Off:
     ):
         self.number, self.low, self.high, self.sums, self.first = number, low, high, sums, first
 
-    def __add__(self, other: Off) -> Off:
+    def __add__(self, other: OutOfRange) -> OutOfRange:
         if not (self.number and other.number):
             return self if self.number else other
-        return Off(
+        return OutOfRange(
             self.number + other.number,
             min(self.low, other.low),
             max(self.high, other.high),
@@ -76,12 +76,12 @@ class Off:
         )
 
 
-NONE_OFF = Off(0, 0.0, 0.0, (0.0, 0.0), ())
+NONE_OFF = OutOfRange(0, 0.0, 0.0, (0.0, 0.0), ())
 
 
 def off_probabilities(
     request: Request, arrays: Mapping[str, NDArray[Any]], class_axis: int | None, offset: tuple[int, ...]
-) -> Off:
+) -> OutOfRange:
     """The counted pixels of a block that are off the simplex by more than the tolerance."""
     off, low, high, sums = _simplex(
         request, arrays["probabilities"], class_axis, request.scale, request.tolerance
@@ -89,7 +89,7 @@ def off_probabilities(
     off &= counted_pixels(request, arrays) >= 0
     if not off.any():
         return NONE_OFF
-    return Off(
+    return OutOfRange(
         int(np.count_nonzero(off)),
         float(low[off].min()),
         float(high[off].max()),
@@ -100,7 +100,7 @@ def off_probabilities(
 
 def off_samples(
     request: Request, arrays: Mapping[str, NDArray[Any]], class_axis: int | None, offset: tuple[int, ...]
-) -> Off:
+) -> OutOfRange:
     """The counted pixels of a block one of whose samples is off the simplex; `first` ends in that sample's number.
 
     Pixels that lack a sample do not count.
@@ -115,7 +115,7 @@ def off_samples(
         off, low, high, sums = _simplex(request, member, class_axis, scale, tolerance)
         off &= counted
         if off.any():
-            total += Off(
+            total += OutOfRange(
                 1,
                 float(low[off].min()),
                 float(high[off].max()),
@@ -123,7 +123,7 @@ def off_samples(
                 (*_place(request, arrays, off, offset), number),
             )
         anywhere |= off
-    return Off(int(np.count_nonzero(anywhere)), total.low, total.high, total.sums, total.first)
+    return OutOfRange(int(np.count_nonzero(anywhere)), total.low, total.high, total.sums, total.first)
 
 
 def _simplex(
@@ -147,7 +147,7 @@ def _place(
 
 
 def say_probabilities(
-    found: Off, name: str, dims: tuple[str, ...], dtype: np.dtype[Any], tolerance: float, where: str
+    found: OutOfRange, name: str, dims: tuple[str, ...], dtype: np.dtype[Any], tolerance: float, where: str
 ) -> str:
     """One paragraph about probabilities out of tolerance."""
     first = ", ".join(f"{d} = {i}" for d, i in zip(dims, found.first, strict=True))
@@ -159,25 +159,25 @@ def say_probabilities(
     )
 
 
-def off_uncertainties(request: Request, arrays: Mapping[str, NDArray[Any]]) -> Off:
+def off_uncertainties(request: Request, arrays: Mapping[str, NDArray[Any]]) -> OutOfRange:
     """The counted pixels of a block whose predicted uncertainty is out of range."""
     u = arrays["uncertainty"].ravel()
     off = u[(counted_pixels(request, arrays) >= 0) & off_range(request, u)]
     if not off.size:
         return NONE_OFF
-    return Off(off.size, float(off.min()), float(off.max()), (0.0, 0.0), ())
+    return OutOfRange(off.size, float(off.min()), float(off.max()), (0.0, 0.0), ())
 
 
-def off_weighted(request: Request, arrays: Mapping[str, NDArray[Any]]) -> Off:
+def off_weighted(request: Request, arrays: Mapping[str, NDArray[Any]]) -> OutOfRange:
     """The counted pixels of a block whose weight is out of range."""
     weights = arrays["weight"].ravel()
     off = weights[(counted_pixels(request, arrays) >= 0) & off_weights(weights)]
     if not off.size:
         return NONE_OFF
-    return Off(off.size, float(off.min()), float(off.max()), (0.0, 0.0), ())
+    return OutOfRange(off.size, float(off.min()), float(off.max()), (0.0, 0.0), ())
 
 
-def say_weights(found: Off, where: str) -> str:
+def say_weights(found: OutOfRange, where: str) -> str:
     """One paragraph about weights out of range."""
     return (
         f"weight: {where} holds {found.number} counted pixels outside [0, {LARGEST:g}]: from {found.low:g} to "
@@ -185,17 +185,17 @@ def say_weights(found: Off, where: str) -> str:
     )
 
 
-def off_shares(request: Request, arrays: Mapping[str, NDArray[Any]]) -> Off:
+def off_shares(request: Request, arrays: Mapping[str, NDArray[Any]]) -> OutOfRange:
     """The pixels of a block that would count, but for a share of the reference that is out of range."""
     index = counted_pixels(request, arrays)
     reference = arrays["reference"].reshape(index.size, -1)
     off = reference[index == UNKNOWN]
     if not off.size:
         return NONE_OFF
-    return Off(len(off), float(off.min()), float(off.max()), (0.0, 0.0), ())
+    return OutOfRange(len(off), float(off.min()), float(off.max()), (0.0, 0.0), ())
 
 
-def say_shares(found: Off, dtype: np.dtype[Any], raters: int | None, where: str) -> str:
+def say_shares(found: OutOfRange, dtype: np.dtype[Any], raters: int | None, where: str) -> str:
     """One paragraph about shares of a fuzzy reference that are out of range, or no shares of so many raters."""
     allowed = tolerance_of(dtype)
     if raters is not None and found.low >= -allowed and found.high <= 1 + allowed:
@@ -210,7 +210,7 @@ def say_shares(found: Off, dtype: np.dtype[Any], raters: int | None, where: str)
     )
 
 
-def say_uncertainties(found: Off, request: Request, where: str) -> str:
+def say_uncertainties(found: OutOfRange, request: Request, where: str) -> str:
     """One paragraph about predicted uncertainties out of range."""
     most = largest_uncertainty(request)
     return (

@@ -17,6 +17,7 @@ from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.calibration import predicted_probability
 from dask_uncert.formulas.fixed_point import encode
 from dask_uncert.formulas.residuals import is_symmetric, nssr_of_covariances, nssr_of_variances
+from dask_uncert.formulas.typing import Bools, Floats
 from dask_uncert.inputs.names import BLANK, GAPS
 from dask_uncert.io.maps import Layer
 from dask_uncert.summaries.ledger import REASONS
@@ -25,8 +26,6 @@ from dask_uncert.summaries.regression import RegressionEvaluation
 STEP = 1 << 14  # pixels at a time: what is worked out of them stays in cache
 REGRESSION_MAPS = ("nssr", "predicted_probability")
 COUNTED = -1
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

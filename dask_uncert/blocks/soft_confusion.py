@@ -12,19 +12,18 @@ from numpy.typing import NDArray
 
 from dask_uncert.formulas.labels import as_stored
 from dask_uncert.formulas.soft_confusion import certainty, damping_factor
+from dask_uncert.formulas.typing import Floats, Indices
 from dask_uncert.kernels.types import Finder, Pixels, finder
 from dask_uncert.spec.request import Request, SoftMaps
 from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings, row_ends
 from dask_uncert.summaries.soft_confusion import CELLS, COLOURS, SoftConfusion, SoftSettings
 
 PAINT = np.array([COLOURS[cell] for cell in CELLS])
-Indices = NDArray[np.int64]
-Values = NDArray[np.float64]
 Apart = Callable[[Indices, int], tuple[Indices, Indices]]
 """Of cells (counted,) and a setting's number: where weights go that are kept apart, and their sums."""
 
 
-class Rest:
+class OneVsRest:
     """Counted pixels, asked class by class; what depends on the pixels alone is taken once.
 
     stored: the probabilities as `kernels.measure` takes them, stored in `dtype`. truth: (n,) class indices,
@@ -40,8 +39,8 @@ class Rest:
         truth: Indices,
         stored: NDArray[Any],
         pixels: Indices,
-        u: Values | None,
-        shares: Values | None = None,
+        u: Floats | None,
+        shares: Floats | None = None,
         share_dtype: np.dtype[Any] | None = None,
     ) -> None:
         self.request, self.dtype, self.found, self.u = request, dtype, found, u
@@ -49,7 +48,7 @@ class Rest:
         self.counted = truth >= 0
         self.outer, self.inner = np.divmod(pixels, stored.shape[2])
         self.shares, self.share_dtype = shares, share_dtype
-        self.of_class: dict[int, tuple[Values, NDArray[Any]]] = {}
+        self.of_class: dict[int, tuple[Floats, NDArray[Any]]] = {}
 
     def add_to(self, soft: SoftConfusion, kernels: ModuleType, apart: Apart | None = None) -> None:
         """Add the weights at every setting to the sums of their cells, and to those of tiles kept apart."""
@@ -102,7 +101,7 @@ class Rest:
         picture[self.counted] = np.rint(PAINT[cells] * weight[:, np.newaxis])
         return {**found, f"soft_{maps.label}": picture}
 
-    def _p_and_c(self, number: int) -> tuple[Values, NDArray[Any]]:
+    def _p_and_c(self, number: int) -> tuple[Floats, NDArray[Any]]:
         """p of a class, and the reference: its shares, or whether it is the class."""
         if number not in self.of_class:
             p = self.stored[self.outer[self.counted], number, self.inner[self.counted]]
@@ -123,7 +122,7 @@ class Rest:
         level = threshold if s.reference_threshold is None else s.reference_threshold
         return float(as_stored([level], self.share_dtype)[0])
 
-    def _cells(self, s: SoftSettings, p: Values, c: NDArray[Any], threshold: float) -> Indices:
+    def _cells(self, s: SoftSettings, p: Floats, c: NDArray[Any], threshold: float) -> Indices:
         # c > t is a positive; p on the threshold agrees with the reference either way ([S22]).
         t = self._threshold(threshold)
         positive = c if self.shares is None else c > self._level(s, threshold)
@@ -133,7 +132,7 @@ class Rest:
             np.where(p <= t, CELLS.index("TN"), CELLS.index("FP")),
         )
 
-    def _weight(self, s: SoftSettings, p: Values, c: NDArray[Any], threshold: float, sigma: float) -> Values:
+    def _weight(self, s: SoftSettings, p: Floats, c: NDArray[Any], threshold: float, sigma: float) -> Floats:
         """A(p) A(c)."""
         weight = certainty(p, self._threshold(threshold), sigma, s.distribution, s.df)
         if s.reference_certainty == "paper":
@@ -149,7 +148,7 @@ class Rest:
         u = self._uncertainty(s.uncertainty)
         return 1.0 if u is None else damping_factor(u[self.counted], damping, s.damping_form)
 
-    def _uncertainty(self, name: str | None) -> Values | None:
+    def _uncertainty(self, name: str | None) -> Floats | None:
         if name is None or name == "uncertainty":
             return None if name is None else self.u
         return np.asarray(self.found.values[[one.name for one in self.request.measures].index(name)])

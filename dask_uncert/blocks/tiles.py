@@ -8,15 +8,14 @@ from functools import lru_cache
 from types import ModuleType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dask_uncert.formulas.typing import Indices
 from dask_uncert.kernels.types import Apart
 from dask_uncert.metrics.tile_bootstrap import tile_layout
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.soft_confusion import CELLS
 from dask_uncert.summaries.tiles import OPEN, Tiles, rows_of
 
-Indices = NDArray[np.int64]
 DENSE = 1 << 21  # counts of tiles held at a time
 HELD = 8 * DENSE  # bytes of these
 

@@ -47,7 +47,7 @@ def guarded(
     over, reasons = threading.Event(), []
 
     def watch() -> None:
-        alone, moves = 0.0, Moves(client, still)
+        alone, moves = 0.0, StallDetector(client, still)
         while not over.wait(pulse):
             try:
                 alone = 0.0 if client.nthreads() else alone + pulse
@@ -90,7 +90,7 @@ def limits(patience: float | None, stall: float | None) -> tuple[float, float]:
     return float(found), float(still)
 
 
-class Moves:
+class StallDetector:
     """Whether anything the client waits for still moves, by looks at the scheduler, few for a long limit."""
 
     def __init__(self, client: Client, limit: float) -> None:
@@ -186,7 +186,7 @@ def logged(client: Client, place: Place) -> Iterator[None]:
 
 
 @dataclass
-class Counts:
+class BlockCounts:
     """How many tasks have left a result, and how often one was computed whose result had been there and was lost.
 
     Results that only say that there is nothing to do any more (`graphs.Kept`) do not count as computed again.
@@ -199,7 +199,7 @@ class Counts:
 @contextmanager
 def progress(
     client: Client, prefix: str, total: int, advance: Callable[[int], object], *, interval: float = 0.1
-) -> Iterator[Counts]:
+) -> Iterator[BlockCounts]:
     """Call ``advance(n)`` as tasks finish: n grows, and its last value at the end of the ``with`` is exact.
 
     n is how many tasks whose name starts with ``prefix`` have left a result since the ``with`` began; a
@@ -207,11 +207,11 @@ def progress(
     each ``interval`` seconds and one when ``total`` is reached, so that ten thousand tasks cost few
     messages. What was put on the scheduler is removed at the end.
 
-    Gives Counts, which are exact after the ``with``, and 0 where it ended by an exception.
+    Gives BlockCounts, which are exact after the ``with``, and 0 where it ended by an exception.
     """
     topic = f"{prefix}-{uuid.uuid4().hex}"
     lock = threading.Lock()
-    last, ended, counts = 0, False, Counts()
+    last, ended, counts = 0, False, BlockCounts()
 
     def report(n: int) -> None:
         nonlocal last

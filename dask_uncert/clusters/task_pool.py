@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dask_uncert.clusters.monitor import Moves, limits, stalled
+from dask_uncert.clusters.monitor import StallDetector, limits, stalled
 from dask_uncert.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class _Tasks:
 
     def _patiently(self, ask: Callable[[], Any]) -> Any:
         """What `ask` answers within a pulse, if that is true; ClusterError once no worker was there for too long."""
-        alone, moves = 0.0, Moves(self.client, self.stall)
+        alone, moves = 0.0, StallDetector(self.client, self.stall)
         while not (found := ask()):
             if self.client.status != "running":
                 raise ClusterError(self._lost())

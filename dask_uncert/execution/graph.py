@@ -105,7 +105,7 @@ def _grouped(summaries: list[Any], groups: Groups, width: int) -> list[Any]:
 
 def _keep(groups: Groups, total: Any, number: int) -> Any:
     """A group's sum, kept now or found."""
-    return groups.fetch(number) if isinstance(total, Kept) else groups.keep(total, number)
+    return groups.fetch(number) if isinstance(total, AlreadyDone) else groups.keep(total, number)
 
 
 def _blocks(
@@ -167,14 +167,14 @@ def _piece(pieces: Sequence[Any], number: int) -> Any:
 
 def _merge(parts: Sequence[Any]) -> Any:
     """The sum of objects; Kept where the group of one is finished already."""
-    if any(isinstance(part, Kept) for part in parts):
-        return Kept()
+    if any(isinstance(part, AlreadyDone) for part in parts):
+        return AlreadyDone()
     first, *rest = parts
     at_once = getattr(first, "plus_all", None)
     return sum(rest, start=first) if at_once is None else at_once(rest)
 
 
-class Kept:
+class AlreadyDone:
     """What a block's task leaves once its group is kept: a worker that is lost takes along results, not the work."""
 
 
@@ -190,7 +190,7 @@ class _Block:
 
     def __call__(self, at: tuple[int, ...], given: Mapping[str, Any]) -> Any:
         if self.groups is not None and self.groups.has(self.grid.group(at, self.groups.most)):
-            return Kept()
+            return AlreadyDone()
         region = self.grid.region(at)
         found = {name: part_of(source, region) for name, source in self.stored.items()} | dict(given)
         arrays = {name: np.asarray(found[name]) for name in self.names}

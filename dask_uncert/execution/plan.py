@@ -22,7 +22,7 @@ from dask_uncert.errors import InputError, LostPixelsError, UnusableBlockError
 from dask_uncert.execution import chunking, graph
 from dask_uncert.execution.block_reads import reading_memory
 from dask_uncert.execution.checkpoints import Checkpoints, blocks_left
-from dask_uncert.execution.tasks import GroupDistances, Inspection, Labelled, Pass
+from dask_uncert.execution.tasks import EvaluateBlock, GroupDistances, Inspection, Labelled
 from dask_uncert.formulas.class_distances import Metric, combine_bands
 from dask_uncert.formulas.measure_values import measure_maximum
 from dask_uncert.formulas.measures import SAMPLE_KINDS
@@ -128,7 +128,7 @@ class Plan:
     def work(self) -> graph.Work:
         """What is to be done; class distances must be known."""
         assert self.metric is None
-        function = Pass(self.request, self.scene, self.writer, self.engine)
+        function = EvaluateBlock(self.request, self.scene, self.writer, self.engine)
         finish = Evaluation.sealed if self.request.tiles is not None else None
         label = graph.label_of(self.writer is not None)
         return graph.Work(function, self.sources, self.grid, finish, self.checkpoints, label)
@@ -171,7 +171,7 @@ class Plan:
     def compute_here(self) -> Evaluation:
         """Run the pass in this thread, block by block, without dask; class distances must be known."""
         assert self.metric is None
-        function = Pass(self.request, self.scene, self.writer, self.engine)
+        function = EvaluateBlock(self.request, self.scene, self.writer, self.engine)
         try:
             evaluation = chunking.sum_here(function, self.sources, self.grid)
         except UnusableBlockError as error:

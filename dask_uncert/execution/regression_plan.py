@@ -147,7 +147,7 @@ class RegressionPlan:
 
     def work(self) -> graph.Work:
         """What is to be done."""
-        function = _Pass(self.request, self.scene, self.writer)
+        function = _EvaluateBlock(self.request, self.scene, self.writer)
         return graph.Work(
             function,
             self.scene.cubes,
@@ -178,13 +178,13 @@ class RegressionPlan:
 
     def _diagnosis(self, error: UnusableBlockError) -> str:
         """Read the inputs once more, whole, to say how much is wrong; independent of the blocks."""
-        function = _Inspection(self.request, self.scene)
+        function = _InspectBlock(self.request, self.scene)
         lazy = graph.sum_over_blocks(function, self.scene.cubes, self.grid, label="inspect-block")
         (found,) = graph.compute_all([lazy])
         return say_refused(found, error.what, self.scene.dims, self.scene.cubes[error.what].where)
 
 
-class _Pass:
+class _EvaluateBlock:
     """What a block task does: evaluate, write its maps, leave the Summary."""
 
     def __init__(self, request: RegressionRequest, scene: RegressionScene, writer: MapWriter | None) -> None:
@@ -198,7 +198,7 @@ class _Pass:
         return evaluation
 
 
-class _Inspection:
+class _InspectBlock:
     """What a block task does once a pass was refused."""
 
     def __init__(self, request: RegressionRequest, scene: RegressionScene) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.blocks.classification import evaluate_block
 from dask_uncert.blocks.diagnostics import (
-    Off,
+    OutOfRange,
     off_probabilities,
     off_samples,
     off_shares,
@@ -31,7 +31,7 @@ from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
 
 
-class Pass:
+class EvaluateBlock:
     """What a block task does: evaluate, write its maps, leave the Summary."""
 
     def __init__(self, request: Request, scene: Scene, writer: MapWriter | None, engine: str) -> None:
@@ -58,7 +58,7 @@ class Inspection:
         self.what, self.request, self.class_axis = what, request, scene.class_axis
         self.ordered = Orders(scene)
 
-    def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> Counter[Any] | Off:
+    def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> Counter[Any] | OutOfRange:
         ordered = self.ordered(arrays)
         if self.what == "codes":
             return unknown_codes(self.request, ordered["reference"], ordered.get(GAPS))

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from dask_uncert.formulas.confusion import ratio
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from dask_uncert.formulas.typing import Counts, Floats
 
 ROUNDING = 1e-12
 """Replicates that differ by less, relative to their size, are equal but for rounding."""

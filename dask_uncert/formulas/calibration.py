@@ -10,14 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import chdtr
 
 from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.fixed_point import decode
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from dask_uncert.formulas.typing import Counts, Floats
 
 
 class Reliability(NamedTuple):

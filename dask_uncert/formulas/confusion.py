@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from dask_uncert.formulas.typing import Floats
 
 
 class Cells(NamedTuple):

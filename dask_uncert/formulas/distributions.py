@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.fixed_point import FRACTION_BITS, decode
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from dask_uncert.formulas.typing import Counts, Floats
 
 VARIANCE_NOISE = 3 * 2.0 ** -(FRACTION_BITS + 1)
 """Most that rounding each x and x**2 to fixed point can move ``E x**2 - (E x)**2`` (8.5e-14)."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dask_uncert.formulas.confusion import cell_metrics
+from dask_uncert.formulas.typing import Floats
 
-Floats = NDArray[np.float64]
 SIGNED = ("matthews", "kappa")
 """Metrics that lie in [-1, 1]; all others in [0, 1]."""
 

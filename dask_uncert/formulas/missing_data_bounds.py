@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dask_uncert.formulas.typing import Floats
 
 
 def accuracy_bounds(confusion: Any, lost: Any) -> Floats:

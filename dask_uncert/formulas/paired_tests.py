@@ -10,13 +10,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from dask_uncert.formulas.confusion import ratio
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from dask_uncert.formulas.typing import Counts, Floats
 
 TIE = 1e-12
 """Differences closer than this, relative to the one seen, count as equal to it: on the careful side."""

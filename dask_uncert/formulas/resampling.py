@@ -18,9 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dask_uncert.formulas.confusion import ratio
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from dask_uncert.formulas.typing import Counts, Floats
 
 EXACT = 2**53  # below it float64 holds every integer, so a product of matrices is exact in any order
 HALF_BITS = 26

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dask_uncert.formulas.typing import Floats
 
 
 def nssr_of_variances(residuals: Floats, variances: Floats) -> Floats:

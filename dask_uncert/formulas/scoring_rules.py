@@ -14,9 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dask_uncert.formulas.calibration import reliability
 from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.fixed_point import decode
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from dask_uncert.formulas.typing import Counts, Floats
 
 
 def brier_score(n: ArrayLike, squared_error_sums: Counts) -> Floats:

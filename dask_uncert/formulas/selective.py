@@ -13,14 +13,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import digamma
 
 from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.distributions import rank_of_share
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from dask_uncert.formulas.typing import Counts, Floats
 
 
 class RiskCoverage(NamedTuple):

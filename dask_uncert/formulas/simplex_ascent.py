@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from dask_uncert.formulas.typing import Floats
 
 
-def ascend(s: Array, start: Array) -> Array:
+def ascend(s: Floats, start: Floats) -> Floats:
     """A point at least as high as `start` that no class and no direction inside its face can improve.
 
     S (C, C) symmetric with zero diagonal and entries up to about 1. Each step maximises along a line exactly:
@@ -38,20 +38,20 @@ def ascend(s: Array, start: Array) -> Array:
     return np.asarray(q / q.sum())
 
 
-def concave_bound(s: Array, q: Array) -> float:
+def concave_bound(s: Floats, q: Floats) -> float:
     """An upper bound of x'Sx on the simplex: the tangent plane at q, and what convexity S has along it."""
     height = s @ q
     return float(2 * height.max() - q @ height + 2 * max(0.0, convexity(s) - 1e-15 * len(s)))
 
 
-def convexity(s: Array) -> float:
+def convexity(s: Floats) -> float:
     """The largest eigenvalue of S along directions of sum 0."""
     centred = s - s.mean(axis=0) - s.mean(axis=1)[:, None] + s.mean()
     # the centre's own direction has eigenvalue 0; it is moved below all others
     return float(np.linalg.eigvalsh(centred - np.full_like(s, np.abs(s).max()))[-1])
 
 
-def _inside(face: Array, q: Array) -> Array | None:
+def _inside(face: Floats, q: Floats) -> Floats | None:
     """A direction of ascent within the face, 1 being the best step or far too long; None at the top."""
     k = len(q)
     if k == 1:
@@ -75,7 +75,7 @@ def _inside(face: Array, q: Array) -> Array | None:
     return np.asarray(newton)
 
 
-def _walk(q: Array, support: NDArray[np.intp], direction: Array) -> Array:
+def _walk(q: Floats, support: NDArray[np.intp], direction: Floats) -> Floats:
     """Along the direction to its full length or to the edge of the face, whichever comes first."""
     falling = direction < 0
     reach = q[support][falling] / -direction[falling]

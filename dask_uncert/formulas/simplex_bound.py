@@ -8,16 +8,15 @@ smallest eigenvalue of what is left added, so that it holds however far the iter
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dask_uncert.formulas.simplex_ascent import concave_bound
+from dask_uncert.formulas.typing import Floats
 
-Array = NDArray[np.float64]
 ITERATIONS = 1000
 """64 classes: at most 3 s on one core; random tables meet their maximum to 1e-11 after some 500."""
 
 
-def relaxed_bound(s: Array, enough: float = 0.0, iterations: int = ITERATIONS) -> tuple[float, Array]:
+def relaxed_bound(s: Floats, enough: float = 0.0, iterations: int = ITERATIONS) -> tuple[float, Floats]:
     """An upper bound, sought down to `enough`, and a point that hints at the maximum; S up to about 1."""
     classes = len(s)
     z = np.full_like(s, 1 / classes**2)
@@ -46,7 +45,7 @@ def relaxed_bound(s: Array, enough: float = 0.0, iterations: int = ITERATIONS) -
     return bound, hint
 
 
-def _bound(s: Array, dual: Array, q: Array) -> float:
+def _bound(s: Floats, dual: Floats, q: Floats) -> float:
     """The bound that the multipliers give: non-negative N = t - dual, and the eigenvalues of the rest."""
     dual = (dual + dual.T) / 2
     t = float(dual.max())
@@ -55,13 +54,13 @@ def _bound(s: Array, dual: Array, q: Array) -> float:
     return min(t + max(0.0, -lowest) + 1e-14 * len(s), concave_bound(s + (t - dual), q) + 1e-14 * len(s))
 
 
-def _semidefinite(a: Array) -> Array:
+def _semidefinite(a: Floats) -> Floats:
     values, vectors = np.linalg.eigh((a + a.T) / 2)
     kept = values > 0
     return np.asarray((vectors[:, kept] * values[kept]) @ vectors[:, kept].T)
 
 
-def _onto_simplex(a: Array) -> Array:
+def _onto_simplex(a: Floats) -> Floats:
     """The nearest table with non-negative entries of sum 1."""
     ordered = np.sort(a, axis=None)[::-1]
     excess = (np.cumsum(ordered) - 1) / np.arange(1, ordered.size + 1)

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dask_uncert.formulas.simplex_ascent import ascend, concave_bound
 from dask_uncert.formulas.simplex_bound import relaxed_bound
+from dask_uncert.formulas.typing import Floats
 
-Array = NDArray[np.float64]
 ALWAYS_EXACT = 20
 """Up to so many classes the supports are enumerated whatever it takes: 2**20 faces, under 2 s."""
 ROUNDING = 1e-12
@@ -51,7 +51,7 @@ class SimplexMaximum(NamedTuple):
     """The largest q'Sq found, the q where it is attained, and the certificate."""
 
     value: float
-    argument: Array
+    argument: Floats
     certificate: Certificate
 
 
@@ -95,7 +95,7 @@ def simplex_maximum(squared_distances: ArrayLike) -> SimplexMaximum:
     return SimplexMaximum(value * unit, q, Certificate(kind, upper * unit, upper / value - 1, reached))
 
 
-def _solve(s: Array) -> tuple[Array, float, str]:
+def _solve(s: Floats) -> tuple[Floats, float, str]:
     """A point, an upper bound and how it was reached; S scaled to a maximum of about 1."""
     classes = len(s)
     q = ascend(s, np.full(classes, 1 / classes))
@@ -124,14 +124,14 @@ class _Faces(NamedTuple):
     Coordinates are relative to the first class 0': q = e_0' + sum y_a (e_a - e_0').
     """
 
-    curvature: Array  # (m, r, r) what is left of the Gram matrix after the members are solved for
-    pull: Array  # (m, r) what is left of its diagonal
-    solved: Array  # (m, C, r) how members answer to a candidate
-    y: Array  # (m, C) the stationary point
-    value: Array  # (m,) q'Sq there
+    curvature: Floats  # (m, r, r) what is left of the Gram matrix after the members are solved for
+    pull: Floats  # (m, r) what is left of its diagonal
+    solved: Floats  # (m, C, r) how members answer to a candidate
+    y: Floats  # (m, C) the stationary point
+    value: Floats  # (m,) q'Sq there
 
 
-def search_supports(s: Array, q: Array, budget: int | None = None) -> tuple[Array, int, bool]:
+def search_supports(s: Floats, q: Floats, budget: int | None = None) -> tuple[Floats, int, bool]:
     """The best stationary point over all strictly concave faces, their number, and whether all were seen.
 
     S scaled to a maximum of about 1; q a good point to start from; `budget` limits memory and work.
@@ -199,7 +199,7 @@ def _extend(parents: _Faces, at: int, candidate: int, flat: float) -> _Faces:
     )
 
 
-def _improve(s: Array, q: Array, faces: _Faces, first: int) -> Array:
+def _improve(s: Floats, q: Floats, faces: _Faces, first: int) -> Floats:
     """q, or a stationary point of the faces that lies inside its face and is higher."""
     best = float(q @ s @ q)
     y = faces.y

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from dask_uncert.formulas.damping_series import damping_series
 from dask_uncert.formulas.soft_confusion import damping_factor
 from dask_uncert.formulas.threshold_distributions import Shape, remainder
+from dask_uncert.formulas.typing import Floats
 
-Floats = NDArray[np.float64]
 ROUNDING = 2.0**-42
 """Of a pixel's weight: fixed point, and float64 sums over rows."""
 

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-Floats = NDArray[np.float64]
+from dask_uncert.formulas.typing import Floats
+
 Function = Callable[[Floats], Any]
 SQRT_2_PI = math.sqrt(2.0 / math.pi)
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.io.geometry import TOLERANCE, Placed, Reversed, brought_together
 
 ALONE = 1e-6  # relative: how far coordinates of a dimension of one index may differ, which has no spacing
 STRAIGHT = 1e-6  # of a step: what it may go along other axes and still run along one, by rounding
-Floats = NDArray[np.float64]
 
 
 class Marked(Placed, Protocol):

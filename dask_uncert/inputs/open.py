@@ -9,7 +9,7 @@ from typing import Literal
 from dask_uncert.errors import InputError
 from dask_uncert.inputs.cube import RESERVED, Cube, make_cube
 from dask_uncert.io.decoding import Role, declared
-from dask_uncert.io.lazy_array import Holes
+from dask_uncert.io.lazy_array import MissingChunkMask
 from dask_uncert.io.open import Stored, open_stored
 
 MissingChunks = Literal["refuse", "leave_out", "fill"]
@@ -17,7 +17,7 @@ TOP = 0.5  # steps that a missing code may be off 1, the largest probability, to
 
 
 @dataclass(frozen=True)
-class Given:
+class InputSpec:
     """One input in words: what it is called and holds, where it lies, and what the job says of its numbers.
 
     where: its place as the job writes it. scale: of integer probabilities without an offset it belongs to the
@@ -38,7 +38,7 @@ class Given:
     logits: bool = False
 
 
-def open_given(one: Given) -> dict[str, Cube]:
+def open_given(one: InputSpec) -> dict[str, Cube]:
     """The input's Cube under its name; and where chunks are missing that are to be left out, one that says where.
 
     Raises InputError where it cannot be used, and for missing chunks that are refused.
@@ -71,7 +71,7 @@ def open_given(one: Given) -> dict[str, Cube]:
     if one.missing_chunks == "refuse":
         raise InputError(_say_absent(cube, stored, absent))
     axes = [axis for axis, dim in enumerate(cube.dims) if dim not in RESERVED]
-    holes = Holes(stored.shape, stored.chunks, absent, axes)
+    holes = MissingChunkMask(stored.shape, stored.chunks, absent, axes)
     dims = tuple(cube.dims[axis] for axis in axes)
     name = f"absent_{one.name}"
     gap = Cube(
@@ -91,7 +91,7 @@ def _say_absent(cube: Cube, stored: Stored, absent: Sequence[tuple[int, ...]]) -
     )
 
 
-def _remarks(cube: Cube, one: Given) -> tuple[str, ...]:
+def _remarks(cube: Cube, one: InputSpec) -> tuple[str, ...]:
     """What is odd about the input though it can be used."""
     scale = cube.decoding.scale if cube.decoding.is_packed else one.scale
     if one.role != "probabilities" or scale is None:

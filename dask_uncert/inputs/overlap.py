@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.inputs.alignment import along, check_systems
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.io.geometry import TOLERANCE, Reversed
 from dask_uncert.io.lazy_array import Wrapped, whole_region
-
-Floats = NDArray[np.float64]
 
 
 class Windowed(Wrapped):

@@ -25,7 +25,7 @@ class Wrapped:
         return repr(self.data)
 
 
-class Holes:
+class MissingChunkMask:
     """A uint8 array over some axes of a chunked one: 1 where a chunk that is not there has a part; slices like one."""
 
     def __init__(

@@ -19,11 +19,11 @@ from dask_uncert.jobs.schema import (
     Job,
     OutOfTolerance,
     Questions,
-    Words,
+    StrictModel,
 )
 
 
-class CaseInput(Words):
+class CaseInput(StrictModel):
     """One array of each case; the manifest's column of the same name says where it lies."""
 
     array: str = Field("", description="Name of the array in each store; empty where the store is the array")
@@ -77,7 +77,7 @@ class CaseWeight(CaseInput):
     unit: str = Field("1", description="Of the weights, for reports")
 
 
-class CaseInputs(Words):
+class CaseInputs(StrictModel):
     """What is read of each case: probabilities, samples of them, or both."""
 
     probabilities: CaseProbabilities | None = Field(None, description="By default the mean of the samples")
@@ -90,7 +90,7 @@ class CaseInputs(Words):
     weight: Literal["geometry"] | CaseWeight | None = Field(None, description=WEIGHT)
 
 
-class Confidence(Words):
+class Confidence(StrictModel):
     """Confidence intervals by drawing patients with replacement."""
 
     unit: Literal["patient"] = "patient"

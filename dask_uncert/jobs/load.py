@@ -17,7 +17,7 @@ from dask_uncert.execution.evaluate import prepare
 from dask_uncert.execution.plan import Plan
 from dask_uncert.execution.regression_plan import RegressionPlan, prepare_regression
 from dask_uncert.inputs.cube import CLASS, Cube
-from dask_uncert.inputs.open import Given, open_given
+from dask_uncert.inputs.open import InputSpec, open_given
 from dask_uncert.inputs.overlap import over_the_reference
 from dask_uncert.inputs.pixel_area import weight_of
 from dask_uncert.io.decoding import Role
@@ -132,11 +132,11 @@ def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     return over_the_reference(cubes) if isinstance(job, Job) and job.overlap else cubes
 
 
-def given_as(name: str, words: Input | CaseInput, place: str, where: str) -> Given:
+def given_as(name: str, words: Input | CaseInput, place: str, where: str) -> InputSpec:
     """An input's words, with the place that they or a manifest name; where: as it is written there."""
     nodata = words.nodata
     codes = None if nodata is None else tuple(nodata if isinstance(nodata, list) else [nodata])
-    return Given(
+    return InputSpec(
         name,
         place,
         where,

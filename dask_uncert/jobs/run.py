@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert.clusters import connect
-from dask_uncert.clusters.monitor import LOG, Counts, guarded, logged, logs, progress, reported
+from dask_uncert.clusters.monitor import LOG, BlockCounts, guarded, logged, logs, progress, reported
 from dask_uncert.errors import InputError
 from dask_uncert.execution.checkpoints import MAPS, Checkpoints, keeping
 from dask_uncert.execution.evaluate import with_maps, write_coordinates
@@ -185,7 +185,7 @@ def _with_distances(plan: AnyPlan, client: Client, report: Report) -> AnyPlan:
 
 def _watch(
     client: Client, prefix: str, total: int, what: str, report: Report
-) -> AbstractContextManager[Counts]:
+) -> AbstractContextManager[BlockCounts]:
     report(what, 0, total)
     return progress(client, prefix, total, lambda n: report(what, n, total))
 

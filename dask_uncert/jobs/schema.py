@@ -13,7 +13,7 @@ from dask_uncert.summaries.tiles import MOST, TILE
 Above0 = Annotated[float, Field(gt=0)]
 
 
-class Words(BaseModel):
+class StrictModel(BaseModel):
     """A part of a job file: unknown words are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -35,7 +35,7 @@ LOGITS = "Holds logits: of each class (softmax), or without a class dimension of
 OutOfTolerance = Literal["refuse", "leave_out"]
 
 
-class Input(Words):
+class Input(StrictModel):
     """One array of one store, with the names of its dimensions where the store does not say them."""
 
     store: str = Field(
@@ -88,7 +88,7 @@ class Weight(Input):
     unit: str = Field("1", description="Of the weights, for reports")
 
 
-class Inputs(Words):
+class Inputs(StrictModel):
     """What is read: probabilities, samples of them, or both."""
 
     probabilities: Probabilities | None = Field(None, description="By default the mean of the samples")
@@ -104,21 +104,21 @@ class Inputs(Words):
     weight: Literal["geometry"] | Weight | None = Field(None, description=WEIGHT)
 
 
-class ClassDistances(Words):
+class ClassDistances(StrictModel):
     """How far apart classes are, for the measure `homophily`: a metric over features, or a table."""
 
     metric: Literal["energy", "wasserstein", "mean", "infinity"] | None = None
     table: str | list[list[float]] | None = Field(None, description="A CSV file of numbers, or the rows")
 
 
-class Sweep(Words):
+class Sweep(StrictModel):
     """How fine the joint histogram is off which `dask-uncert sweep` reads any other setting."""
 
     error: float = Field(5e-5, gt=0, description="Wanted of TP, TN, FP and FN, as a share of their pixels")
     memory: float = Field(8e6, gt=0, description="Bytes of counts a class at most")
 
 
-class SoftConfusion(Words):
+class SoftConfusion(StrictModel):
     """Soft confusion of one class, several or (left out) all, one against the rest, at every combination."""
 
     classes: str | list[str] | None = Field(None, alias="class")
@@ -139,20 +139,20 @@ class SoftConfusion(Words):
     sweep: bool | Sweep = Field(True, description="Keep what `dask-uncert sweep` needs for any other setting")
 
 
-class UncertaintyConfusion(Words):
+class UncertaintyConfusion(StrictModel):
     """Right or wrong against certain or uncertain, for these measures (by default all) at these thresholds."""
 
     measures: list[str] | None = None
     thresholds: list[Above0] = list(UNCERTAINTY_THRESHOLDS)
 
 
-class Calibration(Words):
+class Calibration(StrictModel):
     """Reliability over equally wide bins of the winning class's confidence."""
 
     bins: int = Field(15, ge=1)
 
 
-class TileConfidence(Words):
+class TileConfidence(StrictModel):
     """Confidence intervals by drawing square tiles of the scene with replacement."""
 
     unit: Literal["tile"] = "tile"
@@ -169,7 +169,7 @@ class TileConfidence(Words):
     )
 
 
-class Questions(Words):
+class Questions(StrictModel):
     """What is asked of a classification."""
 
     classes: dict[int, str] = Field(description="Reference code: name, in the order of the class axis")
@@ -200,7 +200,7 @@ class Job(Questions):
     output: str = Field(description="Folder for the results, relative to the job file")
 
 
-class RegressionInputs(Words):
+class RegressionInputs(StrictModel):
     """What is read: either a variance or a covariance."""
 
     mean: Input = Field(description="The prediction; several outputs lie along the dimension `output`")
@@ -210,7 +210,7 @@ class RegressionInputs(Words):
     mask: Input | None = Field(None, description="True counts")
 
 
-class RegressionJob(Words):
+class RegressionJob(StrictModel):
     """A job on the calibration of a regression: what is read, where the answers go."""
 
     version: Literal[1]

@@ -123,7 +123,7 @@ def _tables(
 
 
 @compiled
-def _measure(  # type: ignore[no-untyped-def]
+def _measure(
     probabilities, pixels, codes, orders, alphas, squares, tolerance, exact, level,
     values, predicted, second, confused, confidence, state,
 ):  # fmt: skip

@@ -9,9 +9,7 @@ from dask_uncert.kernels.measures import STRIDE, TILE, compiled
 
 
 @compiled
-def count_decisions(  # type: ignore[no-untyped-def]
-    reference, predicted, second, confused, pairs, by_confused, apart
-):
+def count_decisions(reference, predicted, second, confused, pairs, by_confused, apart):
     """Add pixels to pairs (reference, predicted, reference is second) and by_confused (number, right).
 
     reference: (n,) class index, negative where the pixel does not count. apart: its place is that of confusion
@@ -31,7 +29,7 @@ def count_decisions(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def count_values(  # type: ignore[no-untyped-def]
+def count_values(
     values, upper, finder, reference, predicted, second, confused, histogram, by_pair, by_confused, apart
 ):
     """Add one measure's values to its histogram and to its fixed-point power sums.
@@ -82,7 +80,7 @@ def count_values(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def count_wide_values(  # type: ignore[no-untyped-def]
+def count_wide_values(
     values, upper, finder, reference, predicted, second, confused, histogram, by_pair, by_confused, apart
 ):
     """As `count_values` for values without a range: no division by `upper`, bins found by halving, more limbs."""
@@ -118,7 +116,7 @@ def count_wide_values(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def count_confidence(confidence, reference, predicted, finder, tally, apart):  # type: ignore[no-untyped-def]
+def count_confidence(confidence, reference, predicted, finder, tally, apart):
     """Add the winning class's stated probability to its bins (right-closed, the first also holds 0).
 
     finder: of bins over [0, 1] whose edges are as the data's dtype has them. tally: (bins, 4) of items, those that came true and the limbs of the summed probability.
@@ -142,7 +140,7 @@ def count_confidence(confidence, reference, predicted, finder, tally, apart):  #
 
 
 @compiled
-def count_probabilities(  # type: ignore[no-untyped-def]
+def count_probabilities(
     probabilities, pixels, reference, finder, tally, squared_error, log_loss, infinite, apart
 ):
     """Add every class's stated probability, clipped to [0, 1], to its bins and to the proper scores.
@@ -209,7 +207,7 @@ def count_probabilities(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def sum_soft_weights(weights, cells, sums):  # type: ignore[no-untyped-def]
+def sum_soft_weights(weights, cells, sums):
     """Add weights in [0, 1] to the fixed-point sum (4 cells, 2 limbs) of their cell; negative cells are left out."""
     flat = sums.reshape(-1)
     for i in range(weights.size):
@@ -219,7 +217,7 @@ def sum_soft_weights(weights, cells, sums):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def bins_of(values, shares, finder, places):  # type: ignore[no-untyped-def]
+def bins_of(values, shares, finder, places):
     """The bins of a tile of values, given with their shares of the edges' range; all of the tile is read."""
     if finder.start.size == 0:
         bins = finder.edges.size - 1
@@ -234,13 +232,13 @@ def bins_of(values, shares, finder, places):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _bin(value, upper, finder):  # type: ignore[no-untyped-def]
+def _bin(value, upper, finder):
     """The bin of one value in [0, upper]."""
     return search(value, value / upper, finder)
 
 
 @compiled
-def search(value, share, finder):  # type: ignore[no-untyped-def]
+def search(value, share, finder):
     if finder.start.size == 0:
         b = min(np.int64(share * (finder.edges.size - 1)), finder.edges.size - 2)
     else:
@@ -253,20 +251,20 @@ def search(value, share, finder):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def fixed(x):  # type: ignore[no-untyped-def]
+def fixed(x):
     """A value in fixed point; see `formulas.fixed_point`."""
     return np.int64(np.rint(x * np.float64(1 << FRACTION_BITS)))
 
 
 @compiled
-def add(q, limbs, place):  # type: ignore[no-untyped-def]
+def add(q, limbs, place):
     """Add a value in fixed point to the sum of two limbs that starts at a place."""
     limbs[place] += q >> LIMB_BITS
     limbs[place + 1] += q & LIMB_MASK
 
 
 @compiled
-def add_wide(x, limbs):  # type: ignore[no-untyped-def]
+def add_wide(x, limbs):
     """Add x >= 0 to a sum of any number of limbs; each step is exact."""
     rest = np.rint(x * np.float64(1 << FRACTION_BITS))
     for i in range(limbs.size):

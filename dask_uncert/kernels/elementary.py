@@ -19,7 +19,7 @@ SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 
 
 @inline
-def logarithm(x):  # type: ignore[no-untyped-def]
+def logarithm(x):
     """ln x for normal x > 0."""
     bits = np.float64(x).view(np.int64)
     k = (bits - np.int64(SQRT_HALF_BITS)) >> np.int64(52)
@@ -38,7 +38,7 @@ def logarithm(x):  # type: ignore[no-untyped-def]
 
 
 @inline
-def exponential(x):  # type: ignore[no-untyped-def]
+def exponential(x):
     """e**x for x <= 0; exactly 0 below -708."""
     y = x if x > -708.0 else -708.0
     k = np.floor(y * 1.4426950408889634 + 0.5)
@@ -64,7 +64,7 @@ def exponential(x):  # type: ignore[no-untyped-def]
 
 
 @inline
-def arcsine(x):  # type: ignore[no-untyped-def]
+def arcsine(x):
     """arcsin x for 0 <= x <= 1."""
     small = x < 0.5
     t = x * x if small else 0.5 * (1.0 - x)
@@ -94,7 +94,7 @@ def arcsine(x):  # type: ignore[no-untyped-def]
 
 
 @inline
-def arctangent(x):  # type: ignore[no-untyped-def]
+def arctangent(x):
     """arctan x for 0 <= x <= 1."""
     low = x < 0.4375
     middle = x < 0.6875

@@ -14,9 +14,7 @@ from dask_uncert.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED
 
 
 @compiled
-def add_member(  # type: ignore[no-untyped-def]
-    probabilities, pixels, tolerance, exact, sums, entropies, votes, state
-):
+def add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes, state):
     """Add one member at the pixels asked for.
 
     probabilities: (a, classes, b) float32 or float64, any strides, not written to; pixel number i * b + j is
@@ -75,9 +73,7 @@ def add_member(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def close_members(  # type: ignore[no-untyped-def]
-    pixels, samples, upper, sums, entropies, votes, state, values
-):
+def close_members(pixels, samples, upper, sums, entropies, votes, state, values):
     """Turn sums into means, in place, and write what the samples say of the pixels asked for.
 
     samples: how many were added; upper: ln classes. values: (4, N) predictive entropy, expected entropy,

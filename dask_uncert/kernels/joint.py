@@ -10,7 +10,7 @@ from dask_uncert.kernels.measures import TILE, compiled
 
 
 @compiled
-def find_rows(values, above, finder, rows, offsets):  # type: ignore[no-untyped-def]
+def find_rows(values, above, finder, rows, offsets):
     """The row of each value of p, and where it lies in it, in [-1, 1] from end to end.
 
     finder: of rows over [0, 1], right-closed, the first also holds 0; a value on an edge belongs to the next
@@ -29,7 +29,7 @@ def find_rows(values, above, finder, rows, offsets):  # type: ignore[no-untyped-
 
 
 @compiled
-def count_joint(rows, offsets, levels, u, pieces, moments):  # type: ignore[no-untyped-def]
+def count_joint(rows, offsets, levels, u, pieces, moments):
     """Add T_k(x), and y T_k(x), of every pixel to the fixed-point sums of its level and row.
 
     rows, levels: (n,) int64; offsets: y (n,) in [-1, 1]; u: (n,), 0 or above. pieces: (pieces, 4) of the ends of

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.formulas import fixed_point
+from dask_uncert.formulas.typing import Counts
 from dask_uncert.kernels.types import Finder
-
-Counts = NDArray[np.int64]
 
 
 def find_rows(

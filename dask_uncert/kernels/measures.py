@@ -18,7 +18,7 @@ compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 @compiled
-def gather(probabilities, pixels, start, width, p):  # type: ignore[no-untyped-def]
+def gather(probabilities, pixels, start, width, p):
     """Fill a tile with pixels[start : start + width]; what is left of it with a harmless pixel."""
     classes, inner = probabilities.shape[1], probabilities.shape[2]
     for j in range(width):
@@ -34,7 +34,7 @@ def gather(probabilities, pixels, start, width, p):  # type: ignore[no-untyped-d
 
 
 @compiled
-def decide(p, level, best, runner, lowest, first, second, over):  # type: ignore[no-untyped-def]
+def decide(p, level, best, runner, lowest, first, second, over):
     """Largest and second largest, each with the lowest index that holds it; p is still as stored.
 
     Short loops over few arrays, and indices as floats: so each becomes SIMD.
@@ -69,7 +69,7 @@ def decide(p, level, best, runner, lowest, first, second, over):  # type: ignore
 
 
 @compiled
-def normalise(p, best, total, lowest, keep, hole, tolerance, exact, codes):  # type: ignore[no-untyped-def]
+def normalise(p, best, total, lowest, keep, hole, tolerance, exact, codes):
     """Clip to [0, 1], divide by the sum; afterwards best is clipped and total is the sum before division.
 
     keep: 0 at a vertex, else 1; hole: NaN where the pixel is not usable, else 0. lowest is overwritten.
@@ -100,7 +100,7 @@ def normalise(p, best, total, lowest, keep, hole, tolerance, exact, codes):  # t
 
 
 @compiled
-def bounded(out, keep, hole):  # type: ignore[no-untyped-def]
+def bounded(out, keep, hole):
     """Rounding taken off: in [0, 1], exactly 0.0 at a vertex; NaN where the pixel is not usable."""
     for j in range(TILE):
         x = out[j]
@@ -109,7 +109,7 @@ def bounded(out, keep, hole):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _from_ratio(ratio, n):  # type: ignore[no-untyped-def]
+def _from_ratio(ratio, n):
     """1 - ratio**n."""
     power = ratio
     for _ in range(n - 1):
@@ -118,7 +118,7 @@ def _from_ratio(ratio, n):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def euclidean(p, n, out):  # type: ignore[no-untyped-def]
+def euclidean(p, n, out):
     classes = p.shape[0]
     scale = classes / (classes - 1.0)
     out[:] = 0.0
@@ -138,7 +138,7 @@ def euclidean(p, n, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def kullback_leibler(p, logs, n, out):  # type: ignore[no-untyped-def]
+def kullback_leibler(p, logs, n, out):
     out[:] = 0.0
     for c in range(p.shape[0]):
         for j in range(TILE):
@@ -152,7 +152,7 @@ def kullback_leibler(p, logs, n, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def fisher_rao(p, n, out):  # type: ignore[no-untyped-def]
+def fisher_rao(p, n, out):
     """Through the chord ||sqrt p - sqrt u||, which keeps its digits near the centre."""
     root = np.sqrt(1.0 / p.shape[0])
     out[:] = 0.0
@@ -168,12 +168,12 @@ def fisher_rao(p, n, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _power(x, log, alpha):  # type: ignore[no-untyped-def]
+def _power(x, log, alpha):
     return exponential(alpha * log) if x > 1e-300 else 0.0
 
 
 @compiled
-def renyi(p, logs, best, total, alpha, n, out):  # type: ignore[no-untyped-def]
+def renyi(p, logs, best, total, alpha, n, out):
     scale = 1.0 / np.log(p.shape[0])
     if np.isinf(alpha):
         for j in range(TILE):
@@ -195,7 +195,7 @@ def renyi(p, logs, best, total, alpha, n, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def tsallis(p, logs, alpha, out):  # type: ignore[no-untyped-def]
+def tsallis(p, logs, alpha, out):
     classes = p.shape[0]
     out[:] = 0.0
     for c in range(classes):
@@ -211,7 +211,7 @@ def tsallis(p, logs, alpha, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def t_entropy(p, out):  # type: ignore[no-untyped-def]
+def t_entropy(p, out):
     """arctan(1/p) = pi/2 - arctan p, so that zeros need no care."""
     out[:] = 0.0
     for c in range(p.shape[0]):
@@ -224,7 +224,7 @@ def t_entropy(p, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def homophily(p, square, out):  # type: ignore[no-untyped-def]
+def homophily(p, square, out):
     """p'Sp for symmetric S with zero diagonal, already divided by its maximum."""
     inner = np.empty(TILE)
     out[:] = 0.0

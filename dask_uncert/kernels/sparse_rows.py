@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dask_uncert.formulas.typing import Counts
 from dask_uncert.kernels.measures import compiled
-
-Counts = NDArray[np.int64]
 
 
 def filled_cells(counts: Counts) -> tuple[Counts, Counts, Counts]:
@@ -21,7 +19,7 @@ def filled_cells(counts: Counts) -> tuple[Counts, Counts, Counts]:
 
 
 @compiled
-def _count(counts, number):  # type: ignore[no-untyped-def]
+def _count(counts, number):
     for i in range(counts.shape[0]):
         row = counts[i]
         for k in range(row.size):
@@ -29,7 +27,7 @@ def _count(counts, number):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _fill(counts, cells, held):  # type: ignore[no-untyped-def]
+def _fill(counts, cells, held):
     place = 0
     for i in range(counts.shape[0]):
         row = counts[i]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.formulas.typing import Counts
 from dask_uncert.kernels.types import Apart
-
-Counts = NDArray[np.int64]
 
 
 def values_apart(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dask_uncert.formulas.bootstrap_intervals import Confidence, Interval
 from dask_uncert.formulas.resampling import bootstrap_weights, left_out_means, weighted_means
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics.resampling_units import Units, joined, of_all_but_one, parts, weighted
 from dask_uncert.metrics.scalars import Scalars, scalars
 from dask_uncert.summaries.marginals import counts_of
 
-Floats = NDArray[np.float64]
 WEIGHTS = 1 << 22  # of units in replicates, held at a time
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dask_uncert.formulas import calibration, scoring_rules
+from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.summaries.evaluation import Evaluation
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 def expected_calibration_error(evaluation: Evaluation) -> float:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dask_uncert.formulas import confusion, distributions
 from dask_uncert.formulas.fixed_point import decode
+from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Outcome = Literal["correct", "wrong", "all"]
 OUTCOMES: dict[Outcome, tuple[int, ...]] = {"correct": (1,), "wrong": (0,), "all": (0, 1)}
 

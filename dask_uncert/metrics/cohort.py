@@ -20,6 +20,7 @@ from dask_uncert.formulas.bootstrap_intervals import Confidence, Interval, quant
 from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.distributions import rank_of_share
 from dask_uncert.formulas.resampling import weighted_means
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics.bootstrap import mean_interval, pooled_intervals
 from dask_uncert.metrics.resampling_units import OnlyFor, StackUnits, cases, of_each, parts, patients
 from dask_uncert.metrics.scalars import QUANTILES, Scalars, scalars
@@ -27,7 +28,6 @@ from dask_uncert.summaries.ledger import CHOSEN, REASONS, REPAIRS
 from dask_uncert.summaries.marginals import counts_of
 from dask_uncert.summaries.stack import Stack
 
-Floats = NDArray[np.float64]
 AVERAGED = 256  # patients whose visits are averaged at a time
 
 

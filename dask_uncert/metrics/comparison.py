@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.bootstrap_intervals import Confidence, Interval
@@ -25,6 +24,7 @@ from dask_uncert.formulas.paired_tests import (
     signed_rank_test,
 )
 from dask_uncert.formulas.resampling import all_swaps, swaps
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics.bootstrap import mean_interval, replicates_of, without_ends
 from dask_uncert.metrics.cohort import chosen_of, mean_of, patient_values
 from dask_uncert.metrics.resampling_units import OnlyFor, Units, of_all_but_one, parts, patients, swapped
@@ -32,7 +32,6 @@ from dask_uncert.metrics.scalars import Scalars, scalars
 from dask_uncert.summaries.marginals import counts_of
 from dask_uncert.summaries.stack import Stack, check_equal
 
-Floats = NDArray[np.float64]
 ROWS = 1000  # permutations worked out at a time
 TESTS = ("permutation", "t_test", "signed_rank")
 

@@ -15,9 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from dask_uncert.formulas.resampling import weighted_sums
+from dask_uncert.formulas.typing import Counts
 from dask_uncert.metrics.scalars import Scalars, scalars
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.marginals import Counts, Read, counts_of, in_bins, items, needed
+from dask_uncert.summaries.marginals import Read, counts_of, in_bins, items, needed
 from dask_uncert.summaries.stack import Stack
 
 UNITS = 1000  # whose counts are dense at a time

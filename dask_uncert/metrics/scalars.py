@@ -13,19 +13,18 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dask_uncert.formulas import calibration, distributions, scoring_rules, selective
 from dask_uncert.formulas import confusion as confusion_formulas
 from dask_uncert.formulas.fixed_point import decode
+from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.metrics.classification import OUTCOMES
 from dask_uncert.summaries.calibration import Bins, Calibration
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.marginals import Counts, Read, in_bins
+from dask_uncert.summaries.marginals import Read, in_bins
 from dask_uncert.summaries.soft_confusion import SoftConfusion
 
-Floats = NDArray[np.float64]
 Scalars = dict[str, Floats]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dask_uncert.formulas import selective
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics.classification import right_and_wrong
 from dask_uncert.summaries.evaluation import Evaluation
-
-Floats = NDArray[np.float64]
 
 
 def risk_coverage(evaluation: Evaluation, measure: str) -> selective.RiskCoverage:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.confusion import cell_metrics
@@ -17,11 +16,11 @@ from dask_uncert.formulas.metric_bounds import metric_bounds
 from dask_uncert.formulas.soft_confusion import DAMPING_FORMS
 from dask_uncert.formulas.soft_sweep import damped, soft_cells, tangents
 from dask_uncert.formulas.threshold_distributions import shape_named
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram
 from dask_uncert.summaries.soft_confusion import CELLS
 
-Floats = NDArray[np.float64]
 UNDAMPED = "none"
 WIDE = 0.05
 """A bound above this is called wide: the value beside it says little."""

@@ -14,9 +14,10 @@ from functools import cached_property
 import numpy as np
 
 from dask_uncert.formulas.bootstrap_intervals import Interval
+from dask_uncert.formulas.typing import Counts
 from dask_uncert.metrics.bootstrap import pooled_intervals
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.marginals import Counts, items
+from dask_uncert.summaries.marginals import items
 
 GROUPS = 250  # of neighbouring tiles left out together for the acceleration: as good, and a bounded time
 

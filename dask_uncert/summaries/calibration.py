@@ -8,7 +8,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from dask_uncert.summaries.summary import Counts, Summary, counts
+from dask_uncert.formulas.typing import Counts
+from dask_uncert.summaries.summary import Summary, counts
 
 FINE = 1000  # at least so many bins below the job's: for bins of equal mass and for windows
 

@@ -9,7 +9,8 @@ from typing import Self
 import numpy as np
 
 from dask_uncert.formulas.measures import Measure, upper_bound
-from dask_uncert.summaries.summary import Counts, Summary, counts
+from dask_uncert.formulas.typing import Counts
+from dask_uncert.summaries.summary import Summary, counts
 
 BINS = 1000  # steps of .001 of the range: every threshold with three decimals is an edge already
 PER_OCTAVE = 32  # bins between u and 2 u of a predicted uncertainty: each 2.2 % wide

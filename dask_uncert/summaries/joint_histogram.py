@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.soft_sweep import Piece, Record
-from dask_uncert.summaries.summary import Counts, Summary, counts
+from dask_uncert.formulas.typing import Counts
+from dask_uncert.summaries.summary import Summary, counts
 
 HALVES = 0x3C01  # float16 numbers in [0, 1]; their bit patterns are 0, 1, ... in rising order
 Rows = Literal["interval", "float16", "integer"]

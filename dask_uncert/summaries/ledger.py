@@ -8,7 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.summaries.summary import Counts, Summary, counts
+from dask_uncert.formulas.typing import Counts
+from dask_uncert.summaries.summary import Summary, counts
 
 INPUTS = ("mask", "reference", "uncertainty", "weight", "samples", "probabilities", "mean", "variance")
 FAULTS = ("outside", "missing_chunk", "nodata", "nan", "off")

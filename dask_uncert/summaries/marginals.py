@@ -6,12 +6,11 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dask_uncert.formulas.typing import Counts
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.evaluation import Evaluation
 
-Counts = NDArray[np.int64]
 Read = Callable[[str], Counts | None]
 """Gives the counts of an item, (..., *item); None where it was not kept."""
 

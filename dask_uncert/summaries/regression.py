@@ -7,18 +7,17 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dask_uncert.formulas import calibration
 from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.fixed_point import decode
+from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.summaries.ledger import Ledger
-from dask_uncert.summaries.summary import Counts, Summary, counts
+from dask_uncert.summaries.summary import Summary, counts
 
 BINS = 1000
 LEVELS = (0.5, 0.6827, 0.9, 0.95, 0.99)
 """Nominal levels of coverage; edges of bins, so that coverage at them is exact."""
-Floats = NDArray[np.float64]
 
 
 @lru_cache(maxsize=16)

@@ -7,7 +7,8 @@ from typing import Self
 
 import numpy as np
 
-from dask_uncert.summaries.summary import Counts, Summary, counts
+from dask_uncert.formulas.typing import Counts
+from dask_uncert.summaries.summary import Summary, counts
 
 CELLS = ("TP", "TN", "FP", "FN")
 

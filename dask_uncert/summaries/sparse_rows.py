@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-Counts = NDArray[np.int64]
+from dask_uncert.formulas.typing import Counts
+
 RUNS = 16  # of neighbouring rows that are read one by one; more are read in one piece, from the first to the last
 
 

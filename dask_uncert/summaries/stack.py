@@ -25,8 +25,9 @@ import numpy as np
 from scipy import sparse
 
 from dask_uncert.errors import InputError
+from dask_uncert.formulas.typing import Counts
 from dask_uncert.summaries.evaluation import Evaluation, from_plain
-from dask_uncert.summaries.sparse_rows import Counts, Row, Rows, add_rows, fold, row_of
+from dask_uncert.summaries.sparse_rows import Row, Rows, add_rows, fold, row_of
 from dask_uncert.summaries.summary import Summary, UnequalFramesError
 
 BATCH = 256  # cases whose rows are in memory at once where all are gone through

@@ -17,9 +17,8 @@ from typing import Any, Self
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
-Counts = NDArray[np.int64]
+from dask_uncert.formulas.typing import Counts
 
 
 class UnequalFramesError(ValueError):

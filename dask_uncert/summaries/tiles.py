@@ -11,8 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from dask_uncert.formulas.bootstrap_intervals import Confidence
+from dask_uncert.formulas.typing import Counts
 from dask_uncert.summaries.sparse_rows import Row
-from dask_uncert.summaries.summary import Counts, Summary, UnequalFramesError, counts
+from dask_uncert.summaries.summary import Summary, UnequalFramesError, counts
 
 OPEN = ""
 """A scene of which blocks may still be missing."""

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.formulas.fixed_point import decode, encode
-from dask_uncert.summaries.summary import Counts, Summary, counts
+from dask_uncert.formulas.typing import Counts
+from dask_uncert.summaries.summary import Summary, counts
 
 LIMBS = 4  # the highest limb of a weight stays below 2**28: sums of 2**35 of the largest ones do not overflow
 LARGEST = 2.0**50

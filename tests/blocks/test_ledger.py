@@ -15,7 +15,7 @@ from dask_uncert.execution.evaluate import prepare
 from dask_uncert.formulas.missing_data_bounds import accuracy_bounds, f1_bounds
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.io.decoding import Decoding
-from dask_uncert.io.lazy_array import Holes
+from dask_uncert.io.lazy_array import MissingChunkMask
 from dask_uncert.reports.results.scene import excluded_by_class
 from dask_uncert.spec.parse import request_of
 from dask_uncert.summaries.ledger import REASONS
@@ -49,7 +49,7 @@ def scenes(draw):
 
 def cubes_of(scene):
     reference, p, u, mask, chunk, absent = scene
-    holes = Holes(p.shape, (chunk, chunk, 3), absent, (0, 1))
+    holes = MissingChunkMask(p.shape, (chunk, chunk, 3), absent, (0, 1))
     return {
         "probabilities": Cube(
             "probabilities",

@@ -22,7 +22,7 @@ from dask_uncert.reports.results.scene import results, to_json
 from tests.support import ROOT
 
 SCENE = ROOT / "workflows" / "hyperspectral_scene.yaml"
-COMMAND = [sys.executable, "-c", "from dask_uncert.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from dask_uncert.cli.main import main; main()"]
 
 
 def command(*words, check=None):

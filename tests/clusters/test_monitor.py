@@ -79,18 +79,18 @@ def test_what_workers_warned_of_is_left_by_a_run_that_fails(tmp_path):
 
 HANGING = """
 import threading
-from dask_uncert import block_tasks
+from dask_uncert.execution import tasks as block_tasks
 
 
 def dask_setup(worker):
-    whole = block_tasks.Pass.__call__
+    whole = block_tasks.EvaluateBlock.__call__
 
     def hangs(self, arrays, offset):
         if tuple(offset) == (200, 400):
             threading.Event().wait()
         return whole(self, arrays, offset)
 
-    block_tasks.Pass.__call__ = hangs
+    block_tasks.EvaluateBlock.__call__ = hangs
 """
 """What a worker loads first: a read that never comes back, as of a file server that is gone."""
 
@@ -118,8 +118,11 @@ def test_a_read_that_hangs_ends_the_run_in_time(job, tmp_path):
 @pytest.mark.slow
 def test_a_case_that_hangs_ends_a_cohort_in_time(tmp_path):
     (tmp_path / "hanging.py").write_text(
-        HANGING.replace("block_tasks.Pass.__call__", "cohorts.CasePass.small")
-        .replace("from dask_uncert import block_tasks", "from dask_uncert import cohorts")
+        HANGING.replace("block_tasks.EvaluateBlock.__call__", "cohorts.CasePass.small")
+        .replace(
+            "from dask_uncert.execution import tasks as block_tasks",
+            "from dask_uncert.jobs.cohort import case as cohorts",
+        )
         .replace("arrays, offset", "line, known")
         .replace("tuple(offset) == (200, 400)", "line.case.name == 'B'")
     )

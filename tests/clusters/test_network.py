@@ -22,11 +22,11 @@ QUEUED = 1  # tasks that the scheduler sends a worker beyond its threads
 SHARE = 0.05  # of the blocks that may be computed again beside what was in flight
 TRACED = """
 import os, time
-from dask_uncert import block_tasks
+from dask_uncert.execution import tasks as block_tasks
 
 
 def dask_setup(worker):
-    whole = block_tasks.Pass.__call__
+    whole = block_tasks.EvaluateBlock.__call__
 
     def traced(self, arrays, offset):
         begin = time.time()
@@ -36,7 +36,7 @@ def dask_setup(worker):
             file.write(f"{offset} {begin} {time.time()}\\n")
         return found
 
-    block_tasks.Pass.__call__ = traced
+    block_tasks.EvaluateBlock.__call__ = traced
 """
 """What workers load first: a block takes a while, as those of real scenes do, and leaves a line when it is done."""
 QUICK = {

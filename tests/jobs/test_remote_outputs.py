@@ -22,7 +22,7 @@ from dask_uncert.jobs.merge import merge
 from tests.support import cohorts, object_stores, scenes, schedulers
 
 CLASSES = {0: "a", 1: "b", 2: "c"}
-COMMAND = (sys.executable, "-c", "from dask_uncert.cli import main; main()")
+COMMAND = (sys.executable, "-c", "from dask_uncert.cli.main import main; main()")
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import dask_uncert as du
 
 QUIET = (
     "from dask_uncert.reports import write; write.drawings = lambda *a: {}; write.write_figures = lambda *a: []; "
-    "write.write_report = lambda *a: None; from dask_uncert.cli import main; main()"
+    "write.write_report = lambda *a: None; from dask_uncert.cli.main import main; main()"
 )
 """The command without figures and page, which are most of a small run."""
 SHAPE, CLASSES, CHUNK = (1200, 1000), 6, 100
@@ -51,7 +51,7 @@ class Scene:
 def command(job, out, *words, many=None) -> list[str]:
     """The words that run a job; many: cut it into at least so many blocks, where its chunks allow."""
     cut = (
-        "from dask_uncert import grids; cut = grids.plan_grid; "
+        "from dask_uncert.execution import chunking as grids; cut = grids.plan_grid; "
         f"grids.plan_grid = lambda *a, **w: cut(*a, **{{**w, 'many': {many}}}); "
     )
     script = QUIET if many is None else cut + QUIET

@@ -21,11 +21,11 @@ from dask_uncert.execution.memory import fitted
 from dask_uncert.execution.plan import Plan
 from dask_uncert.inputs.cube import CLASS, Cube
 from dask_uncert.inputs.names import gap_of
-from dask_uncert.inputs.open import Given, open_given
+from dask_uncert.inputs.open import InputSpec, open_given
 from dask_uncert.inputs.pixel_area import weight_of
 from dask_uncert.inputs.raters import MeanOfRaters, apart
 from dask_uncert.io.summary_cache import CaseFolder, Frame, replacing_folder
-from dask_uncert.jobs.cohort.manifest import Line
+from dask_uncert.jobs.cohort.manifest import ManifestRow
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
 
@@ -39,7 +39,7 @@ class Column(NamedTuple):
 
     column: str
     name: str
-    words: Given
+    words: InputSpec
 
 
 class Outcome(NamedTuple):
@@ -89,7 +89,7 @@ class CasePass:
     about_maps: Mapping[str, Any] | None = None
     weigh: bool = False
 
-    def one(self, item: tuple[Line, str]) -> Outcome:
+    def one(self, item: tuple[ManifestRow, str]) -> Outcome:
         """Evaluate a case, unless its mark is the one known from a finished output or its file is there.
 
         What goes wrong with a case is its outcome, and no exception.
@@ -103,7 +103,7 @@ class CasePass:
             text = " ".join(str(error).split()) or "no message"
             return Outcome("failed", reason=f"{type(error).__name__}: {text}")
 
-    def small(self, line: Line, known: str) -> Outcome:
+    def small(self, line: ManifestRow, known: str) -> Outcome:
         """The same; raises what reading and evaluating raise."""
         cubes = self.open(line)
         mark = self.mark(line, cubes)
@@ -120,12 +120,12 @@ class CasePass:
         plans = {label: plan.within_a_task() for label, plan in plans.items()}
         return self.finish(line, mark, plans, here=True)
 
-    def large(self, line: Line) -> Outcome:
+    def large(self, line: ManifestRow) -> Outcome:
         """Evaluate a large case over the current cluster; raises what that raises."""
         cubes = self.open(line)
         return self.finish(line, self.mark(line, cubes), self.plans(cubes), here=False)
 
-    def forecast(self, line: Line) -> Forecast:
+    def forecast(self, line: ManifestRow) -> Forecast:
         """What the case takes, from its inputs' headers; InputError where it can be refused already."""
         plans = self.plans(self.open(line))
         nbytes = {name: n * len(plans) for name, n in plans[MAIN].nbytes().items()}
@@ -135,7 +135,7 @@ class CasePass:
         tasks = 1 + sum(plan.tasks() for plan in cut) if large else 1
         return Forecast(nbytes, max(plan.block_memory() for plan in cut), large, tasks)
 
-    def finish(self, line: Line, mark: str, plans: Mapping[str, Plan], here: bool) -> Outcome:
+    def finish(self, line: ManifestRow, mark: str, plans: Mapping[str, Plan], here: bool) -> Outcome:
         """Run the plans of a case, in this task or over the cluster, and leave its maps, then its file."""
         clock = time.perf_counter()
         plans = {label: fitted(plan, self.room) for label, plan in plans.items()}
@@ -161,7 +161,7 @@ class CasePass:
         left = files.write(name, key, summaries, facts)
         return Outcome("computed", mark, key, tuple(left.frames.items()), facts)
 
-    def open(self, line: Line) -> dict[str, list[Cube]]:
+    def open(self, line: ManifestRow) -> dict[str, list[Cube]]:
         """The case's inputs by name, several only of a reference in columns; InputError where one cannot be."""
         found: dict[str, list[Cube]] = {}
         for one in self.columns:
@@ -170,7 +170,7 @@ class CasePass:
                 found.setdefault(one.name if name == one.words.name else name, []).append(cube)
         return found
 
-    def mark(self, line: Line, cubes: Mapping[str, list[Cube]]) -> str:
+    def mark(self, line: ManifestRow, cubes: Mapping[str, list[Cube]]) -> str:
         """Changes when an input is written, the job asks something else, or our version changes; "" if unknown."""
         read = [cube for name, listed in cubes.items() if gap_of(name) is None for cube in listed]
         marks = [cube.data.fingerprint() for cube in read]

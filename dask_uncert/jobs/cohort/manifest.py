@@ -21,7 +21,7 @@ PARQUET = (".parquet", ".pq")
 
 
 @dataclass(frozen=True)
-class Line:
+class ManifestRow:
     """One row: who the case is, and the place of each input, by column."""
 
     case: Case
@@ -30,7 +30,7 @@ class Line:
 
 def read_manifest(
     place: str, inputs: Sequence[str], visits: str | None = None, groups: Sequence[str] = ()
-) -> list[Line]:
+) -> list[ManifestRow]:
     """The rows, sorted by the cases' names.
 
     inputs: the columns that hold places. visits: the column that tells several rows of a patient apart.
@@ -44,8 +44,8 @@ def read_manifest(
         raise InputError(
             f"the manifest column {', '.join(twice)} would serve twice; name another for each use."
         )
-    lines: list[Line] = []
-    rows: dict[str, tuple[int, Line]] = {}
+    lines: list[ManifestRow] = []
+    rows: dict[str, tuple[int, ManifestRow]] = {}
     for number, row in _rows(place, wanted):
         for column in wanted:
             if not row[column]:
@@ -57,7 +57,7 @@ def read_manifest(
             _check_name(place, number, visits, row[visits])
         grouped = tuple((column, row[column]) for column in groups)
         case = Case(row[PATIENT], row[visits] if visits else "", grouped)
-        lines.append(Line(case, {column: beside(place, row[column]) for column in inputs}))
+        lines.append(ManifestRow(case, {column: beside(place, row[column]) for column in inputs}))
         earlier = rows.setdefault(case.name, (number, lines[-1]))
         if earlier[1] is not lines[-1]:
             raise InputError(_said_twice(place, visits, earlier, (number, lines[-1])))
@@ -76,7 +76,9 @@ def beside(manifest: str, place: str) -> str:
     return os.path.abspath(os.path.join(folder or os.curdir, place))
 
 
-def _said_twice(place: str, visits: str | None, earlier: tuple[int, Line], later: tuple[int, Line]) -> str:
+def _said_twice(
+    place: str, visits: str | None, earlier: tuple[int, ManifestRow], later: tuple[int, ManifestRow]
+) -> str:
     case = earlier[1].case
     where = " and ".join(f"{next(iter(line.places.values()))} in row {row}" for row, line in (earlier, later))
     what = f"visit {case.visit} of patient {case.patient}" if visits else f"patient {case.patient}"

@@ -15,7 +15,7 @@ from dask_uncert.execution.evaluate import class_distances_of
 from dask_uncert.io.paths import Place
 from dask_uncert.io.summary_cache import CaseFolder
 from dask_uncert.jobs.cohort.case import CasePass, Column
-from dask_uncert.jobs.cohort.manifest import Line, read_manifest
+from dask_uncert.jobs.cohort.manifest import ManifestRow, read_manifest
 from dask_uncert.jobs.cohort_schema import CohortJob
 from dask_uncert.jobs.load import class_distances_from, given_as, request_from, resolve
 
@@ -23,11 +23,11 @@ FILES = ".cases"  # ends the name of the folder beside the output that holds wha
 
 
 @dataclass(frozen=True)
-class Asked:
+class CohortPlan:
     """A cohort's job, checked: its cases, and what each is asked; nothing is opened yet."""
 
     words: CohortJob
-    lines: tuple[Line, ...]
+    lines: tuple[ManifestRow, ...]
     cases: CasePass
 
     def at(self, output: Place, room: float | None) -> CasePass:
@@ -41,7 +41,7 @@ def files_of(output: Place) -> CaseFolder:
     return CaseFolder(output.with_name(output.name + FILES))
 
 
-def asked(words: CohortJob, folder: Path) -> Asked:
+def asked(words: CohortJob, folder: Path) -> CohortPlan:
     """Everything that can be checked before a case is opened, checked; InputError."""
     scene = words.as_scene()
     request = request_from(scene)
@@ -77,10 +77,10 @@ def asked(words: CohortJob, folder: Path) -> Asked:
     )
     inputs = list(words.columns())
     lines = read_manifest(resolve(words.manifest, folder), inputs, words.visits, words.groups)
-    return Asked(words, tuple(lines), cases)
+    return CohortPlan(words, tuple(lines), cases)
 
 
-def forecast(job: Asked, room: float | None = None) -> dict[str, Any]:
+def forecast(job: CohortPlan, room: float | None = None) -> dict[str, Any]:
     """What the job would read, in how many tasks, with how much memory, as plain data; opens every case.
 
     room: bytes that a task may use; None for no limit. unusable: why, by case, of those that can be refused without reading a voxel.

@@ -21,7 +21,7 @@ from dask_uncert.io.output_folder import Report, being_written, peak_memory, ver
 from dask_uncert.io.paths import Place, absolute, is_remote, remove
 from dask_uncert.io.saving import load
 from dask_uncert.jobs.cohort.case import MAIN, CasePass, Outcome
-from dask_uncert.jobs.cohort.manifest import Line
+from dask_uncert.jobs.cohort.manifest import ManifestRow
 from dask_uncert.jobs.cohort.output import (
     Finished,
     Gathered,
@@ -32,7 +32,7 @@ from dask_uncert.jobs.cohort.output import (
     write_maps,
     write_summaries,
 )
-from dask_uncert.jobs.cohort.plan import Asked, asked, files_of
+from dask_uncert.jobs.cohort.plan import CohortPlan, asked, files_of
 from dask_uncert.jobs.cohort_schema import CohortJob
 from dask_uncert.reports.results.cohort import Cohort
 from dask_uncert.reports.write import write_all
@@ -132,14 +132,18 @@ def failure(failed: Mapping[str, str], output: Place) -> str:
 
 
 def _outcomes(
-    cases: CasePass, lines: Sequence[Line], earlier: Finished | None, client: Client, report: Report | None
+    cases: CasePass,
+    lines: Sequence[ManifestRow],
+    earlier: Finished | None,
+    client: Client,
+    report: Report | None,
 ) -> dict[str, Outcome]:
     """What became of every case, by name; large ones last, each over the whole cluster."""
     known = {} if earlier is None else earlier.marks(with_maps=bool(cases.request.layers))
     tell = report or (lambda what, done, total: None)
     tell("cases", 0, len(lines))
     found: dict[str, Outcome] = {}
-    large: list[Line] = []
+    large: list[ManifestRow] = []
     items = ((line, known.get(line.case.name, "")) for line in lines)
     for (line, _), outcome in stream(
         client, cases.one, items, "evaluate-case", named=lambda item: item[0].case.name
@@ -228,7 +232,7 @@ def _said(
     return dict(sorted(found.items()))
 
 
-def _about(words: CohortJob, todo: Asked) -> dict[str, str]:
+def _about(words: CohortJob, todo: CohortPlan) -> dict[str, str]:
     """What the report says of where its numbers come from."""
     inputs = ", ".join(one.column for one in todo.cases.columns)
     return {

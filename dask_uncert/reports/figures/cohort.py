@@ -19,7 +19,7 @@ from dask_uncert.reports.figures.layout import Margins, at, outer, sheet, widest
 from dask_uncert.reports.figures.strip_plot import Mark, Strip
 from dask_uncert.reports.figures.style import BLUE, DPI, GREY, SETTINGS, VERMILION
 from dask_uncert.reports.names import axis_name
-from dask_uncert.reports.results.cohort import Against, Numbers
+from dask_uncert.reports.results.cohort import Against, CohortStatistics
 from dask_uncert.reports.results.headline import Metric
 
 INK = "#1b1f24"
@@ -32,7 +32,7 @@ MARKS = {"mean": ("D", INK, INK, 4.6, 9.0), "pooled": ("s", VERMILION, "white", 
 """Marker, colour, fill, size, and pixels below the dots."""
 
 
-def cohort_strips(numbers: Numbers) -> Figure:
+def cohort_strips(numbers: CohortStatistics) -> Figure:
     """A strip a metric: every case a dot, median, middle half and nine tenths of patients, means with intervals."""
     rows = list(whole_strips(numbers))
     labels = [metric.label for metric, _ in rows]
@@ -46,7 +46,7 @@ def cohort_strips(numbers: Numbers) -> Figure:
     return figure
 
 
-def comparison(numbers: Numbers, against: Against) -> Figure:
+def comparison(numbers: CohortStatistics, against: Against) -> Figure:
     """Differences of two models: every patient a dot, the mean and the pooled difference with intervals."""
     rows = list(difference_strips(numbers, against))
     with rc_context(SETTINGS):
@@ -61,7 +61,7 @@ def comparison(numbers: Numbers, against: Against) -> Figure:
     return figure
 
 
-def cohort_groups(numbers: Numbers) -> Figure | None:
+def cohort_groups(numbers: CohortStatistics) -> Figure | None:
     """Groups side by side: a row of panels a grouping column, a panel a metric, mean and pooled with intervals."""
     shown = {column: parts for column, parts in numbers.shown.items() if len(parts) > 1}
     if not shown:
@@ -91,7 +91,7 @@ def cohort_groups(numbers: Numbers) -> Figure | None:
     return figure
 
 
-def _range(metric: Metric, numbers: Numbers) -> tuple[float, float]:
+def _range(metric: Metric, numbers: CohortStatistics) -> tuple[float, float]:
     """Of the axis that all groups share for a metric: what is drawn, and a little more."""
     found: list[float] = []
     for of in (of for parts in numbers.shown.values() for of in parts.values()):

@@ -9,13 +9,13 @@ import numpy as np
 from dask_uncert.metrics import cohort as cohort_metrics
 from dask_uncert.metrics.cohort import patient_values
 from dask_uncert.reports.figures.strip_plot import Axis, Strip, axis_of, strip, three
-from dask_uncert.reports.results.cohort import Against, Numbers
+from dask_uncert.reports.results.cohort import Against, CohortStatistics
 from dask_uncert.reports.results.headline import Metric
 
 HEIGHT, LOW_HEIGHT = 58.0, 36.0  # pixels across a strip; across one of a group
 
 
-def axes_of(numbers: Numbers) -> dict[str, Axis]:
+def axes_of(numbers: CohortStatistics) -> dict[str, Axis]:
     """By the name of a metric its axis, which it may share; it holds every case and every interval."""
     held: dict[str, list[float]] = {}
     ends: dict[str, tuple[float, float]] = {}
@@ -32,14 +32,14 @@ def axes_of(numbers: Numbers) -> dict[str, Axis]:
     return {metric.name: axes[metric.axis] for metric in numbers.headline}
 
 
-def whole_strips(numbers: Numbers) -> Iterator[tuple[Metric, Strip]]:
+def whole_strips(numbers: CohortStatistics) -> Iterator[tuple[Metric, Strip]]:
     """Of each metric the strip of all cases."""
     axes, cases = axes_of(numbers), range(len(numbers.cohort.stack))
     for metric in numbers.headline:
         yield metric, _strip(numbers, numbers.whole, metric, axes[metric.name], cases, HEIGHT)
 
 
-def group_strips(numbers: Numbers, column: str, metric: Metric) -> dict[str, Strip]:
+def group_strips(numbers: CohortStatistics, column: str, metric: Metric) -> dict[str, Strip]:
     """Of one metric the strips of the groups of a column, by their value."""
     axis, labels = axes_of(numbers)[metric.name], np.asarray(numbers.cohort.stack.groups[column], object)
     return {
@@ -48,7 +48,7 @@ def group_strips(numbers: Numbers, column: str, metric: Metric) -> dict[str, Str
     }
 
 
-def difference_strips(numbers: Numbers, against: Against) -> Iterator[tuple[Metric, Strip]]:
+def difference_strips(numbers: CohortStatistics, against: Against) -> Iterator[tuple[Metric, Strip]]:
     """Of each metric the strip of patients' differences, this model less the other; 0 is on its axis."""
     one = against.comparison
     metrics = [metric for metric in numbers.headline if metric.name in one.metrics]
@@ -70,7 +70,7 @@ def difference_strips(numbers: Numbers, against: Against) -> Iterator[tuple[Metr
 
 
 def _strip(
-    numbers: Numbers,
+    numbers: CohortStatistics,
     of: cohort_metrics.Cohort,
     metric: Metric,
     axis: Axis,

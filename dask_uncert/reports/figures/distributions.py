@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.formulas import distributions
 from dask_uncert.formulas.confusion import ratio
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics import classification
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.curves import value_axis, value_label
@@ -23,7 +24,6 @@ from dask_uncert.reports.results.breakdowns import by_class, by_confused
 from dask_uncert.summaries.distribution import PER_OCTAVE, Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 
-Floats = NDArray[np.float64]
 BARS = 50  # of a density over the range of a measure
 PER_BAR = 8  # bins of a predicted uncertainty that make a bar: a quarter octave
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)

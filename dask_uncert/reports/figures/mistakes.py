@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dask_uncert.formulas import distributions
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.layout import Margins, sheet, widest, words
 from dask_uncert.reports.figures.style import BLUE, GREY, SETTINGS, VERMILION
 from dask_uncert.reports.names import axis_name
 from dask_uncert.summaries.evaluation import Evaluation
 
-Floats = NDArray[np.float64]
 MOST_PAIRS = 16
 PAIR = "reference → predicted"
 

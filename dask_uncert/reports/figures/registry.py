@@ -41,7 +41,7 @@ from dask_uncert.reports.figures.maps import Maps, map_names, measure_maps, pict
 from dask_uncert.reports.figures.soft_maps import soft_map
 from dask_uncert.reports.figures.style import SETTINGS
 from dask_uncert.reports.names import file_names
-from dask_uncert.reports.results.cohort import Numbers
+from dask_uncert.reports.results.cohort import CohortStatistics
 from dask_uncert.summaries.evaluation import Evaluation
 
 __all__ = ["Maps", "drawings", "figures", "map_names", "panels", "picture", "png", "svg", "write_figures"]
@@ -69,7 +69,7 @@ def drawings(
     evaluation: Evaluation,
     maps: Maps,
     only: Container[str] | None = None,
-    numbers: Numbers | None = None,
+    numbers: CohortStatistics | None = None,
 ) -> dict[str, bytes]:
     """Name and content of every file of `write_figures`; of the figures in `only`, if given.
 
@@ -86,7 +86,7 @@ def figures(
     evaluation: Evaluation,
     maps: Maps,
     only: Container[str] | None = None,
-    numbers: Numbers | None = None,
+    numbers: CohortStatistics | None = None,
 ) -> Iterator[tuple[str, Figure]]:
     """Name and drawing of every figure, or of those in `only`; those that there is nothing for are left out."""
     for name, draw in (*_drawn(evaluation, maps), *_of_cohort(numbers)):
@@ -124,7 +124,7 @@ def _drawn(evaluation: Evaluation, maps: Maps) -> Iterator[tuple[str, Callable[[
         yield title, partial(picture, evaluation, name, *maps[name])
 
 
-def _of_cohort(numbers: Numbers | None) -> Iterator[tuple[str, Callable[[], Figure | None]]]:
+def _of_cohort(numbers: CohortStatistics | None) -> Iterator[tuple[str, Callable[[], Figure | None]]]:
     if numbers is None:
         return
     yield "cohort_strips", lambda: cohort.cohort_strips(numbers)

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dask_uncert.formulas.typing import Floats
 
 WIDTH = 660.0  # pixels, at which dots do not overlap while there is room
 MOST_DOTS = 1200

@@ -11,8 +11,8 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
-from numpy.typing import NDArray
 
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics import classification
 from dask_uncert.metrics.sweep import Sweep, sweep
 from dask_uncert.reports.figures import layout
@@ -23,7 +23,6 @@ from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram
 from dask_uncert.summaries.soft_confusion import CELLS, SoftSettings
 
-Floats = NDArray[np.float64]
 MOST_THRESHOLDS, MOST_SWEPT = 3, 8
 SIGMAS = tuple(i / 50 for i in range(26))  # 0, .02, ..., .5
 DAMPINGS = (0.0, 0.5, 1.0, 2.0)

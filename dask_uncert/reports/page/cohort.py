@@ -13,7 +13,7 @@ from dask_uncert.reports.figures.cohort_strips import difference_strips, group_s
 from dask_uncert.reports.figures.maps import map_names
 from dask_uncert.reports.figures.thumbnails import legend, thumbnail
 from dask_uncert.reports.page.payload import text
-from dask_uncert.reports.results.cohort import Against, Numbers, best_first
+from dask_uncert.reports.results.cohort import Against, CohortStatistics, best_first
 from dask_uncert.summaries.evaluation import Evaluation
 
 MOST_ROWS = 100  # cases of the page's table
@@ -24,7 +24,7 @@ MOST_GROUP_DOTS = 8000
 """Of all groups and metrics; where there would be more, groups are shown by the first metric alone."""
 
 
-def cohort_words(numbers: Numbers, found: dict[str, Any], evaluation: Evaluation) -> dict[str, Any]:
+def cohort_words(numbers: CohortStatistics, found: dict[str, Any], evaluation: Evaluation) -> dict[str, Any]:
     """Everything that `page/cohort.html.jinja` and `page/against.html.jinja` say; found: the results."""
     cohort, first = numbers.cohort, numbers.headline[0]
     order = best_first(first, numbers.table[first.name])
@@ -49,7 +49,7 @@ def cohort_words(numbers: Numbers, found: dict[str, Any], evaluation: Evaluation
     }
 
 
-def _groups(numbers: Numbers) -> list[dict[str, Any]]:
+def _groups(numbers: CohortStatistics) -> list[dict[str, Any]]:
     """By column, for each metric a strip a group."""
     dots = len(numbers.cohort.stack) * len(numbers.shown) * len(numbers.headline)
     metrics = numbers.headline if dots <= MOST_GROUP_DOTS else numbers.headline[:1]
@@ -60,7 +60,7 @@ def _groups(numbers: Numbers) -> list[dict[str, Any]]:
     return found
 
 
-def _rows(numbers: Numbers, order: Iterable[int]) -> list[dict[str, Any]]:
+def _rows(numbers: CohortStatistics, order: Iterable[int]) -> list[dict[str, Any]]:
     """Cases for the table."""
     table, stack = numbers.table, numbers.cohort.stack
     found = []
@@ -78,7 +78,7 @@ def _rows(numbers: Numbers, order: Iterable[int]) -> list[dict[str, Any]]:
     return found
 
 
-def _cards(numbers: Numbers, evaluation: Evaluation, order: Iterable[int]) -> dict[str, Any] | None:
+def _cards(numbers: CohortStatistics, evaluation: Evaluation, order: Iterable[int]) -> dict[str, Any] | None:
     """Pictures of the worst cases, and what their colours mean; None without maps."""
     give, stack, first = numbers.cohort.pictures, numbers.cohort.stack, numbers.headline[0]
     if give is None:
@@ -113,7 +113,7 @@ def _cards(numbers: Numbers, evaluation: Evaluation, order: Iterable[int]) -> di
     return {"cards": cards, "legends": list(legends.values())}
 
 
-def _against(numbers: Numbers, against: Against, found: dict[str, Any]) -> dict[str, Any]:
+def _against(numbers: CohortStatistics, against: Against, found: dict[str, Any]) -> dict[str, Any]:
     """Differences of two models: a strip a metric, every patient a dot."""
     rows = []
     for metric, one in difference_strips(numbers, against):

@@ -25,7 +25,7 @@ from dask_uncert.reports.page import bokeh_charts
 from dask_uncert.reports.page import payload as payload_page
 from dask_uncert.reports.page.cohort import cohort_words
 from dask_uncert.reports.page.formatting import bar, breakable, count, number, percent, shade, signed
-from dask_uncert.reports.results.cohort import Numbers
+from dask_uncert.reports.results.cohort import CohortStatistics
 from dask_uncert.reports.results.scene import results
 from dask_uncert.reports.tables.comparison import p_text
 from dask_uncert.spec.map_names import soft_labels
@@ -51,7 +51,7 @@ def write_report(
     about: Mapping[str, str] | None = None,
     found: dict[str, Any] | None = None,
     drawn: dict[str, bytes] | None = None,
-    numbers: Numbers | None = None,
+    numbers: CohortStatistics | None = None,
 ) -> None:
     """Write the page of an evaluation to `path`.
 
@@ -74,7 +74,7 @@ def page(
     about: Mapping[str, str],
     found: dict[str, Any],
     drawn: dict[str, bytes],
-    numbers: Numbers | None = None,
+    numbers: CohortStatistics | None = None,
 ) -> str:
     """The page as text."""
     template = _environment().get_template("report.html.jinja")

@@ -57,7 +57,7 @@ class Cohort:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class CohortStatistics:
     """All that is read off the cases. groups: every metric, without intervals, by column and value.
 
     shown: the metrics of the headline, with intervals; columns of few values alone. table: a row a case. raters: the
@@ -74,13 +74,13 @@ class Numbers:
     raters: dict[str, cohort_metrics.Cohort] = field(default_factory=dict)
 
 
-def numbers_of(cohort: Cohort, evaluation: Evaluation) -> Numbers:
+def numbers_of(cohort: Cohort, evaluation: Evaluation) -> CohortStatistics:
     """Read everything off the cases; evaluation: their sum."""
     stack, how, shown = cohort.stack, cohort.how(), headline(evaluation)
     names, each = [metric.name for metric in shown], cohort_metrics.case_scalars(stack)
     sizes = {column: dict(sorted(Counter(values).items())) for column, values in stack.groups.items()}
     few = [column for column, parts in sizes.items() if len(parts) <= MOST_GROUPS]
-    return Numbers(
+    return CohortStatistics(
         cohort,
         shown,
         cohort_metrics.cohort(stack, how, None, each),
@@ -92,7 +92,7 @@ def numbers_of(cohort: Cohort, evaluation: Evaluation) -> Numbers:
     )
 
 
-def add_cohort(found: dict[str, Any], numbers: Numbers, evaluation: Evaluation) -> dict[str, Any]:
+def add_cohort(found: dict[str, Any], numbers: CohortStatistics, evaluation: Evaluation) -> dict[str, Any]:
     """Results with the parts `cohort`, `failed` and `comparison`, and with the intervals of pooled numbers."""
     cohort, whole = numbers.cohort, numbers.whole
     by_group = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dask_uncert.metrics import cohort as cohort_metrics
-from dask_uncert.reports.results.cohort import Numbers
+from dask_uncert.reports.results.cohort import CohortStatistics
 from dask_uncert.reports.tables.csv import as_csv
 from dask_uncert.summaries.stack import Case
 
@@ -18,7 +18,7 @@ INTERVALS = tuple(
 )
 
 
-def write_cohort_tables(numbers: Numbers, folder: Path) -> list[str]:
+def write_cohort_tables(numbers: CohortStatistics, folder: Path) -> list[str]:
     """Write `patients.csv`, `cohort.csv`, `groups.csv`, `raters.csv`, and what else there is; returns the names of the files.
 
     UTF-8, one header row; a cell is empty where a number is undefined.
@@ -39,7 +39,7 @@ def write_cohort_tables(numbers: Numbers, folder: Path) -> list[str]:
     return [f"{name}.csv" for name in made]
 
 
-def patient_rows(numbers: Numbers) -> list[Sequence[Any]]:
+def patient_rows(numbers: CohortStatistics) -> list[Sequence[Any]]:
     """A row a case, sorted by name: who it is, whether it failed and why, its counts and all its numbers."""
     table, failed, lost = numbers.table, numbers.cohort.failed, numbers.cohort.lost
     groups = list(numbers.cohort.stack.groups)
@@ -61,7 +61,7 @@ def patient_rows(numbers: Numbers) -> list[Sequence[Any]]:
     return [head, *(rows[name] for name in sorted(rows))]
 
 
-def group_rows(numbers: Numbers) -> list[dict[str, Any]]:
+def group_rows(numbers: CohortStatistics) -> list[dict[str, Any]]:
     """A row a grouping column, value and metric; intervals of the metrics of the headline, where there are few groups."""
     found = []
     intervals = INTERVALS if numbers.whole.pooled_interval is not None else ()

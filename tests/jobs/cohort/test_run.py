@@ -355,7 +355,7 @@ def test_the_commands_say_what_failed(tmp_path):
     facts = json.loads(plan.output)
     assert (facts["cases"], facts["tasks"], facts["large_cases"]) == (3, 3, 0)
     assert facts["bytes_read"] == {"probabilities": 240, "reference": 60}
-    command = [sys.executable, "-c", "from dask_uncert.cli import main; main()"]
+    command = [sys.executable, "-c", "from dask_uncert.cli.main import main; main()"]
     done = subprocess.run([*command, "run", cohort.job(), "--quiet"], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith("error: 1 case failed and is left out: P1: ")
