@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from dask_uncert.io.output_folder import Report
-    from dask_uncert.io.paths import Place
+    from dask_uncert.io.paths import AnyPath
 
 
 class PlaceType(click.ParamType):  # type: ignore[type-arg]
@@ -19,11 +19,11 @@ class PlaceType(click.ParamType):  # type: ignore[type-arg]
 
     name = "path"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Place:
+    def convert(self, value: Any, param: Any, ctx: Any) -> AnyPath:
         """The place; InputError for a URL whose library is not installed."""
-        from dask_uncert.io.paths import place_of
+        from dask_uncert.io.paths import as_path
 
-        return place_of(value)
+        return as_path(value)
 
 
 PLACE = PlaceType()
@@ -61,7 +61,7 @@ def progress(silent: bool) -> Iterator[Report | None]:
         yield draw
 
 
-def headline(evaluation: Any, place: Place) -> None:
+def headline(evaluation: Any, place: AnyPath) -> None:
     """Print what most people want to know of a finished evaluation, and where the rest is."""
     from dask_uncert.metrics import calibration as calibration_metrics
     from dask_uncert.metrics import classification

@@ -9,7 +9,7 @@ import click
 from dask_uncert.cli.console import PLACE, progress
 
 if TYPE_CHECKING:
-    from dask_uncert.io.paths import Place
+    from dask_uncert.io.paths import AnyPath
 
 
 def numbers(option: str, text: str | None) -> list[int] | None:
@@ -35,7 +35,7 @@ def numbers(option: str, text: str | None) -> list[int] | None:
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def convert(
     source: str,
-    target: Place,
+    target: AnyPath,
     array: str,
     dims: str | None,
     name: str | None,
@@ -76,7 +76,7 @@ def convert(
 @click.option("--fresh", is_flag=True, help="Replace what is there.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def export(
-    folder: Place,
+    folder: AnyPath,
     target: str,
     name: str,
     case: str | None,

@@ -14,7 +14,7 @@ from dask_uncert.cli import files, submit
 from dask_uncert.cli.console import PLACE, changes, forecast, headline, progress
 
 if TYPE_CHECKING:
-    from dask_uncert.io.paths import Place
+    from dask_uncert.io.paths import AnyPath
 
 FILE = click.Path(path_type=Path)
 
@@ -42,7 +42,7 @@ def cli(debug: bool) -> None:
 def run(
     job: Path,
     cluster: str | None,
-    out: Place | None,
+    out: AnyPath | None,
     fresh: bool,
     sets: tuple[str, ...],
     quiet: bool,
@@ -50,13 +50,13 @@ def run(
     page: Path | None,
 ) -> None:
     """Run the job file JOB and write its output folder."""
-    from dask_uncert.io.paths import place_of
+    from dask_uncert.io.paths import as_path
     from dask_uncert.jobs import run as run_job
     from dask_uncert.jobs.load import read_job, resolve
 
     asked = changes(sets)
     words, folder = read_job(job, asked)
-    place = out or place_of(resolve(words.output, folder))
+    place = out or as_path(resolve(words.output, folder))
     with progress(quiet or as_json) as report, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", run_job.FailedCasesWarning)
         warnings.simplefilter("always", run_job.InputWarning)
@@ -122,7 +122,7 @@ def plan(job: Path, cluster: str | None, sets: tuple[str, ...], as_json: bool) -
 @click.argument("folders", type=PLACE, nargs=-1, required=True)
 @click.option("--leave-out", multiple=True, metavar="CASE", help="A case of a cohort; repeatable.")
 @click.option("--fresh", is_flag=True, help="Replace a finished evaluation in OUT.")
-def merge(out: Place, folders: tuple[Place, ...], leave_out: tuple[str, ...], fresh: bool) -> None:
+def merge(out: AnyPath, folders: tuple[AnyPath, ...], leave_out: tuple[str, ...], fresh: bool) -> None:
     """Add the finished evaluations in FOLDERS into OUT without reading a pixel."""
     from dask_uncert.jobs import merge as merge_job
 
@@ -132,7 +132,7 @@ def merge(out: Place, folders: tuple[Place, ...], leave_out: tuple[str, ...], fr
 @cli.command()
 @click.argument("folder", type=PLACE)
 @click.option("--against", type=PLACE, help="Of a cohort: another model on the same cases, to compare with.")
-def report(folder: Place, against: Place | None) -> None:
+def report(folder: AnyPath, against: AnyPath | None) -> None:
     """Write the tables, figures and page of a finished FOLDER again, from its Summaries."""
     from dask_uncert.jobs import merge as merge_job
 
@@ -154,8 +154,8 @@ def report(folder: Place, against: Place | None) -> None:
 @click.option("--csv", "csv_file", type=FILE, help="Write every digit to this CSV file.")
 @click.option("--json", "as_json", is_flag=True, help="Print every digit as JSON.")
 def compare(
-    first: Place,
-    second: Place,
+    first: AnyPath,
+    second: AnyPath,
     metrics: tuple[str, ...],
     csv_file: Path | None,
     as_json: bool,
@@ -192,7 +192,7 @@ def compare(
 @click.option("--csv", "csv_file", type=FILE, help="Write every digit to this CSV file.")
 @click.option("--json", "as_json", is_flag=True, help="Print every digit as JSON.")
 def sweep(
-    folder: Place,
+    folder: AnyPath,
     class_name: str | None,
     thresholds: str,
     sigmas: str,

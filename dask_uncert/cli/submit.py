@@ -11,7 +11,7 @@ import click
 from dask_uncert.cli.console import PLACE, changes
 
 if TYPE_CHECKING:
-    from dask_uncert.io.paths import Place
+    from dask_uncert.io.paths import AnyPath
 
 FILE = click.Path(path_type=Path)
 OUTPUT = "The job is named by its output folder, as `submit` printed it."
@@ -25,7 +25,7 @@ OUTPUT = "The job is named by its output folder, as `submit` printed it."
 @click.option(
     "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A word of the job, dotted; repeatable."
 )
-def submit(job: Path, cluster: str | None, out: Place | None, fresh: bool, sets: tuple[str, ...]) -> None:
+def submit(job: Path, cluster: str | None, out: AnyPath | None, fresh: bool, sets: tuple[str, ...]) -> None:
     """Start the job file JOB on a running cluster or SLURM, and detach; prints its id."""
     from dask_uncert.jobs import submit as submit_job
 
@@ -34,7 +34,7 @@ def submit(job: Path, cluster: str | None, out: Place | None, fresh: bool, sets:
 
 @click.command(epilog=OUTPUT)
 @click.argument("job", metavar="ID", type=PLACE)
-def status(job: Place) -> None:
+def status(job: AnyPath) -> None:
     """Say how a submitted job fares."""
     from dask_uncert.jobs import submit as submit_job
 
@@ -45,7 +45,7 @@ def status(job: Place) -> None:
 @click.command(epilog=OUTPUT)
 @click.argument("job", metavar="ID", type=PLACE)
 @click.option("--timeout", type=float, help="Seconds to wait at most.")
-def wait(job: Place, timeout: float | None) -> None:
+def wait(job: AnyPath, timeout: float | None) -> None:
     """Wait until a submitted job has ended; exit status 0 if it is done."""
     from dask_uncert.jobs import submit as submit_job
 
@@ -56,7 +56,7 @@ def wait(job: Place, timeout: float | None) -> None:
 
 @click.command(epilog=OUTPUT)
 @click.argument("job", metavar="ID", type=PLACE)
-def cancel(job: Place) -> None:
+def cancel(job: AnyPath) -> None:
     """End a submitted job; what it has finished is kept for another submission."""
     from dask_uncert.jobs import submit as submit_job
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert.errors import ClusterError, InputError
-from dask_uncert.io.paths import Place, write_whole
+from dask_uncert.io.paths import AnyPath, write_atomic
 
 if TYPE_CHECKING:
     from distributed import Client, SchedulerPlugin
@@ -172,7 +172,7 @@ def logs(client: Client) -> str:
 
 
 @contextmanager
-def logged(client: Client, place: Place) -> Iterator[None]:
+def logged(client: Client, place: AnyPath) -> Iterator[None]:
     """Leaves what workers warned of in a folder, where the `with` ends by what is no fault of the request."""
     try:
         yield
@@ -181,7 +181,7 @@ def logged(client: Client, place: Place) -> Iterator[None]:
     except Exception:
         if client.status == "running" and (said := logs(client)):
             with suppress(OSError):
-                write_whole(place / LOG, said.encode())
+                write_atomic(place / LOG, said.encode())
         raise
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dask_uncert.errors import InputError
 from dask_uncert.execution.chunking import cut_in_groups
-from dask_uncert.io.paths import Place, absolute, names_in, place_of, remove, write_whole
+from dask_uncert.io.paths import AnyPath, absolute, as_path, list_names, remove, write_atomic
 from dask_uncert.io.summary_cache import CaseFolder, Frame
 from dask_uncert.summaries.registry import AnyEvaluation, evaluation_from_plain
 
@@ -45,7 +45,7 @@ class Checkpoints:
     def finished(self) -> frozenset[int]:
         """The groups that are finished, by one listing."""
         files = CaseFolder(self.folder)
-        there = names_in(files.place)
+        there = list_names(files.place)
         return frozenset(i for i in range(self.most) if files.file(f"{i}", self.key).name in there)
 
     def drop_damaged(self) -> None:
@@ -85,14 +85,14 @@ class Checkpoints:
 
     def forget(self) -> None:
         """Remove all groups, and maps that are there."""
-        place = place_of(self.folder)
+        place = as_path(self.folder)
         remove(place)
-        write_whole(place / MARK, self.key.encode())
+        write_atomic(place / MARK, self.key.encode())
 
     @property
     def maps(self) -> str:
         """Where maps are written while the run goes on."""
-        return str(place_of(self.folder) / MAPS)
+        return str(as_path(self.folder) / MAPS)
 
 
 def blocks_left(blocks: int, kept: Checkpoints | None) -> int:
@@ -103,7 +103,7 @@ def blocks_left(blocks: int, kept: Checkpoints | None) -> int:
     return sum(len(part) for number, part in parts if number not in finished)
 
 
-def checkpoints_of(output: Place, key: str, fresh: bool) -> Checkpoints:
+def checkpoints_of(output: AnyPath, key: str, fresh: bool) -> Checkpoints:
     """Those that belong to an output; groups of anything else, left there, are removed.
 
     Raises InputError where nothing can be written beside the output.
@@ -121,7 +121,7 @@ def checkpoints_of(output: Place, key: str, fresh: bool) -> Checkpoints:
 
 
 @contextmanager
-def keeping(output: Place, key: str | None, fresh: bool) -> Iterator[Checkpoints]:
+def keeping(output: AnyPath, key: str | None, fresh: bool) -> Iterator[Checkpoints]:
     """The checkpoints of a run, removed once it ends well, or by what another run would end by as well.
 
     key: None where no other run may go on with them, for inputs do not tell whether they changed.
@@ -130,12 +130,12 @@ def keeping(output: Place, key: str | None, fresh: bool) -> Iterator[Checkpoints
     try:
         yield found
     except InputError:
-        remove(place_of(found.folder))
+        remove(as_path(found.folder))
         raise
     except BaseException:
         if key is None or not any(
-            name.endswith((".case", ".log")) for name in names_in(place_of(found.folder))
+            name.endswith((".case", ".log")) for name in list_names(as_path(found.folder))
         ):
-            remove(place_of(found.folder))
+            remove(as_path(found.folder))
         raise
-    remove(place_of(found.folder))
+    remove(as_path(found.folder))

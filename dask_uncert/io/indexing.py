@@ -10,7 +10,7 @@ from typing import Any
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.file_cache import stamp_of
-from dask_uncert.io.paths import is_remote, mark_of
+from dask_uncert.io.paths import is_remote, url_fingerprint
 
 Span = tuple[int, int]
 SLAB = 1 << 20  # bytes of a chunk at least, where there are so many
@@ -45,7 +45,7 @@ def spans_of(region: Any, shape: Sequence[int]) -> tuple[list[Span], tuple[Any, 
 def file_fingerprint(store: str, what: str) -> str | None:
     """Changes whenever the file is written; None for a remote one whose server does not tell."""
     if is_remote(store):
-        return mark_of(store)
+        return url_fingerprint(store)
     size, time, _ = stamp_of(store, what)
     return hashlib.sha256(json.dumps([size, time]).encode()).hexdigest()
 

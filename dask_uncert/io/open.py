@@ -15,7 +15,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.io.decoding import Decoding, Role
 from dask_uncert.io.file_cache import file_name
 from dask_uncert.io.geometry import Geometry
-from dask_uncert.io.paths import check_no_secret, is_remote
+from dask_uncert.io.paths import check_no_password, is_remote
 from dask_uncert.io.retries import Retried, persistently
 
 
@@ -136,7 +136,7 @@ def open_stored(
 
     dims: names declared for its dimensions. Raises InputError for what is not there or cannot be used.
     """
-    check_no_secret(store)
+    check_no_password(store)
     found = format_of(store)
     try:
         reader = found.reader()

@@ -24,14 +24,14 @@ from typing import Any
 
 from dask_uncert.errors import InputError, OutputError
 from dask_uncert.io.paths import (
-    Place,
+    AnyPath,
+    copy_files,
     copy_tree,
-    copy_within,
-    files_below,
     is_remote,
+    list_files,
     remove,
-    upload,
-    write_whole,
+    upload_files,
+    write_atomic,
 )
 
 RECORD = "run.json"
@@ -44,7 +44,7 @@ Report = Callable[[str, int, int], None]
 """What is told of progress: what is done, how many of it, of how many."""
 
 
-def read_record(folder: Place) -> dict[str, Any]:
+def read_record(folder: AnyPath) -> dict[str, Any]:
     """The `run.json` of a finished folder; InputError where there is none."""
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}.")
@@ -61,7 +61,7 @@ def read_record(folder: Place) -> dict[str, Any]:
     return found
 
 
-def is_finished(folder: Place, fingerprint: str | None, fresh: bool) -> bool:
+def is_finished(folder: AnyPath, fingerprint: str | None, fresh: bool) -> bool:
     """Whether the folder already holds this very evaluation, so that nothing needs to be run.
 
     fingerprint: of the job and its inputs, or None where inputs cannot be compared. Raises InputError where
@@ -96,7 +96,7 @@ def is_finished(folder: Place, fingerprint: str | None, fresh: bool) -> bool:
 
 
 @contextmanager
-def being_written(folder: Place, elsewhere: Mapping[str, Place] | None = None) -> Iterator[Path]:
+def being_written(folder: AnyPath, elsewhere: Mapping[str, AnyPath] | None = None) -> Iterator[Path]:
     """A local folder; what is in it is the output when the `with` ends well, and gone when it does not.
 
     An earlier result stays whole until the new one is. elsewhere: of an output behind a URL, folders that lie in its
@@ -120,35 +120,35 @@ def being_written(folder: Place, elsewhere: Mapping[str, Place] | None = None) -
 
 
 @contextmanager
-def rewritten(folder: Place) -> Iterator[Path]:
+def rewritten(folder: AnyPath) -> Iterator[Path]:
     """A local folder; files written to it replace those of the finished output, or stand beside them."""
     if isinstance(folder, Path):
         yield folder
         return
     with tempfile.TemporaryDirectory(prefix="dask-uncert-") as made:
         yield Path(made)
-        upload(Path(made), folder, files_below(Path(made)))
+        upload_files(Path(made), folder, list_files(Path(made)))
 
 
 @contextmanager
-def _copied(folder: Place, elsewhere: Mapping[str, Place]) -> Iterator[Path]:
+def _copied(folder: AnyPath, elsewhere: Mapping[str, AnyPath]) -> Iterator[Path]:
     """A temporary folder, copied behind the URL at the end, together with what lies there elsewhere."""
     with tempfile.TemporaryDirectory(prefix="dask-uncert-") as made:
         working = Path(made)
         yield working
-        names = files_below(working)
-        write_whole(folder / NOTE, UNFINISHED.encode())
+        names = list_files(working)
+        write_atomic(folder / NOTE, UNFINISHED.encode())
         remove(folder / RECORD)
         moved = {name: place for name, place in elsewhere.items() if place != folder / name}
         for name, place in moved.items():
             remove(folder / name)
             copy_tree(place, folder / name)
-        upload(working, folder, [name for name in names if name != RECORD])
+        upload_files(working, folder, [name for name in names if name != RECORD])
         kept = {*names, NOTE}
-        for name in files_below(folder):
+        for name in list_files(folder):
             if name not in kept and not any(name.startswith(f"{other}/") for other in elsewhere):
                 remove(folder / name)
-        upload(working, folder, [RECORD])
+        upload_files(working, folder, [RECORD])
         remove(folder / NOTE)
 
 
@@ -193,7 +193,7 @@ def _is_running(process: str) -> bool:
     return True
 
 
-def put_in_place(working: Place, folder: Place, last: str = RECORD) -> None:
+def put_in_place(working: AnyPath, folder: AnyPath, last: str = RECORD) -> None:
     """Rename a whole folder to its final name; what was there stays until that is done.
 
     Behind a URL it is copied, the file `last` after all others.
@@ -203,8 +203,8 @@ def put_in_place(working: Place, folder: Place, last: str = RECORD) -> None:
         assert not isinstance(folder, Path)
         remove(folder / last)
         remove(folder)
-        copy_within(working, folder, [name for name in files_below(working) if name != last])
-        copy_within(working, folder, [last])
+        copy_files(working, folder, [name for name in list_files(working) if name != last])
+        copy_files(working, folder, [last])
         remove(working)
         return
     if not folder.exists():

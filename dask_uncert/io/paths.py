@@ -1,11 +1,11 @@
-"""Where things lie: local paths and places behind URLs, such as object stores, with the same few operations on both.
+"""Local paths and URLs (for example of object stores), with the same few operations on both.
 
-The only door to fsspec. Credentials are found by its libraries, in the environment or the usual files of a profile,
-and are never part of an address of ours. Listings are never cached: other machines write as well.
+The only module that opens fsspec. Its libraries find credentials in the environment or in the usual profile files;
+credentials are never part of an address. Listings are never cached, because other machines write too.
 
-S3 is spoken by s3fs. obstore takes .06 s of the processor to read 64 MB in 16 chunks, s3fs .10 s (.20 and .43 s in 256
-chunks), beside about 1 s that such a block takes to evaluate; but a process that was forked after obstore had been
-used hangs in it, and it does not read the files of a profile.
+S3 is read with s3fs. obstore takes .06 s of processor time to read 64 MB in 16 chunks, s3fs .10 s (.20 and .43 s in
+256 chunks), compared with about 1 s to evaluate such a block. But a process that is forked after obstore was used
+hangs in it, and obstore does not read profile files.
 """
 
 from __future__ import annotations
@@ -21,211 +21,212 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, one_line
 
 if TYPE_CHECKING:
     from upath import UPath
 
-Place: TypeAlias = "Path | UPath"
-UNCACHED = {"use_listings_cache": False}
-WHOLE = {"max_concurrency": 1}
-"""Of s3fs where chunks are read: it would ask for the size of each first, to read large ones in parts."""
-ONCE = {"config_kwargs": {"retries": {"total_max_attempts": 1}, "connect_timeout": 10, "read_timeout": 30}}
-"""Of s3fs where inputs are read: whatever fails is tried again in one place, `retries`, and counted there."""
+AnyPath: TypeAlias = "Path | UPath"
+NO_CACHE = {"use_listings_cache": False}
+WHOLE_CHUNKS = {"max_concurrency": 1}
+"""Option of s3fs for chunks: otherwise it first asks for the size of each, to read large ones in parts."""
+NO_RETRIES = {
+    "config_kwargs": {"retries": {"total_max_attempts": 1}, "connect_timeout": 10, "read_timeout": 30}
+}
+"""Option of s3fs for inputs: `retries` repeats every failed read and counts the attempts."""
 EXTRAS = {"s3": "s3", "s3a": "s3"}
 TAGS = ("ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "Last-Modified")
-"""Of a file behind a URL, what changes when it is written, by the names that file systems have for it."""
+"""Keys under which file systems report a value that changes when a file is written."""
 
 
-def is_remote(place: str | Place) -> bool:
-    """Whether this is a URL."""
-    return "://" in str(place)
+def is_remote(path: str | AnyPath) -> bool:
+    """Return whether this is a URL."""
+    return "://" in str(path)
 
 
-def scheme_of(url: str) -> str:
-    """What stands before `://`."""
+def url_scheme(url: str) -> str:
+    """Return the part of a URL before `://`."""
     return url.partition("://")[0]
 
 
-def place_of(given: str | Place) -> Place:
-    """The place that a path or URL names; InputError for a URL whose library is not installed.
+def as_path(path: str | AnyPath) -> AnyPath:
+    """Return the path object of a path or URL; raise InputError for a URL whose library is not installed.
 
-    >>> place_of("s3://bucket/results") / "run.json"
+    >>> as_path("s3://bucket/results") / "run.json"
     S3Path('bucket/results/run.json', protocol='s3')
     """
-    text = str(given)
+    text = str(path)
     if not is_remote(text):
         return Path(text)
-    check_no_secret(text)
+    check_no_password(text)
     from upath import UPath
 
-    words: Any = UNCACHED
+    options: Any = NO_CACHE
     try:
-        found: UPath = UPath(text.rstrip("/"), **words)
-        _ = found.fs
+        remote: UPath = UPath(text.rstrip("/"), **options)
+        _ = remote.fs
     except (ImportError, ValueError) as error:
-        raise InputError(_no_library(text, error)) from None
-    return found
+        raise InputError(_missing_library_message(text, error)) from None
+    return remote
 
 
-def absolute(given: str | Place) -> Place:
-    """The same place whatever the working directory is; InputError for a bucket, beside which nothing can lie."""
-    found = place_of(given)
-    if isinstance(found, Path):
-        return found.absolute()
-    if not found.name:
-        raise InputError(f"{given} is a whole bucket. Name a folder in it.")
-    return found
+def absolute(path: str | AnyPath) -> AnyPath:
+    """Return the absolute path; raise InputError for a whole bucket, because nothing can be written beside it."""
+    result = as_path(path)
+    if isinstance(result, Path):
+        return result.absolute()
+    if not result.name:
+        raise InputError(f"{path} is a whole bucket. Name a folder in it.")
+    return result
 
 
 def read_options(url: str) -> dict[str, Any]:
-    """Options of fsspec's file system for reading inputs; InputError for a URL with a password in it."""
-    check_no_secret(url)
-    return {} if "::" in url else UNCACHED | (WHOLE | ONCE if scheme_of(url) in EXTRAS else {})
+    """Return fsspec's options for reading inputs; raise InputError for a URL with a password in it."""
+    check_no_password(url)
+    return {} if "::" in url else NO_CACHE | (WHOLE_CHUNKS | NO_RETRIES if url_scheme(url) in EXTRAS else {})
 
 
-def map_options(url: str) -> dict[str, Any]:
-    """The same for arrays that are written: what fails is tried again by the library."""
-    return UNCACHED | (WHOLE if scheme_of(url) in EXTRAS else {})
+def write_options(url: str) -> dict[str, Any]:
+    """Return fsspec's options for writing arrays: here the library repeats what fails."""
+    return NO_CACHE | (WHOLE_CHUNKS if url_scheme(url) in EXTRAS else {})
 
 
 def file_system(url: str) -> tuple[Any, str]:
-    """fsspec's file system for reading what a URL names, and the path in it.
+    """Return fsspec's file system for reading a URL, and the path in it.
 
     Raises InputError where its library is not installed.
     """
     import fsspec
 
     try:
-        found, path = fsspec.core.url_to_fs(url, **read_options(url))
+        system, path = fsspec.core.url_to_fs(url, **read_options(url))
     except (ImportError, ValueError) as error:
-        raise InputError(_no_library(url, error)) from None
-    try_once(found)
-    return found, str(path)
+        raise InputError(_missing_library_message(url, error)) from None
+    disable_retries(system)
+    return system, str(path)
 
 
-def try_once(system: Any) -> None:
-    """Have a file system of s3fs try nothing again by itself."""
+def disable_retries(system: Any) -> None:
+    """Stop a file system of s3fs from repeating requests by itself."""
     if hasattr(system, "retries"):
         system.retries = 1
 
 
-def mark_of(url: str) -> str | None:
-    """Changes whenever the file, or a file in the folder, is written; None where that cannot be told."""
+def url_fingerprint(url: str) -> str | None:
+    """Return a value that changes when the file, or a file in the folder, is written; None where servers do not tell."""
     system, path = file_system(url)
     path = path.rstrip("/")
     try:
-        found = {} if url.startswith(("http://", "https://")) else system.find(path, detail=True)
-        found = found or {path: system.info(path)}
+        files = {} if url.startswith(("http://", "https://")) else system.find(path, detail=True)
+        files = files or {path: system.info(path)}
     except FileNotFoundError:
         return None
-    listed = []
-    for name, facts in sorted(found.items()):
-        tag = next((str(facts[word]) for word in TAGS if facts.get(word)), None)
+    entries = []
+    for name, facts in sorted(files.items()):
+        tag = next((str(facts[key]) for key in TAGS if facts.get(key)), None)
         if tag is None:
             return None
-        listed.append((name[len(path) :], facts.get("size"), tag))
-    return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+        entries.append((name[len(path) :], facts.get("size"), tag))
+    return hashlib.sha256(json.dumps(entries).encode()).hexdigest()
 
 
-def write_whole(place: Place, content: bytes) -> None:
-    """Write a file that is whole or not there, and on the disk when this returns; its folders are made."""
-    if not isinstance(place, Path):
-        place.fs.pipe_file(place.path, content)  # an object is whole or not there
+def write_atomic(path: AnyPath, content: bytes) -> None:
+    """Write a file completely or not at all, on the disk when this returns; make its folders."""
+    if not isinstance(path, Path):
+        path.fs.pipe_file(path.path, content)  # object stores write whole objects
         return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    working = place.with_name(f"{place.name}.{uuid.uuid4().hex}.unfinished")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    working = path.with_name(f"{path.name}.{uuid.uuid4().hex}.unfinished")
     try:
         with working.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(working, place)
+        os.replace(working, path)
     finally:
         working.unlink(missing_ok=True)
 
 
-def remove(place: Place) -> None:
-    """Remove a file or a folder with all in it, if it is there; a local one as far as that can be done."""
-    if isinstance(place, Path):
-        if place.is_dir():
-            shutil.rmtree(place, ignore_errors=True)
+def remove(path: AnyPath) -> None:
+    """Remove a file or folder if it exists; of a local folder, as much as can be removed."""
+    if isinstance(path, Path):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
         else:
-            place.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
         return
     with suppress(FileNotFoundError):
-        place.fs.rm(place.path, recursive=True)
+        path.fs.rm(path.path, recursive=True)
 
 
-def files_below(place: Place) -> list[str]:
-    """Paths of all files in a folder, relative to it."""
-    if isinstance(place, Path):
-        return [str(file.relative_to(place)) for file in place.rglob("*") if file.is_file()]
+def list_files(folder: AnyPath) -> list[str]:
+    """Return the paths of all files below a folder, relative to it."""
+    if isinstance(folder, Path):
+        return [str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()]
     with suppress(FileNotFoundError):
-        return [str(path)[len(place.path) :].lstrip("/") for path in place.fs.find(place.path)]
+        return [str(path)[len(folder.path) :].lstrip("/") for path in folder.fs.find(folder.path)]
     return []
 
 
-def names_in(place: Place) -> set[str]:
-    """Names of what lies in a folder itself; none where it is not there."""
+def list_names(folder: AnyPath) -> set[str]:
+    """Return the names of the files and folders directly in a folder; none if it does not exist."""
     with suppress(FileNotFoundError):
-        if isinstance(place, Path):
-            return set(os.listdir(place))
-        return {str(path).rstrip("/").rpartition("/")[2] for path in place.fs.ls(place.path, detail=False)}
+        if isinstance(folder, Path):
+            return set(os.listdir(folder))
+        return {str(path).rstrip("/").rpartition("/")[2] for path in folder.fs.ls(folder.path, detail=False)}
     return set()
 
 
-def copy_tree(source: Place, target: Place) -> None:
-    """Copy a folder into one that is not there; within an object store nothing travels through this machine."""
+def copy_tree(source: AnyPath, target: AnyPath) -> None:
+    """Copy a folder to one that does not exist yet; within an object store no data passes through this machine."""
     if isinstance(source, Path):
         if isinstance(target, Path):
-            shutil.copytree(source, target, copy_function=_link)
+            shutil.copytree(source, target, copy_function=_link_or_copy)
         else:
-            upload(source, target, files_below(source))
+            upload_files(source, target, list_files(source))
         return
-    names = files_below(source)
+    names = list_files(source)
     if not isinstance(target, Path):
-        copy_within(source, target, names)
+        copy_files(source, target, names)
         return
     for name in names:
         (target / name).parent.mkdir(parents=True, exist_ok=True)
     source.fs.get([f"{source.path}/{name}" for name in names], [str(target / name) for name in names])
 
 
-def copy_within(source: UPath, target: UPath, names: Iterable[str]) -> None:
-    """Copy these files of a folder behind a URL to the same names in another of the same store."""
-    listed = list(names)
-    if listed:
-        source.fs.copy([f"{source.path}/{n}" for n in listed], [f"{target.path}/{n}" for n in listed])
+def copy_files(source: UPath, target: UPath, names: Iterable[str]) -> None:
+    """Copy these files from one folder behind a URL to another folder of the same store."""
+    names = list(names)
+    if names:
+        source.fs.copy([f"{source.path}/{n}" for n in names], [f"{target.path}/{n}" for n in names])
 
 
-def upload(folder: Path, target: Place, names: Iterable[str]) -> None:
-    """Copy these files of a local folder to the same names below a place behind a URL."""
+def upload_files(folder: Path, target: AnyPath, names: Iterable[str]) -> None:
+    """Copy these files from a local folder to a folder behind a URL."""
     assert not isinstance(target, Path)
-    listed = list(names)
-    if listed:
-        target.fs.put([str(folder / name) for name in listed], [f"{target.path}/{name}" for name in listed])
+    names = list(names)
+    if names:
+        target.fs.put([str(folder / name) for name in names], [f"{target.path}/{name}" for name in names])
 
 
-def _link(source: str, target: str) -> None:
-    """Where the file system can link, nothing is copied."""
+def _link_or_copy(source: str, target: str) -> None:
     with suppress(OSError):
         os.link(source, target)
         return
     shutil.copy2(source, target)
 
 
-def check_no_secret(url: str) -> None:
-    """InputError, which does not repeat it, for a URL with a password in it."""
+def check_no_password(url: str) -> None:
+    """Raise InputError, without repeating the URL, if it has a password in it."""
     for part in url.split("::"):
         if urlsplit(part).password is not None:
             raise InputError(
-                f"a {scheme_of(part)}:// address holds a password. Leave it out, for jobs are copied to `run.json`: "
-                f"credentials come from the environment or the usual files of a profile."
+                f"a {url_scheme(part)}:// address holds a password. Leave it out, because jobs are copied to "
+                f"`run.json`: credentials come from the environment or the usual profile files."
             )
 
 
-def _no_library(url: str, error: Exception) -> str:
-    extra = EXTRAS.get(scheme_of(url))
+def _missing_library_message(url: str, error: Exception) -> str:
+    extra = EXTRAS.get(url_scheme(url))
     how = f"`python -m pip install 'dask-uncert[{extra}]'`" if extra else "with pip"
-    return f"{url} cannot be reached: {' '.join(str(error).split())}. Install what it needs, {how}."
+    return f"{url} cannot be reached: {one_line(error)}. Install what it needs, {how}."

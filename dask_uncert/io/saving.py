@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dask_uncert.errors import InputError
-from dask_uncert.io.paths import Place, place_of
+from dask_uncert.io.paths import AnyPath, as_path
 from dask_uncert.io.summary_store import read_counts, write_counts
 from dask_uncert.summaries.registry import AnyEvaluation, evaluation_from_plain
 from dask_uncert.summaries.summary import Summary
 
 
-def save(evaluation: Summary, path: str | Place) -> None:
+def save(evaluation: Summary, path: str | AnyPath) -> None:
     """Write an Evaluation of any kind to a Zarr group, at a path or a URL; equal ones give equal bytes.
 
     Raises InputError where something else than an Evaluation is there already.
@@ -21,12 +21,12 @@ def save(evaluation: Summary, path: str | Place) -> None:
     ...     du.load(folder + "/one.zarr") == one
     True
     """
-    if place_of(path).exists():
+    if as_path(path).exists():
         read_counts(str(path))
     write_counts(str(path), evaluation.frame(), evaluation.arrays())
 
 
-def load(path: str | Place) -> AnyEvaluation:
+def load(path: str | AnyPath) -> AnyEvaluation:
     """The Evaluation that `save` or a job wrote, of its own kind: its Zarr group, or the output folder with it.
 
     Raises InputError where there is none.
@@ -37,7 +37,7 @@ def load(path: str | Place) -> AnyEvaluation:
     ...
     dask_uncert.errors.InputError: there is no summary at nothing.zarr ...
     """
-    folder = place_of(path)
+    folder = as_path(path)
     store = folder / "summary.zarr" if (folder / "summary.zarr").exists() else folder
     frame, arrays = read_counts(str(store))
     try:

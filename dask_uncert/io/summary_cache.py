@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.io.paths import Place, place_of, remove, write_whole
+from dask_uncert.io.paths import AnyPath, as_path, remove, write_atomic
 from dask_uncert.summaries.sparse_rows import Row
 from dask_uncert.summaries.stack import Layout, layout_of
 from dask_uncert.summaries.summary import Summary
@@ -73,15 +73,15 @@ class CaseFile:
 class CaseFolder:
     """The folder of case files of one output, at a path or a URL; made when the first is written."""
 
-    def __init__(self, place: str | Place) -> None:
-        self.place = place_of(place)
+    def __init__(self, place: str | AnyPath) -> None:
+        self.place = as_path(place)
 
-    def file(self, name: str, key: str) -> Place:
+    def file(self, name: str, key: str) -> AnyPath:
         """Where the case `name`, computed from what `key` stands for, lies."""
         readable = re.sub(r"[^\w-]+", "_", name)[:40]
         return self.place / f"{readable}.{hashlib.sha256(f'{name} {key}'.encode()).hexdigest()[:24]}.case"
 
-    def maps(self, name: str, key: str) -> Place:
+    def maps(self, name: str, key: str) -> AnyPath:
         """Where its maps lie."""
         return self.file(name, key).with_suffix(".maps")
 
@@ -98,7 +98,7 @@ class CaseFolder:
             frames[label] = self._keep(frame)
             rows[label] = {path: Row.of(array) for path, _, array in evaluation.arrays()}
         found = CaseFile(dict(facts), frames, rows)
-        write_whole(self.file(name, key), _packed(name, key, found))
+        write_atomic(self.file(name, key), _packed(name, key, found))
         return found
 
     def has(self, name: str, key: str) -> bool:
@@ -124,12 +124,12 @@ class CaseFolder:
     def _keep(self, frame: Frame) -> str:
         file = self.place / f"{frame.digest}.frame"
         if not file.exists():
-            write_whole(file, frame.text.encode())
+            write_atomic(file, frame.text.encode())
         return frame.digest
 
 
 @contextmanager
-def replacing_folder(path: Place) -> Iterator[Place]:
+def replacing_folder(path: AnyPath) -> Iterator[AnyPath]:
     """A folder of this process's own beside `path`, renamed to it when the `with` ends well; one there is replaced.
 
     An object store cannot rename: there it is written where it belongs, and is whole once the case's file is there.

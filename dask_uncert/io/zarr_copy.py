@@ -16,7 +16,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.io.attributes import as_fill_value, plain
 from dask_uncert.io.decoding import Decoding
 from dask_uncert.io.geometry import Geometry
-from dask_uncert.io.paths import Place, place_of, write_whole
+from dask_uncert.io.paths import AnyPath, as_path, write_atomic
 from dask_uncert.io.readers.zarr import StoredArray, located, opening
 
 CHUNK_BYTES = 2 << 20  # of a chunk, about: a pixel's neighbourhood is read with little beside it
@@ -111,7 +111,7 @@ def _shards(shape: Sequence[int], chunks: Sequence[int], itemsize: int) -> tuple
 
 
 def create(
-    folder: Place,
+    folder: AnyPath,
     name: str,
     layout: Layout,
     dtype: np.dtype[Any],
@@ -134,10 +134,10 @@ def create(
                 dim, shape=values.shape, dtype=values.dtype, dimension_names=(dim,), attributes=plain(about)
             )
             one[...] = values
-    write_whole(folder / DONE / BEGUN, b"")
+    write_atomic(folder / DONE / BEGUN, b"")
 
 
-def mark_of(folder: Place) -> dict[str, Any] | None:
+def mark_of(folder: AnyPath) -> dict[str, Any] | None:
     """What a folder is a conversion of; None where it is none."""
     try:
         with opening(str(folder)):
@@ -156,7 +156,7 @@ class Writer:
 
     def __call__(self, region: tuple[slice, ...]) -> int:
         """Bytes written; 0 where the block was done before. InputError where what was written does not read back."""
-        mark = place_of(self.folder) / DONE / ("-".join(str(part.start) for part in region) or "all")
+        mark = as_path(self.folder) / DONE / ("-".join(str(part.start) for part in region) or "all")
         if mark.exists():
             return 0
         values = np.asarray(self.source[region])
@@ -170,7 +170,7 @@ class Writer:
             raise InputError(
                 f"the block [{said}] of {self.folder} does not read back as it was written: check the disk."
             )
-        write_whole(mark, b"")
+        write_atomic(mark, b"")
         return int(values.nbytes)
 
 

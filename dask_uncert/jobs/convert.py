@@ -16,7 +16,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.inputs.cube import RESERVED, make_cube
 from dask_uncert.io.open import Stored, open_stored
 from dask_uncert.io.output_folder import Report, put_in_place
-from dask_uncert.io.paths import Place, absolute, is_remote, remove
+from dask_uncert.io.paths import AnyPath, absolute, is_remote, remove
 from dask_uncert.io.zarr_copy import DONE, Layout, Writer, about, create, layout_of, mark_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def convert(
     source: str | Path,
-    target: str | Place,
+    target: str | AnyPath,
     *,
     array: str = "",
     dims: Sequence[str] | None = None,
@@ -35,7 +35,7 @@ def convert(
     cluster: str | Path | Client = "local",
     fresh: bool = False,
     report: Report | None = None,
-) -> Place:
+) -> AnyPath:
     """Write an input of any format as one array of a new Zarr store; returns the store's path.
 
     Stored numbers stay as they are: packing and missing codes go along as attributes, as do coordinates and geometry.
@@ -106,7 +106,7 @@ def convert(
     return goal
 
 
-def _check_apart(place: str, goal: Place) -> None:
+def _check_apart(place: str, goal: AnyPath) -> None:
     """Refuse a target that is its source, or lies in it, or the other way round, or is no store's name."""
     if not goal.name.endswith(".zarr"):
         raise InputError(f"the target {goal} should be a new folder whose name ends in .zarr.")

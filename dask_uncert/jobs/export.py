@@ -18,7 +18,7 @@ from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.maps import MAPS, RGB
 from dask_uncert.io.open import open_stored
 from dask_uncert.io.output_folder import read_record
-from dask_uncert.io.paths import Place, is_remote, place_of
+from dask_uncert.io.paths import AnyPath, as_path, is_remote
 from dask_uncert.io.saving import load
 from dask_uncert.reports.figures.thumbnails import thumbnail
 from dask_uncert.summaries.evaluation import Evaluation
@@ -60,7 +60,7 @@ class Map:
 
 
 def export(
-    folder: str | Place,
+    folder: str | AnyPath,
     name: str,
     target: str | Path,
     *,
@@ -87,7 +87,7 @@ def export(
         raise InputError(
             f"{target}: a map is exported to a file on this machine. Name one, and copy it from there."
         )
-    place, goal = place_of(folder), Path(target)
+    place, goal = as_path(folder), Path(target)
     writer = next((w for end, w in WRITERS.items() if goal.name.lower().endswith(end)), None)
     if writer is None:
         raise InputError(f"{goal}: the ending says the format; there are {', '.join(WRITERS)}.")
@@ -114,7 +114,7 @@ def export(
     return goal
 
 
-def _open(place: Place, name: str, case: str | None) -> Map:
+def _open(place: AnyPath, name: str, case: str | None) -> Map:
     record = read_record(place)
     known = record.get("maps", [])
     if name not in known:
@@ -188,7 +188,7 @@ def _flat(one: Map, kind: str) -> None:
         )
 
 
-def _geotiff(one: Map, working: Path, place: Place) -> None:
+def _geotiff(one: Map, working: Path, place: AnyPath) -> None:
     _flat(one, "GeoTIFF")
     from dask_uncert.io.writers.geotiff import write_geotiff
 
@@ -211,7 +211,7 @@ def _of_coordinates(one: Map) -> Geometry | None:
     return Geometry(one.grid, tuple(steps), (origin[0], origin[1], origin[2]), None, "1")
 
 
-def _nifti(one: Map, working: Path, place: Place) -> None:
+def _nifti(one: Map, working: Path, place: AnyPath) -> None:
     if len(one.grid) > 3 or len(one.dims) > len(one.grid):
         raise InputError(
             f"a NIfTI file holds volumes of numbers; {one.name} has dimensions {', '.join(one.dims)}."
@@ -227,13 +227,13 @@ def _nifti(one: Map, working: Path, place: Place) -> None:
     write_nifti(str(working), values, order, geometry)
 
 
-def _netcdf(one: Map, working: Path, place: Place) -> None:
+def _netcdf(one: Map, working: Path, place: AnyPath) -> None:
     from dask_uncert.io.writers.netcdf import write_netcdf
 
     write_netcdf(str(working), one.name, one.values(), one.dims, one.data, one.coordinates, one.geometry)
 
 
-def _png(one: Map, working: Path, place: Place) -> None:
+def _png(one: Map, working: Path, place: AnyPath) -> None:
     _flat(one, "picture")
     evaluation = load(place)
     values = one.values()
@@ -245,7 +245,7 @@ def _png(one: Map, working: Path, place: Place) -> None:
     working.write_bytes(thumbnail(evaluation, one.name, values))
 
 
-def _pyramid(one: Map, working: Path, place: Place) -> None:
+def _pyramid(one: Map, working: Path, place: AnyPath) -> None:
     if len(one.dims) > len(one.grid):
         raise InputError(f"{one.name} is a picture; export it as .png or .tif.")
     from dask_uncert.io.writers.ome_zarr import write_pyramid
@@ -253,7 +253,7 @@ def _pyramid(one: Map, working: Path, place: Place) -> None:
     write_pyramid(str(working), one.name, one.values(), one.grid, one.geometry, one.is_labels)
 
 
-WRITERS: dict[str, Callable[[Map, Path, Place], None]] = {
+WRITERS: dict[str, Callable[[Map, Path, AnyPath], None]] = {
     ".tif": _geotiff,
     ".tiff": _geotiff,
     ".nii": _nifti,

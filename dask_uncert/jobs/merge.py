@@ -15,7 +15,7 @@ from dask_uncert.io.output_folder import (
     versions,
     write_record,
 )
-from dask_uncert.io.paths import Place, absolute, place_of
+from dask_uncert.io.paths import AnyPath, absolute, as_path
 from dask_uncert.io.saving import load, save
 from dask_uncert.jobs.cohort.merge import merge_cohorts
 from dask_uncert.jobs.cohort.output import is_cohort
@@ -25,14 +25,14 @@ from dask_uncert.summaries.registry import AnyEvaluation
 
 
 def merge(
-    out: str | Place, folders: Sequence[str | Place], fresh: bool = False, leave_out: Sequence[str] = ()
+    out: str | AnyPath, folders: Sequence[str | AnyPath], fresh: bool = False, leave_out: Sequence[str] = ()
 ) -> AnyEvaluation:
     """Add finished evaluations without reading a pixel, and write their sum as an output folder.
 
     leave_out: cases of cohorts. Raises InputError where a folder is unfinished, given twice or counts something
     else.
     """
-    places: list[Place] = [absolute(folder).resolve() for folder in folders]
+    places: list[AnyPath] = [absolute(folder).resolve() for folder in folders]
     twice = {str(place) for place in places if places.count(place) > 1}
     if twice:
         raise InputError(f"{', '.join(sorted(twice))} is given twice; it would count twice.")
@@ -71,15 +71,15 @@ def merge(
     return total
 
 
-def rewrite_report(folder: str | Place, against: str | Place | None = None) -> AnyEvaluation:
+def rewrite_report(folder: str | AnyPath, against: str | AnyPath | None = None) -> AnyEvaluation:
     """Write the tables, figures, results and page of a finished folder again, from its Summaries and maps.
 
     against: of a cohort, the folder of another model on the same cases, to compare with.
     """
-    place = place_of(folder)
+    place = as_path(folder)
     record = read_record(place)
     if is_cohort(place):
-        return rewrite_cohort(place, None if against is None else place_of(against))
+        return rewrite_cohort(place, None if against is None else as_path(against))
     if against is not None:
         raise InputError(
             f"{place} holds one evaluation and no cases: only cohorts are compared case by case."

@@ -26,7 +26,7 @@ from dask_uncert.inputs.names import gap_of
 from dask_uncert.io.maps import preview
 from dask_uncert.io.open import format_of
 from dask_uncert.io.output_folder import Report, being_written, is_finished, versions, write_record
-from dask_uncert.io.paths import Place, absolute, is_remote, place_of
+from dask_uncert.io.paths import AnyPath, absolute, as_path, is_remote
 from dask_uncert.io.retries import taken
 from dask_uncert.io.saving import load, save
 from dask_uncert.jobs.cohort.run import failure, run_cohort
@@ -52,7 +52,7 @@ def run(
     job: str | Path | Mapping[str, Any],
     *,
     cluster: str | Path | Client | None = None,
-    out: str | Place | None = None,
+    out: str | AnyPath | None = None,
     fresh: bool = False,
     sets: Mapping[str, Any] | None = None,
     report: Report | None = None,
@@ -91,11 +91,11 @@ def run(
     if is_finished(output, mark, fresh):
         return load(output)
     started = datetime.now(UTC)
-    elsewhere: dict[str, Place] | None = {} if is_remote(output) else None
+    elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
     with (
         connect.connect(target, **_apart(target, read)) as client,
         keeping(output, _key(mark, plan := fitted(plan, connect.memory_per_thread(client))), fresh) as kept,
-        logged(client, place_of(kept.folder)),
+        logged(client, as_path(kept.folder)),
         being_written(output, elsewhere) as working,
     ):
         clock, tried_before = time.perf_counter(), tried(client) | tried_before
@@ -154,19 +154,19 @@ def run(
 
 def _with_maps(plan: AnyPlan, kept: Checkpoints) -> AnyPlan:
     """The plan with its maps' group made, or found: it stays with the checkpoints until the run is whole."""
-    again = place_of(kept.maps).is_dir() and plan.left() < plan.grid.blocks
+    again = as_path(kept.maps).is_dir() and plan.left() < plan.grid.blocks
     if not again:  # groups whose maps are gone are not finished
         kept.forget()
     return with_maps(plan, kept.maps, _about_maps(plan), again)
 
 
-def _move_maps(plan: AnyPlan, working: Path, elsewhere: dict[str, Place] | None) -> None:
+def _move_maps(plan: AnyPlan, working: Path, elsewhere: dict[str, AnyPath] | None) -> None:
     """Put the maps into the output, or name them to be copied there within their store; last, for a run that fails
     before goes on with them."""
     if plan.writer is None:
         return
     if elsewhere is not None:
-        elsewhere[MAPS] = place_of(plan.writer.store)
+        elsewhere[MAPS] = as_path(plan.writer.store)
     else:
         shutil.move(plan.writer.store, working / MAPS)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dask_uncert.errors import InputError
-from dask_uncert.io.paths import Place, absolute, remove, write_whole
+from dask_uncert.io.paths import AnyPath, absolute, remove, write_atomic
 
 ENDING = ".job"
 SUBMISSION, PROGRESS, LOG, END, CANCEL = "submission.json", "progress.json", "log.txt", "end.json", "cancel"
@@ -45,9 +45,9 @@ class Submission:
     submitted: str = ""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> AnyPath:
         """The folder beside the output."""
-        return place_of(self.output)
+        return as_path(self.output)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class State:
     said: str
 
 
-def place_of(output: str | Place) -> Place:
+def as_path(output: str | AnyPath) -> AnyPath:
     """The folder beside an output."""
     place = absolute(output)
     return place.with_name(place.name + ENDING)
@@ -86,9 +86,9 @@ def amend(one: Submission) -> None:
     _write(one.place / SUBMISSION, asdict(one))
 
 
-def read(output: str | Place) -> Submission:
+def read(output: str | AnyPath) -> Submission:
     """The submission of an output; InputError where there is none."""
-    place = place_of(output)
+    place = as_path(output)
     found = _read(place / SUBMISSION)
     if found is None:
         raise InputError(
@@ -114,7 +114,7 @@ def state_of(one: Submission) -> State:
 
 def ask_to_end(one: Submission) -> None:
     """Leave word for the driver to stop; it looks every few seconds."""
-    write_whole(one.place / CANCEL, b"")
+    write_atomic(one.place / CANCEL, b"")
 
 
 def is_asked_to_end(one: Submission) -> bool:
@@ -135,7 +135,7 @@ def log(one: Submission, text: str) -> None:
             opened.write(text)
         return
     before = file.read_bytes() if file.exists() else b""
-    write_whole(file, before + text.encode())
+    write_atomic(file, before + text.encode())
 
 
 class Beats:
@@ -176,11 +176,11 @@ class Beats:
             thread.join(10)
 
 
-def _write(path: Place, words: Mapping[str, Any]) -> None:
-    write_whole(path, f"{json.dumps(words, indent=1)}\n".encode())
+def _write(path: AnyPath, words: Mapping[str, Any]) -> None:
+    write_atomic(path, f"{json.dumps(words, indent=1)}\n".encode())
 
 
-def _read(path: Place) -> dict[str, Any] | None:
+def _read(path: AnyPath) -> dict[str, Any] | None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

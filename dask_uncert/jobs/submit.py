@@ -22,7 +22,7 @@ from dask_uncert.clusters import connect
 from dask_uncert.clusters.config import Address, Batch, Mpi, read_cluster
 from dask_uncert.clusters.monitor import drop_all
 from dask_uncert.errors import ClusterError, InputError, OutputError
-from dask_uncert.io.paths import Place, absolute
+from dask_uncert.io.paths import AnyPath, absolute
 from dask_uncert.jobs import submission
 from dask_uncert.jobs.load import read_job, resolve
 from dask_uncert.jobs.run import FailedCasesWarning, run
@@ -36,7 +36,7 @@ DRIVER_MEMORY = "4G"
 def submit(
     job: str | Path,
     cluster: str | None = None,
-    out: str | Place | None = None,
+    out: str | AnyPath | None = None,
     fresh: bool = False,
     sets: Mapping[str, Any] | None = None,
 ) -> Submission:
@@ -176,7 +176,7 @@ def drive(one: Submission, cluster: Any) -> None:
     end(one, "failed" if failed else "done", failed[0] if failed else f"the result is in {one.output}")
 
 
-def status(output: str | Place) -> State:
+def status(output: str | AnyPath) -> State:
     """How the job of an output fares."""
     one = submission.read(output)
     found = state_of(one)
@@ -194,7 +194,7 @@ def status(output: str | Place) -> State:
     return found
 
 
-def wait(output: str | Place, timeout: float | None = None) -> State:
+def wait(output: str | AnyPath, timeout: float | None = None) -> State:
     """Until the job has ended, or is lost, or for so many seconds."""
     limit = None if timeout is None else time.monotonic() + timeout
     while (found := status(output)).status in ("waiting", "running"):
@@ -204,7 +204,7 @@ def wait(output: str | Place, timeout: float | None = None) -> State:
     return found
 
 
-def cancel(output: str | Place, timeout: float = 60.0) -> State:
+def cancel(output: str | AnyPath, timeout: float = 60.0) -> State:
     """Ask the job to end and wait until it has; what is finished is kept for another submission."""
     one = submission.read(output)
     if state_of(one).status in submission.ENDED:

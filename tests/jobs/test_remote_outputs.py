@@ -17,7 +17,7 @@ import zarr
 
 import dask_uncert as du
 from dask_uncert.errors import InputError
-from dask_uncert.io.paths import files_below, names_in, place_of
+from dask_uncert.io.paths import as_path, list_files, list_names
 from dask_uncert.jobs.merge import merge
 from tests.support import cohorts, object_stores, scenes, schedulers
 
@@ -57,12 +57,12 @@ def scene_job(folder, **changes):
 
 def contents(place):
     """Every file of an output but its record, by name."""
-    place = place_of(place)
-    return {name: (place / name).read_bytes() for name in files_below(place) if name != "run.json"}
+    place = as_path(place)
+    return {name: (place / name).read_bytes() for name in list_files(place) if name != "run.json"}
 
 
 def record(place):
-    return json.loads((place_of(place) / "run.json").read_text())
+    return json.loads((as_path(place) / "run.json").read_text())
 
 
 def test_a_scene_leaves_what_a_folder_would_hold(tmp_path, files, dask_uncert_command):
@@ -267,8 +267,8 @@ def test_a_run_that_was_killed_goes_on(tmp_path, files):
     process = subprocess.Popen(
         scenes.command(job, out, many=100), start_new_session=True, stderr=subprocess.PIPE, text=True
     )
-    kept = place_of("s3://bucket/killed/out.blocks")
-    while sum(name.endswith(".case") for name in names_in(kept)) < 5 and process.poll() is None:
+    kept = as_path("s3://bucket/killed/out.blocks")
+    while sum(name.endswith(".case") for name in list_names(kept)) < 5 and process.poll() is None:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, process.stderr.read()
@@ -317,7 +317,7 @@ def test_a_submitted_job_is_found_again_by_its_output_alone(tmp_path, server):
         status, _, why = call("wait", out)
         assert status == 1
         assert "finished evaluation of another job" in why
-        assert "InputError" in (place_of(out).with_name("out.job") / "log.txt").read_text()
+        assert "InputError" in (as_path(out).with_name("out.job") / "log.txt").read_text()
 
 
 def test_a_url_whose_library_is_not_there_says_what_to_install(tmp_path, dask_uncert_command):

@@ -17,7 +17,7 @@ import yaml
 
 import dask_uncert as du
 from dask_uncert.jobs import submission
-from dask_uncert.jobs.submission import Beats, Submission, place_of, record, state_of
+from dask_uncert.jobs.submission import Beats, Submission, as_path, record, state_of
 from tests.support import scenes, schedulers, slurm
 
 COMMAND = str(Path(sys.executable).with_name("dask-uncert"))
@@ -187,7 +187,7 @@ def test_how_a_job_fares_is_told_by_its_folder_alone(tmp_path, monkeypatch):
         submission.ask_to_end(job)
         time.sleep(0.1)
     assert asked == [1]
-    beat = place_of(job.output) / "progress.json"
+    beat = as_path(job.output) / "progress.json"
     words = json.loads(beat.read_text())
     beat.write_text(json.dumps({**words, "time": words["time"] - 600}))
     assert state_of(job).status == "lost"

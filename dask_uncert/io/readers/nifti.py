@@ -31,7 +31,7 @@ from dask_uncert.io.file_cache import (
     stream,
 )
 from dask_uncert.io.geometry import Geometry, geometry_of
-from dask_uncert.io.paths import is_remote, mark_of
+from dask_uncert.io.paths import is_remote, url_fingerprint
 
 HEADERS: dict[int, tuple[Any, bytes]] = {
     348: (nibabel.Nifti1Header, b"n+1"),
@@ -119,7 +119,7 @@ class StoredNifti:
     def fingerprint(self) -> str | None:
         """Changes whenever a local file is written; None for remote ones."""
         if is_remote(self.store):
-            return mark_of(self.store)
+            return url_fingerprint(self.store)
         size, time, _ = stamp_of(self.store, self.what)
         return hashlib.sha256(json.dumps([size, time]).encode()).hexdigest()
 

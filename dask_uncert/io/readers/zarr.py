@@ -25,7 +25,7 @@ from dask_uncert.io.attributes import decoding_in, meant, place_in
 from dask_uncert.io.decoding import AS_STORED, Decoding, Role
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.missing_chunks import Strict, absent_of, runs_code
-from dask_uncert.io.paths import is_remote, map_options, mark_of, read_options, try_once
+from dask_uncert.io.paths import disable_retries, is_remote, read_options, url_fingerprint, write_options
 from dask_uncert.io.readers import ome_zarr
 
 FAST = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": 1}
@@ -63,7 +63,7 @@ def located(store: str) -> Any:
     """What zarr opens of an output of ours: a path, or a store behind a URL."""
     if not is_remote(store):
         return store
-    return zarr.storage.FsspecStore.from_url(store, storage_options=map_options(store), read_only=False)
+    return zarr.storage.FsspecStore.from_url(store, storage_options=write_options(store), read_only=False)
 
 
 class StoredArray:
@@ -138,7 +138,7 @@ class StoredArray:
     def fingerprint(self) -> str | None:
         """Changes whenever a file of the array is written, added or removed; None where a server does not tell."""
         if is_remote(self.store):
-            return mark_of(f"{self.store.rstrip('/')}/{self.array}".rstrip("/"))
+            return url_fingerprint(f"{self.store.rstrip('/')}/{self.array}".rstrip("/"))
         place = os.path.join(self.store, self.array)
         files = [os.path.join(folder, name) for folder, _, names in os.walk(place) for name in names]
         files = files if is_folder(self.store) else [self.store]
@@ -257,7 +257,7 @@ def _place(store: str, what: str, whole: frozenset[str] | None) -> Any:
         if is_remote(store):
             options = read_options(store)
             remote = zarr.storage.FsspecStore.from_url(store, storage_options=options, read_only=True)
-            try_once(remote.fs)
+            disable_retries(remote.fs)
             return Strict(remote, whole)
         return store if is_folder(store) else zarr.storage.ZipStore(store, mode="r")
     except Exception as error:

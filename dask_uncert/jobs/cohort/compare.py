@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.bootstrap_intervals import Confidence
-from dask_uncert.io.paths import Place, place_of
+from dask_uncert.io.paths import AnyPath, as_path
 from dask_uncert.jobs.cohort.case import MAIN
 from dask_uncert.jobs.cohort.output import finished_cohort
 from dask_uncert.metrics import comparison
@@ -18,8 +18,8 @@ SHOWN = 5  # cases that a message names
 
 
 def compare(
-    one: Stack | str | Place,
-    other: Stack | str | Place,
+    one: Stack | str | AnyPath,
+    other: Stack | str | AnyPath,
     *,
     metrics: str | Sequence[str] | None = None,
     replicates: int = 1000,
@@ -67,11 +67,11 @@ def compare(
     return comparison.compare(first, second, Confidence(replicates, level, seed), wanted, permutations)
 
 
-def _stack(given: Stack | str | Place) -> Stack:
-    return given if isinstance(given, Stack) else finished_cohort(place_of(given)).stacks[MAIN]
+def _stack(given: Stack | str | AnyPath) -> Stack:
+    return given if isinstance(given, Stack) else finished_cohort(as_path(given)).stacks[MAIN]
 
 
-def _called(given: Stack | str | Place, number: int) -> str:
+def _called(given: Stack | str | AnyPath, number: int) -> str:
     return f"the {('first', 'second')[number]}" if isinstance(given, Stack) else str(given)
 
 

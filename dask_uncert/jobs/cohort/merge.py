@@ -12,7 +12,7 @@ from typing import Any
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.output_folder import being_written, is_finished, versions, write_record
-from dask_uncert.io.paths import Place, is_remote
+from dask_uncert.io.paths import AnyPath, is_remote
 from dask_uncert.io.saving import load
 from dask_uncert.io.stack_store import read_cases
 from dask_uncert.io.summary_cache import Frame
@@ -38,7 +38,7 @@ from dask_uncert.summaries.stack import Case, Stack, check_equal
 
 
 def merge_cohorts(
-    output: Place, places: Sequence[Place], leave_out: Iterable[str] = (), fresh: bool = False
+    output: AnyPath, places: Sequence[AnyPath], leave_out: Iterable[str] = (), fresh: bool = False
 ) -> Evaluation:
     """Write the union of finished cohorts, but for the cases left out, as an output folder; returns its sum.
 
@@ -73,7 +73,7 @@ def merge_cohorts(
         if name not in where
     }
     confidence = next((c for p in parts if (c := p.record.get("job", {}).get("confidence"))), None)
-    elsewhere: dict[str, Place] | None = {} if is_remote(output) else None
+    elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
     with being_written(output, elsewhere) as working:
         for label in sorted({label for part in parts for label in part.stacks}):
             stacks = [part.stacks[label] for part in parts if label in part.stacks]

@@ -15,7 +15,7 @@ from typing import Any
 from dask_uncert.errors import InputError
 from dask_uncert.io.map_slices import sliced, telling_slice
 from dask_uncert.io.output_folder import RECORD, is_finished, read_record
-from dask_uncert.io.paths import Place, copy_tree, is_remote, place_of
+from dask_uncert.io.paths import AnyPath, as_path, copy_tree, is_remote
 from dask_uncert.io.saving import save
 from dask_uncert.io.stack_store import has_cases, make_groups, read_cases, write_cases
 from dask_uncert.io.summary_cache import CaseFolder, Frame
@@ -32,7 +32,7 @@ SUMMARY, RATERS, MAPS = "summary.zarr", "raters", "maps.zarr"
 class Finished:
     """A finished cohort folder: its record, and the Stack of each label (of the cases, and for each rater)."""
 
-    place: Place
+    place: AnyPath
     record: dict[str, Any]
     stacks: dict[str, Stack]
 
@@ -50,7 +50,7 @@ class Finished:
         }
 
 
-def load_cases(path: str | Place) -> Stack:
+def load_cases(path: str | AnyPath) -> Stack:
     """The cases of a cohort: of its finished output folder, or of the Zarr group in it that keeps them.
 
     Their counts are read when they are asked for. Raises InputError where there are none.
@@ -61,17 +61,17 @@ def load_cases(path: str | Place) -> Stack:
     ...
     dask_uncert.errors.InputError: there is no summary at nothing ...
     """
-    folder = place_of(path)
+    folder = as_path(path)
     store = folder / SUMMARY if (folder / SUMMARY).exists() else folder
     return read_cases(str(store))
 
 
-def finished_cohort(folder: Place) -> Finished:
+def finished_cohort(folder: AnyPath) -> Finished:
     """A finished folder of a cohort; InputError where it is unfinished, or no cohort's."""
     return Finished(folder, read_record(folder), stacks_of(folder))
 
 
-def stacks_of(folder: Place) -> dict[str, Stack]:
+def stacks_of(folder: AnyPath) -> dict[str, Stack]:
     """The Stacks in a folder, by label: of the cases, and against each rater."""
     stacks = {MAIN: read_cases(str(folder / SUMMARY))}
     raters = folder / RATERS
@@ -80,7 +80,7 @@ def stacks_of(folder: Place) -> dict[str, Stack]:
     return stacks
 
 
-def is_cohort(folder: Place) -> bool:
+def is_cohort(folder: AnyPath) -> bool:
     """Whether the folder keeps cases apart."""
     return has_cases(str(folder / SUMMARY))
 
@@ -101,7 +101,7 @@ def lost_cases(record: Mapping[str, Any]) -> dict[str, Case]:
 
 
 def map_pictures(
-    folders: Mapping[str, Place], names: Sequence[str]
+    folders: Mapping[str, AnyPath], names: Sequence[str]
 ) -> Callable[[str], dict[str, Any]] | None:
     """Gives the maps of a case, of a size for thumbnails; None where a cohort has none.
 
@@ -118,7 +118,7 @@ def map_pictures(
     return give
 
 
-def earlier_output(folder: Place, asked: str, fresh: bool) -> Finished | None:
+def earlier_output(folder: AnyPath, asked: str, fresh: bool) -> Finished | None:
     """What the output folder holds of the same job already, whatever its cases; None where there is nothing.
 
     asked: the digest of what cases are asked. Raises InputError where something else would be lost.
@@ -129,7 +129,7 @@ def earlier_output(folder: Place, asked: str, fresh: bool) -> Finished | None:
     return None
 
 
-def map_folders_of(finished: Finished) -> dict[str, Place]:
+def map_folders_of(finished: Finished) -> dict[str, AnyPath]:
     """Of each case whose maps a finished folder has."""
     store = finished.place / MAPS
     return {name: store / name for name in finished.stacks[MAIN].names} if store.is_dir() else {}
@@ -200,7 +200,7 @@ class Gathered:
                 )
             yield found.rows[label]
 
-    def map_folders(self) -> Iterator[tuple[str, Place]]:
+    def map_folders(self) -> Iterator[tuple[str, AnyPath]]:
         """Name and folder of each case's maps."""
         for case, outcome in self.cases:
             if outcome.status == "output":
@@ -245,7 +245,7 @@ def write_summary(
 
 
 def write_maps(
-    folders: Iterable[tuple[str, Place]], folder: Path, elsewhere: dict[str, Place] | None = None
+    folders: Iterable[tuple[str, AnyPath]], folder: Path, elsewhere: dict[str, AnyPath] | None = None
 ) -> None:
     """Put the cases' maps into `maps.zarr`, a group a case, without copying where the file system can link.
 

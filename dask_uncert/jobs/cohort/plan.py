@@ -12,7 +12,7 @@ from typing import Any
 
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import class_distances_of
-from dask_uncert.io.paths import Place
+from dask_uncert.io.paths import AnyPath
 from dask_uncert.io.summary_cache import CaseFolder
 from dask_uncert.jobs.cohort.case import CasePass, Column
 from dask_uncert.jobs.cohort.manifest import ManifestRow, read_manifest
@@ -30,13 +30,13 @@ class CohortPlan:
     lines: tuple[ManifestRow, ...]
     cases: CasePass
 
-    def at(self, output: Place, room: float | None) -> CasePass:
+    def at(self, output: AnyPath, room: float | None) -> CasePass:
         """What is sent to the cluster."""
         about = {"Conventions": "CF-1.11", "source": "dask-uncert " + version("dask-uncert")}
         return replace(self.cases, folder=str(files_of(output).place), room=room, about_maps=about)
 
 
-def files_of(output: Place) -> CaseFolder:
+def files_of(output: AnyPath) -> CaseFolder:
     """The folder of case files that belongs to an output folder."""
     return CaseFolder(output.with_name(output.name + FILES))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.output_folder import rewritten
-from dask_uncert.io.paths import Place, absolute, remove
+from dask_uncert.io.paths import AnyPath, absolute, remove
 from dask_uncert.io.saving import load
 from dask_uncert.io.stack_store import read_cases
 from dask_uncert.jobs.cohort.case import MAIN
@@ -17,7 +17,7 @@ from dask_uncert.summaries.evaluation import Evaluation
 ABOUT_AGAINST = ("tables/comparison.csv", "figures/comparison.png", "figures/comparison.svg")
 
 
-def rewrite_cohort(place: Place, against: Place | None = None) -> Evaluation:
+def rewrite_cohort(place: AnyPath, against: AnyPath | None = None) -> Evaluation:
     """Write tables, figures, results and page of a finished cohort again; returns the sum of its cases.
 
     against: the folder of another model. Raises InputError, before anything is written, where the two do not

@@ -18,7 +18,7 @@ from dask_uncert.clusters.monitor import LOG, LOST, guarded, logged, logs, repor
 from dask_uncert.clusters.task_pool import KilledError, stream
 from dask_uncert.errors import ClusterError, InputError
 from dask_uncert.io.output_folder import Report, being_written, peak_memory, versions, write_record
-from dask_uncert.io.paths import Place, absolute, is_remote, remove
+from dask_uncert.io.paths import AnyPath, absolute, is_remote, remove
 from dask_uncert.io.saving import load
 from dask_uncert.jobs.cohort.case import MAIN, CasePass, Outcome
 from dask_uncert.jobs.cohort.manifest import ManifestRow
@@ -49,7 +49,7 @@ FILES = ".cases"  # ends the name of the folder beside the output that holds wha
 def run_cohort(
     words: CohortJob,
     folder: Path,
-    output: Place,
+    output: AnyPath,
     cluster: str | Path | Client,
     fresh: bool = False,
     report: Report | None = None,
@@ -61,7 +61,7 @@ def run_cohort(
     `performance_report` of `run`.
     """
     todo, output = asked(words, folder), absolute(output)  # workers may be elsewhere
-    elsewhere: dict[str, Place] | None = {} if is_remote(output) else None
+    elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
     earlier = earlier_output(output, todo.cases.asked, fresh)
     files = files_of(output)
     if fresh:
@@ -124,7 +124,7 @@ def run_cohort(
     return evaluation, failed
 
 
-def failure(failed: Mapping[str, str], output: Place) -> str:
+def failure(failed: Mapping[str, str], output: AnyPath) -> str:
     """One paragraph about the cases that failed."""
     shown = "; ".join(f"{name}: {reason}" for name, reason in list(failed.items())[:SHOWN])
     more = f"; and {len(failed) - SHOWN} more, named in {output / 'run.json'}" if len(failed) > SHOWN else ""
@@ -242,7 +242,7 @@ def _about(words: CohortJob, todo: CohortPlan) -> dict[str, str]:
     }
 
 
-def load_evaluation(folder: Place) -> Evaluation:
+def load_evaluation(folder: AnyPath) -> Evaluation:
     """The pooled Evaluation of a finished folder."""
     found = load(folder)
     assert isinstance(found, Evaluation)
