@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -41,11 +42,11 @@ def facts_of(client: Client, before: Mapping[str, int]) -> dict[str, Any]:
 
 
 def fingerprint(job: AnyJob, plan: AnyPlan, stored: Mapping[str, str | None]) -> str | None:
-    """Of what is asked, of the inputs as they are stored and of our version; None where inputs cannot tell."""
+    """Return a digest of the job, its inputs as stored and the package version; None if an input has no fingerprint."""
     if any(mark is None for mark in stored.values()):
         return None
     words = job.model_dump(mode="json", by_alias=True, exclude={"output", "cluster"})
-    text = json.dumps([words, repr(plan.request), stored, version("dask-uncert")], sort_keys=True)
+    text = json.dumps([words, asdict(plan.request), stored, version("dask-uncert")], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

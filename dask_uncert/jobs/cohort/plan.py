@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -62,15 +62,15 @@ def asked(words: CohortJob, folder: Path) -> CohortPlan:
     raters = scene.inputs.reference.raters
     weigh = words.inputs.weight == "geometry"
     said = [
-        repr(request),
+        asdict(request),
         weigh,
-        repr(columns),
+        [[column.column, column.name, asdict(column.words)] for column in columns],
         raters,
         reference.per_rater,
         reference.fuzzy,
         version("dask-uncert"),
     ]
-    digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
     run = uuid.uuid4().hex
     cases = CasePass(
         request, tuple(columns), raters, reference.per_rater, reference.fuzzy, "", digest, run, weigh=weigh
