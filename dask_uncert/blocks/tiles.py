@@ -32,7 +32,7 @@ class TileCounter:
         assert total.tiles is not None
         self.kernels, self.tiles, size = kernels, total.tiles, total.tiles.size
         layout = tile_layout(total)
-        self.width, self.places = layout.width, {name: at for name, (at, _) in layout.places.items()}
+        self.width, self.places = layout.width, {name: at for name, (at, _) in layout.marginals.items()}
         fine = len(total.calibration.edges) - 1
         self.bins = np.arange(fine) // (fine // total.calibration.bins)
         self.first = [o // size for o in offset]
@@ -62,7 +62,7 @@ class TileCounter:
     def open(self, truth: Indices, pixels: Indices) -> Callable[..., Apart]:
         """Rows for a batch, whose truth is negative where a pixel does not count.
 
-        Gives, for items of the layout, what a kernel that counts them adds to.
+        Gives, for marginals of the layout, what a kernel that counts them adds to.
         """
         of = self.of_pixel[pixels]
         self.start, self.taken = int(of[0]), truth >= 0

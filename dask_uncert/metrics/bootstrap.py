@@ -7,19 +7,18 @@ import numpy as np
 from dask_uncert.formulas.bootstrap_intervals import Confidence, Interval
 from dask_uncert.formulas.resampling import bootstrap_weights, left_out_means, weighted_means
 from dask_uncert.formulas.typing import Floats
-from dask_uncert.metrics.resampling_units import Units, joined, of_all_but_one, parts, weighted
+from dask_uncert.metrics.resampling_units import Units, jackknife, joined, parts, weighted_totals
 from dask_uncert.metrics.scalars import Scalars, scalars
-from dask_uncert.summaries.marginals import counts_of
 
 WEIGHTS = 1 << 22  # of units in replicates, held at a time
 
 
-def replicates_of(units: Units, confidence: Confidence) -> Scalars:
+def bootstrap_replicates(units: Units, confidence: Confidence) -> Scalars:
     """The scalars of every bootstrap replicate of the units, (replicates,) each."""
     pieces = []
     for a, b in parts(confidence.replicates, max(1, WEIGHTS // len(units.names))):
         weights = bootstrap_weights(units.names, range(a, b), confidence.seed)
-        pieces.append(scalars(units.like, weighted(units, weights)))
+        pieces.append(scalars(units.like, weighted_totals(units, weights)))
     return joined(pieces)
 
 
@@ -29,9 +28,9 @@ def pooled_intervals(units: Units, confidence: Confidence, groups: int | None = 
     groups: where there are more units, BCa leaves out so many groups of neighbours instead of single ones. A
     number that the units' counts do not give has none.
     """
-    estimates = scalars(units.like, counts_of(units.like))
-    replicates = replicates_of(units, confidence)
-    left_out = of_all_but_one(units, groups) if confidence.method == "bca" else {}
+    estimates = scalars(units.like)
+    replicates = bootstrap_replicates(units, confidence)
+    left_out = jackknife(units, groups) if confidence.method == "bca" else {}
     found = {}
     for name, values in replicates.items():
         found[name] = confidence.interval(estimates[name], values, left_out.get(name))

@@ -22,17 +22,23 @@ from dask_uncert.formulas.distributions import rank_of_share
 from dask_uncert.formulas.resampling import weighted_means
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics.bootstrap import mean_interval, pooled_intervals
-from dask_uncert.metrics.resampling_units import OnlyFor, StackUnits, cases, of_each, parts, patients
+from dask_uncert.metrics.resampling_units import (
+    RestrictedUnits,
+    StackUnits,
+    cases,
+    parts,
+    patients,
+    unit_scalars,
+)
 from dask_uncert.metrics.scalars import QUANTILES, Scalars, scalars
 from dask_uncert.summaries.ledger import CHOSEN, REASONS, REPAIRS
-from dask_uncert.summaries.marginals import counts_of
 from dask_uncert.summaries.stack import Stack
 
 AVERAGED = 256  # patients whose visits are averaged at a time
 
 
 @dataclass(frozen=True)
-class Cohort:
+class GroupStatistics:
     """Numbers of a cohort or of one group of it; a metric a column, in the order of `metrics`.
 
     values: (patients, metrics). pooled, mean, std (of a sample, n - 1): (metrics,), with intervals where they
@@ -97,23 +103,25 @@ def cohort(
     confidence: Confidence | None = None,
     metrics: Sequence[str] | None = None,
     each: Scalars | None = None,
-) -> Cohort:
+) -> GroupStatistics:
     """The numbers of all cases of a Stack; intervals where `confidence` says how.
 
     metrics: names or patterns (``classes/*/f1``), by default every scalar. each: `case_scalars(stack)`, if the
     caller has them. InputError where no metric fits.
     """
     units = patients(stack)
-    pooled = scalars(units.like, counts_of(units.like))
-    chosen = chosen_of(tuple(pooled), metrics)
+    pooled = scalars(units.like)
+    chosen = matching_metrics(tuple(pooled), metrics)
     names, table = patient_values(stack, chosen, each)
     numbers = statistics(chosen, names, table, np.array([float(pooled[name]) for name in chosen]))
     if confidence is None:
-        return Cohort(**numbers)
-    intervals = pooled_intervals(OnlyFor(units, chosen), confidence)
+        return GroupStatistics(**numbers)
+    intervals = pooled_intervals(RestrictedUnits(units, chosen), confidence)
     picked = [intervals[name] for name in chosen]
     together = Interval(*(np.array([one[k] for one in picked]) for k in range(3)))
-    return Cohort(**numbers, pooled_interval=together, mean_interval=mean_interval(table, names, confidence))
+    return GroupStatistics(
+        **numbers, pooled_interval=together, mean_interval=mean_interval(table, names, confidence)
+    )
 
 
 def cohort_by(
@@ -122,7 +130,7 @@ def cohort_by(
     confidence: Confidence | None = None,
     metrics: Sequence[str] | None = None,
     each: Scalars | None = None,
-) -> dict[str, Cohort]:
+) -> dict[str, GroupStatistics]:
     """The numbers of each group of a grouping column, by its value; arguments as for `cohort`."""
     groups = stack.by(column)
     labels = np.asarray(stack.patients if column == "patient" else stack.groups[column], object)
@@ -135,20 +143,20 @@ def cohort_by(
         }
     # Without intervals, all groups are read at once: there may be many.
     units = StackUnits(stack, labels.tolist())
-    pooled = of_each(units)
-    chosen = chosen_of(tuple(pooled), metrics)
+    pooled = unit_scalars(units)
+    chosen = matching_metrics(tuple(pooled), metrics)
     values, patient = case_values(stack, chosen, known), np.asarray(stack.patients, object)
     found = {}
     for i, value in enumerate(units.names):
         names, table = by_patient(patient[labels == value].tolist(), values[labels == value])
         whole = np.array([pooled[name][i] for name in chosen])
-        found[value] = Cohort(**statistics(chosen, names, table, whole))
+        found[value] = GroupStatistics(**statistics(chosen, names, table, whole))
     return found
 
 
 def case_scalars(stack: Stack) -> Scalars:
     """Every scalar of every case, (cases,) each."""
-    return of_each(cases(stack))
+    return unit_scalars(cases(stack))
 
 
 def patient_values(
@@ -160,7 +168,7 @@ def patient_values(
 
 def case_values(stack: Stack, metrics: Sequence[str], each: Scalars | None = None) -> Floats:
     """Every case's values, (cases, metrics)."""
-    found = of_each(OnlyFor(cases(stack), metrics)) if each is None else each
+    found = unit_scalars(RestrictedUnits(cases(stack), metrics)) if each is None else each
     return np.stack([found[metric] for metric in metrics], axis=1)
 
 
@@ -179,7 +187,7 @@ def by_patient(of: Sequence[str], values: Floats) -> tuple[tuple[str, ...], Floa
     return names, np.concatenate(pieces)
 
 
-def chosen_of(names: Sequence[str], patterns: Sequence[str] | None) -> tuple[str, ...]:
+def matching_metrics(names: Sequence[str], patterns: Sequence[str] | None) -> tuple[str, ...]:
     """Those of the names that fit one of the patterns, in their order; all without patterns."""
     if patterns is None:
         return tuple(names)
@@ -189,7 +197,7 @@ def chosen_of(names: Sequence[str], patterns: Sequence[str] | None) -> tuple[str
     return tuple(name for name in names if any(name == p or fnmatchcase(name, p) for p in patterns))
 
 
-def mean_of(values: Floats) -> Floats:
+def mean_of_defined(values: Floats) -> Floats:
     """The mean of the defined values, (n, metrics) to (metrics,); NaN where there is none."""
     return np.asarray(weighted_means(np.ones((1, len(values))), values)[0])
 
@@ -197,10 +205,10 @@ def mean_of(values: Floats) -> Floats:
 def statistics(
     metrics: tuple[str, ...], names: tuple[str, ...], values: Floats, pooled: Floats
 ) -> dict[str, Any]:
-    """The fields of a Cohort but for its intervals."""
+    """The fields of a GroupStatistics but for its intervals."""
     defined = ~np.isnan(values)
     n = defined.sum(axis=0)
-    mean = mean_of(values)
+    mean = mean_of_defined(values)
     with np.errstate(invalid="ignore"):  # of infinite values: undefined
         squares = np.where(defined, (values - mean) ** 2, 0.0).sum(axis=0)
     std = np.sqrt(ratio(squares, n - 1))

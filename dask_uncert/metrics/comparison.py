@@ -25,11 +25,17 @@ from dask_uncert.formulas.paired_tests import (
 )
 from dask_uncert.formulas.resampling import all_swaps, swaps
 from dask_uncert.formulas.typing import Floats
-from dask_uncert.metrics.bootstrap import mean_interval, replicates_of, without_ends
-from dask_uncert.metrics.cohort import chosen_of, mean_of, patient_values
-from dask_uncert.metrics.resampling_units import OnlyFor, Units, of_all_but_one, parts, patients, swapped
+from dask_uncert.metrics.bootstrap import bootstrap_replicates, mean_interval, without_ends
+from dask_uncert.metrics.cohort import matching_metrics, mean_of_defined, patient_values
+from dask_uncert.metrics.resampling_units import (
+    RestrictedUnits,
+    Units,
+    jackknife,
+    parts,
+    patients,
+    swapped_totals,
+)
 from dask_uncert.metrics.scalars import Scalars, scalars
-from dask_uncert.summaries.marginals import counts_of
 from dask_uncert.summaries.stack import Stack, check_equal
 
 ROWS = 1000  # permutations worked out at a time
@@ -111,17 +117,17 @@ def compare(
     except ValueError as error:
         raise InputError(f"the second evaluation does not compare with the first: {error}.") from None
     whole = patients(a), patients(b)
-    pooled = [scalars(u.like, counts_of(u.like)) for u in whole]
-    chosen = chosen_of(tuple(pooled[0]), metrics)
-    both = [OnlyFor(u, chosen) for u in whole]
+    pooled = [scalars(u.like) for u in whole]
+    chosen = matching_metrics(tuple(pooled[0]), metrics)
+    both = [RestrictedUnits(u, chosen) for u in whole]
     (names, first), (_, second) = (patient_values(stack, chosen) for stack in (a, b))
     values = (first, second)
     estimates = [_columns(p, chosen) for p in pooled]
     with np.errstate(invalid="ignore"):  # inf - inf: undefined
         differences = values[0] - values[1]
         difference = estimates[0] - estimates[1]
-        replicates = _difference([replicates_of(u, how) for u in both], chosen)
-        left_out = _difference([of_all_but_one(u) for u in both], chosen)
+        replicates = _difference([bootstrap_replicates(u, how) for u in both], chosen)
+        left_out = _difference([jackknife(u) for u in both], chosen)
     permuted, exact = _permuted(both[0], both[1], chosen, permutations, how.seed)
     tests = {
         "permutation": permutation_test(difference, permuted, exact),
@@ -129,7 +135,7 @@ def compare(
         "signed_rank": signed_rank_test(differences),
     }
     defined = ~np.isnan(differences)
-    means = np.stack([mean_of(np.where(defined, v, np.nan)) for v in values])
+    means = np.stack([mean_of_defined(np.where(defined, v, np.nan)) for v in values])
     pooled_interval = how.interval(difference, replicates, left_out)
     return Comparison(
         metrics=chosen,
@@ -139,7 +145,7 @@ def compare(
         mean=means,
         pooled_difference=difference,
         pooled_interval=pooled_interval if len(names) > 1 else without_ends(pooled_interval),
-        mean_difference=mean_of(differences),
+        mean_difference=mean_of_defined(differences),
         mean_interval=mean_interval(differences, names, how),
         exact=exact,
         holm={name: holm(test.p_value) for name, test in tests.items()},
@@ -156,7 +162,7 @@ def _permuted(
     pieces = []
     for a, b in parts(2 ** (n - 1) if exact else number, ROWS):
         drawn = all_swaps(one.names)[a:b] if exact else swaps(one.names, range(a, b), seed)
-        reads = swapped(one, other, drawn.astype(np.int64))
+        reads = swapped_totals(one, other, drawn.astype(np.int64))
         with np.errstate(invalid="ignore"):
             pieces.append(_difference([scalars(one.like, read) for read in reads], metrics))
     return np.concatenate(pieces), exact

@@ -18,7 +18,7 @@ from dask_uncert.formulas.resampling import weighted_sums
 from dask_uncert.formulas.typing import Counts
 from dask_uncert.metrics.scalars import Scalars, scalars
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.marginals import Read, counts_of, in_bins, items, needed
+from dask_uncert.summaries.marginals import MarginalReader, in_bins, marginal_reader, marginals, marginals_for
 from dask_uncert.summaries.stack import Stack
 
 UNITS = 1000  # whose counts are dense at a time
@@ -48,16 +48,16 @@ class StackUnits:
         self._cases = stack.names
         number = {name: i for i, name in enumerate(self.names)}
         self.of_case = np.array([number[label] for label in labels], np.int64)
-        self._items = items(self.like)
+        self._marginals = marginals(self.like)
         self._read: dict[tuple[str, int, int], sparse.csr_array] = {}  # of one path: classes share theirs
 
     def counts(self, item: str, start: int, stop: int) -> Counts:
         """See `Units`."""
-        one = self._items[item]
+        one = self._marginals[item]
         rows, (dims, shape) = self._rows(one.path, start, stop), self.stack.layout[one.path]
-        if one.at is not None:
+        if one.entry is not None:
             width = rows.shape[1] // shape[0]
-            rows = sparse.csr_array(rows[:, one.at * width : (one.at + 1) * width])
+            rows = sparse.csr_array(rows[:, one.entry * width : (one.entry + 1) * width])
             dims, shape = dims[1:], shape[1:]
         kept = [d in one.keep for d in dims]
         left = tuple(n for n, keep in zip(shape, kept, strict=True) if keep)
@@ -86,12 +86,12 @@ class StackUnits:
         return self._read[path, start, stop]
 
 
-class OnlyFor:
+class RestrictedUnits:
     """Units of which only the items are kept that these scalars are read off: the rest costs nothing."""
 
     def __init__(self, units: Units, names: Collection[str]) -> None:
         self.units, self.names, self.like = units, units.names, units.like
-        self._kept = needed(units.like, names)
+        self._kept = marginals_for(units.like, names)
 
     def counts(self, item: str, start: int, stop: int) -> Counts | None:
         """See `Units`."""
@@ -115,25 +115,25 @@ def parts(number: int, size: int | None = None) -> Iterator[tuple[int, int]]:
         yield start, min(start + step, number)
 
 
-def of_each(units: Units) -> Scalars:
+def unit_scalars(units: Units) -> Scalars:
     """Every unit's scalars, (units,) each."""
 
-    def read(a: int, b: int) -> Read:
+    def read(a: int, b: int) -> MarginalReader:
         return lambda name: units.counts(name, a, b)
 
     return joined([scalars(units.like, read(a, b)) for a, b in parts(len(units.names))])
 
 
-def of_all_but_one(units: Units, groups: int | None = None) -> Scalars:
+def jackknife(units: Units, groups: int | None = None) -> Scalars:
     """The scalars of all units but one, for each unit, (units,).
 
     groups: where there are more units, so many groups of neighbours, about equally many in each, for units.
     """
-    total, number = counts_of(units.like), len(units.names)
+    total, number = marginal_reader(units.like), len(units.names)
     count = number if groups is None else min(number, groups)
     ends = np.arange(count + 1) * number // count
 
-    def read(a: int, b: int) -> Read:
+    def read(a: int, b: int) -> MarginalReader:
         def one(name: str) -> Counts | None:
             whole = total(name)
             apart = units.counts(name, int(ends[a]), int(ends[b]))
@@ -147,7 +147,7 @@ def of_all_but_one(units: Units, groups: int | None = None) -> Scalars:
     return joined([scalars(units.like, read(a, b)) for a, b in parts(count, step)])
 
 
-def weighted(units: Units, weights: Counts) -> Read:
+def weighted_totals(units: Units, weights: Counts) -> MarginalReader:
     """Sums of units with integer weights, (draws, units): a leading dimension of draws."""
 
     def read(name: str) -> Counts | None:
@@ -163,11 +163,11 @@ def weighted(units: Units, weights: Counts) -> Read:
     return read
 
 
-def swapped(one: Units, other: Units, swaps: Counts) -> tuple[Read, Read]:
+def swapped_totals(one: Units, other: Units, swaps: Counts) -> tuple[MarginalReader, MarginalReader]:
     """Both models' sums with the units' counts changed over where `swaps` (draws, units) says 1."""
 
-    def add(first: Units, second: Units) -> Read:
-        kept, taken = weighted(first, 1 - swaps), weighted(second, swaps)
+    def add(first: Units, second: Units) -> MarginalReader:
+        kept, taken = weighted_totals(first, 1 - swaps), weighted_totals(second, swaps)
 
         def read(name: str) -> Counts | None:
             a, b = kept(name), taken(name)

@@ -22,7 +22,7 @@ from dask_uncert.metrics.classification import OUTCOMES
 from dask_uncert.summaries.calibration import Bins, Calibration
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.marginals import Read, in_bins
+from dask_uncert.summaries.marginals import MarginalReader, in_bins, marginal_reader
 from dask_uncert.summaries.soft_confusion import SoftConfusion
 
 Scalars = dict[str, Floats]
@@ -42,18 +42,20 @@ SELECTIVE = {
 AT_ONCE = 1 << 19  # counts that a formula is given at once: what it makes of them stays near the processor
 
 
-def scalars(like: Evaluation, read: Read) -> Scalars:
-    """Every scalar number, by name: (...) each, where `read(item)` is (..., *item); `like` has the frame.
+def scalars(like: Evaluation, read: MarginalReader | None = None) -> Scalars:
+    """Every scalar number, by name: (...) each, where `read(marginal)` is (..., *marginal); `like` has the frame.
+
+    read: by default of `like` itself.
 
     At most one leading dimension. Undefined numbers are NaN.
 
     >>> import dask_uncert as du
-    >>> from dask_uncert.summaries.items import counts_of
     >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> numbers = scalars(found, counts_of(found))
+    >>> numbers = scalars(found)
     >>> round(float(numbers["overall/accuracy"]), 4), float(numbers["classes/1/precision"])
     (0.6667, 1.0)
     """
+    read = marginal_reader(like) if read is None else read
     confusion = read("confusion")
     assert confusion is not None
     run = partial(_in_steps, confusion.ndim > 2)
@@ -174,7 +176,9 @@ def _histogram(one: Distribution, histogram: Counts) -> Scalars:
     return found
 
 
-def _calibration(like: Evaluation, read: Read, run: Callable[..., Scalars], confusion: Counts) -> Scalars:
+def _calibration(
+    like: Evaluation, read: MarginalReader, run: Callable[..., Scalars], confusion: Counts
+) -> Scalars:
     one = like.calibration
     found: Scalars = {}
     fine = read("winning")
@@ -207,7 +211,7 @@ def _calibration(like: Evaluation, read: Read, run: Callable[..., Scalars], conf
     return found
 
 
-def _of_class(read: Read, c: int, like: Calibration, run: Callable[..., Scalars]) -> Scalars:
+def _of_class(read: MarginalReader, c: int, like: Calibration, run: Callable[..., Scalars]) -> Scalars:
     fine = read(f"class/{c}")
     binned = read(f"class_in_bins/{c}") if fine is None else in_bins(fine, like)
     found: Scalars = {}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dask_uncert.reports.figures.registry import Maps, drawings, write_figures
 from dask_uncert.reports.page.html import write_report
-from dask_uncert.reports.results.cohort import Cohort, add_cohort, numbers_of
+from dask_uncert.reports.results.cohort import Cohort, add_cohort, cohort_statistics
 from dask_uncert.reports.results.regression import write_regression
 from dask_uncert.reports.results.scene import results, to_json
 from dask_uncert.reports.tables.cohort import write_cohort_tables
@@ -38,7 +38,7 @@ def write_all(
     found = results(evaluation)
     numbers = None
     if cohort is not None:
-        numbers = numbers_of(cohort, evaluation)
+        numbers = cohort_statistics(cohort, evaluation)
         found = add_cohort(found, numbers, evaluation)
     (folder / "results.json").write_text(to_json(found), encoding="utf-8")
     tables = write_tables(evaluation, folder / "tables", found)

@@ -1,4 +1,8 @@
-"""What the scalars of an Evaluation are read off: its arrays, summed over dimensions that no number looks at."""
+"""Marginals of an Evaluation: its arrays of counts, summed over the dimensions that no scalar needs.
+
+Scalars (`metrics.scalars`) are formulas of marginals. A marginal may have a leading dimension: of cases, of tiles
+or of bootstrap replicates.
+"""
 
 from __future__ import annotations
 
@@ -11,64 +15,65 @@ from dask_uncert.formulas.typing import Counts
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.evaluation import Evaluation
 
-Read = Callable[[str], Counts | None]
-"""Gives the counts of an item, (..., *item); None where it was not kept."""
+MarginalReader = Callable[[str], Counts | None]
+"""Return the counts of a marginal, by its name: (..., *marginal); None where it was not kept."""
 
 
-class Item(NamedTuple):
-    """An array of an Evaluation by its path, the dimensions kept; of its first dimension perhaps one index.
+class Marginal(NamedTuple):
+    """An array of an Evaluation, summed over some dimensions.
 
-    binned: its `bin`s are summed to the job's.
+    path: of the array. keep: the dimensions kept. entry: the one entry of the first dimension that is
+    used, where not all are. binned: whether fine calibration bins are summed to the job's bins.
     """
 
     path: str
     keep: tuple[str, ...]
-    at: int | None = None
+    entry: int | None = None
     binned: bool = False
 
-    def of(self, array: Counts, dims: tuple[str, ...], like: Evaluation) -> Counts:
-        """The item of an array with these dimensions, and perhaps a leading one."""
-        before = array.ndim - len(dims)
-        if self.at is not None:
-            array, dims = np.take(array, self.at, axis=before), dims[1:]
-        gone = tuple(before + i for i, d in enumerate(dims) if d not in self.keep)
-        found = np.asarray(array.sum(axis=gone))
-        return in_bins(found, like.calibration) if self.binned else found
+    def of(self, array: Counts, dims: tuple[str, ...], evaluation: Evaluation) -> Counts:
+        """Return the marginal of an array with these dimensions, and perhaps a leading one."""
+        leading = array.ndim - len(dims)
+        if self.entry is not None:
+            array, dims = np.take(array, self.entry, axis=leading), dims[1:]
+        summed = tuple(leading + i for i, d in enumerate(dims) if d not in self.keep)
+        counts = np.asarray(array.sum(axis=summed))
+        return in_bins(counts, evaluation.calibration) if self.binned else counts
 
 
-def items(like: Evaluation) -> dict[str, Item]:
-    """What the scalars of Evaluations of this frame need, by name."""
-    found = {"confusion": Item("decisions/pairs", ("reference_class", "predicted_class"))}
-    for i in range(len(like.distributions)):
-        found[f"sums/{i}"] = Item(f"distributions/{i}/by_confused", ("right", "power", "limb"))
-        found[f"histogram/{i}"] = Item(f"distributions/{i}/histogram", ("right", "bin"))
-    tally = ("bin", "tally")
-    found["winning"] = Item("calibration/winning", tally)
-    found["winning_in_bins"] = Item("calibration/winning", tally, binned=True)
-    for c in range(len(like.classes)):
-        found[f"class/{c}"] = Item("calibration/classwise", tally, c)
-        found[f"class_in_bins/{c}"] = Item("calibration/classwise", tally, c, True)
-    found["squared_error"] = Item("calibration/squared_error", ("limb",))
-    found["log_loss"] = Item("calibration/log_loss", ("limb",))
-    found["infinite"] = Item("calibration/infinite", ())
-    for i in range(len(like.weighted)):
-        found[f"weighted/{i}"] = Item(f"weighted/{i}/pairs", ("reference_class", "predicted_class", "limb"))
-    for i in range(len(like.soft_confusion)):
+def marginals(evaluation: Evaluation) -> dict[str, Marginal]:
+    """Return every marginal that the scalars of Evaluations of this frame need, by name."""
+    pairs, tally = ("reference_class", "predicted_class"), ("bin", "tally")
+    found = {"confusion": Marginal("decisions/pairs", pairs)}
+    for i in range(len(evaluation.distributions)):
+        found[f"sums/{i}"] = Marginal(f"distributions/{i}/by_confused", ("right", "power", "limb"))
+        found[f"histogram/{i}"] = Marginal(f"distributions/{i}/histogram", ("right", "bin"))
+    found["winning"] = Marginal("calibration/winning", tally)
+    found["winning_in_bins"] = Marginal("calibration/winning", tally, binned=True)
+    for c in range(len(evaluation.classes)):
+        found[f"class/{c}"] = Marginal("calibration/classwise", tally, c)
+        found[f"class_in_bins/{c}"] = Marginal("calibration/classwise", tally, c, True)
+    found["squared_error"] = Marginal("calibration/squared_error", ("limb",))
+    found["log_loss"] = Marginal("calibration/log_loss", ("limb",))
+    found["infinite"] = Marginal("calibration/infinite", ())
+    for i in range(len(evaluation.weighted)):
+        found[f"weighted/{i}"] = Marginal(f"weighted/{i}/pairs", (*pairs, "limb"))
+    for i in range(len(evaluation.soft_confusion)):
         kept = ("threshold", "sigma", "damping", "cell", "limb")
-        found[f"soft/{i}"] = Item(f"soft_confusion/{i}/weights", kept)
+        found[f"soft/{i}"] = Marginal(f"soft_confusion/{i}/weights", kept)
     return found
 
 
-def in_bins(fine: Counts, like: Calibration) -> Counts:
-    """Tallies (..., fine bins, 4) summed to the job's bins."""
-    starts = np.searchsorted(like.edges, [m / like.bins for m in range(like.bins)])
+def in_bins(fine: Counts, calibration: Calibration) -> Counts:
+    """Return tallies (..., fine bins, 4) summed to the job's bins."""
+    starts = np.searchsorted(calibration.edges, [m / calibration.bins for m in range(calibration.bins)])
     return np.asarray(np.add.reduceat(fine, starts, axis=-2))
 
 
-def counts_of(evaluation: Evaluation) -> Read:
-    """The items of one Evaluation, without a leading dimension."""
+def marginal_reader(evaluation: Evaluation) -> MarginalReader:
+    """Return a reader of one Evaluation's own marginals, without a leading dimension."""
     arrays = {path: (array, dims) for path, dims, array in evaluation.arrays()}
-    known = items(evaluation)
+    known = marginals(evaluation)
 
     def read(name: str) -> Counts:
         return known[name].of(*arrays[known[name].path], evaluation)
@@ -76,29 +81,30 @@ def counts_of(evaluation: Evaluation) -> Read:
     return read
 
 
-def needed(like: Evaluation, names: Collection[str]) -> set[str]:
-    """The items that these scalars are read off; the confusion matrix is always among them."""
+def marginals_for(evaluation: Evaluation, scalars: Collection[str]) -> set[str]:
+    """Return the names of the marginals that these scalars need; the confusion matrix is always among them."""
+
+    def wanted(*prefixes: str) -> list[str]:
+        return [name for name in scalars if name.startswith(prefixes)]
+
     found = {"confusion"}
-
-    def asked(*starts: str, inside: str = "") -> bool:
-        return any(name.startswith(starts) and inside in name for name in names)
-
-    for i, one in enumerate(like.distributions):
-        at = f"measures/{one.measure.name}/"
-        if any(name.startswith(at) and "/quantiles/" not in name for name in names):
+    for i, distribution in enumerate(evaluation.distributions):
+        measure = distribution.measure.name
+        quantiles = ["/quantiles/" in name for name in wanted(f"measures/{measure}/")]
+        if not all(quantiles):
             found.add(f"sums/{i}")
-        table, selected = f"uncertainty_confusion/{one.measure.name}/", f"selective/{one.measure.name}/"
-        if asked(at, inside="/quantiles/") or asked(table, selected):
+        if any(quantiles) or wanted(f"uncertainty_confusion/{measure}/", f"selective/{measure}/"):
             found.add(f"histogram/{i}")
-    if asked("calibration/ece", "calibration/mce", "calibration/equal_mass_ece"):
+    if wanted("calibration/ece", "calibration/mce", "calibration/equal_mass_ece"):
         found |= {"winning", "winning_in_bins"}
-    if asked("calibration/classwise_ece", "calibration/classes/", "calibration/brier/"):
-        for c in range(len(like.classes)):
-            found |= {f"class/{c}", f"class_in_bins/{c}"}
-    if asked("calibration/brier/", "calibration/nll/"):
+    if wanted("calibration/classwise_ece", "calibration/classes/", "calibration/brier/"):
+        found |= {
+            f"{kind}/{c}" for c in range(len(evaluation.classes)) for kind in ("class", "class_in_bins")
+        }
+    if wanted("calibration/brier/", "calibration/nll/"):
         found |= {"squared_error", "log_loss", "infinite"}
-    if asked("weighted/"):
-        found |= {f"weighted/{i}" for i in range(len(like.weighted))}
-    if asked("soft_confusion/"):
-        found |= {f"soft/{i}" for i in range(len(like.soft_confusion))}
+    if wanted("weighted/"):
+        found |= {f"weighted/{i}" for i in range(len(evaluation.weighted))}
+    if wanted("soft_confusion/"):
+        found |= {f"soft/{i}" for i in range(len(evaluation.soft_confusion))}
     return found

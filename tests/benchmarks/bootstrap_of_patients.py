@@ -17,8 +17,8 @@ import numpy as np
 from dask_uncert.blocks.classification import evaluate_block
 from dask_uncert.formulas.bootstrap_intervals import Confidence
 from dask_uncert.kernels import compiled
-from dask_uncert.metrics.bootstrap import replicates_of
-from dask_uncert.metrics.resampling_units import of_all_but_one, of_each, patients
+from dask_uncert.metrics.bootstrap import bootstrap_replicates
+from dask_uncert.metrics.resampling_units import jackknife, patients, unit_scalars
 from dask_uncert.spec.parse import request_of
 from dask_uncert.summaries.stack import Stack
 
@@ -52,9 +52,9 @@ def main(classes: int) -> None:
         more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
         print(f"{what}: {wall:.1f} s ({cpu:.1f} s of processors), {len(found)} numbers, {more:.2f} GiB more")
 
-    report("replicates", lambda: replicates_of(units, Confidence(replicates=REPLICATES)))
-    report("each patient", lambda: of_each(units))
-    report("all but one", lambda: of_all_but_one(units))
+    report("replicates", lambda: bootstrap_replicates(units, Confidence(replicates=REPLICATES)))
+    report("each patient", lambda: unit_scalars(units))
+    report("all but one", lambda: jackknife(units))
 
 
 if __name__ == "__main__":

@@ -19,14 +19,13 @@ from dask_uncert.formulas.resampling import bootstrap_weights
 from dask_uncert.io.saving import load, save
 from dask_uncert.jobs import run
 from dask_uncert.kernels import compiled, reference
-from dask_uncert.metrics.resampling_units import of_all_but_one, of_each, weighted
+from dask_uncert.metrics.resampling_units import jackknife, unit_scalars, weighted_totals
 from dask_uncert.metrics.scalars import scalars
 from dask_uncert.metrics.tile_bootstrap import GROUPS, TileUnits, tile_intervals, tile_layout
 from dask_uncert.reports.results.scene import results
 from dask_uncert.reports.results.schema import results_schema
 from dask_uncert.spec.parse import request_of
 from dask_uncert.spec.tiles import tiles_from, with_tiles
-from dask_uncert.summaries.marginals import counts_of
 from dask_uncert.summaries.tiles import MOST, OPEN
 
 SHAPE, SIZE = (21, 26), 8
@@ -82,7 +81,7 @@ def parts_of(whole):
 
 
 def of(evaluation):
-    return scalars(evaluation, counts_of(evaluation))
+    return scalars(evaluation)
 
 
 @given(st.tuples(st.integers(1, 21), st.integers(1, 26)), st.integers(2, 5))
@@ -115,7 +114,7 @@ def test_maps_do_not_depend_on_the_order_of_tiles(tmp_path):
 
 def test_a_tile_counts_what_a_scene_of_it_alone_would(whole):
     units = TileUnits(whole)
-    found = of_each(units)
+    found = unit_scalars(units)
     assert len(units.names) == 3 * 4 - 1
     for i, part in enumerate(parts_of(whole)):
         numbers = of(part)
@@ -127,7 +126,7 @@ def test_a_tile_counts_what_a_scene_of_it_alone_would(whole):
 def test_tiles_add_up_to_the_scene(whole):
     assert replace(whole, tiles=None) == evaluate(**scene(), **WORDS)
     numbers = of(whole)
-    found = scalars(whole, weighted(TileUnits(whole), np.ones((1, 11), np.int64)))
+    found = scalars(whole, weighted_totals(TileUnits(whole), np.ones((1, 11), np.int64)))
     for name, value in found.items():
         assert np.array_equal(value[0], numbers[name], equal_nan=True), name
 
@@ -154,7 +153,7 @@ def test_both_kernels_keep_the_same(seed):
     request = with_tiles(request, (9, 11))
     for kernels in (compiled, reference):
         _, one = evaluate_block(request, arrays, 2, kernels)
-        losses = tile_layout(one).places["log_loss"][0]
+        losses = tile_layout(one).marginals["log_loss"][0]
         rows = one.tiles.rows.toarray()
         losses = rows[:, losses : losses + 2].copy(), np.s_[:, losses : losses + 2]
         rows[losses[1]] = 0
@@ -224,12 +223,12 @@ def test_open_tiles_of_one_scene_add():
 
 def test_groups_of_tiles_left_out_together(whole):
     units = TileUnits(whole)
-    one, all_ = of_all_but_one(units, 3), of_all_but_one(units, GROUPS)
+    one, all_ = jackknife(units, 3), jackknife(units, GROUPS)
     assert {len(v) for v in all_.values()} == {11}
     kept = np.ones((3, 11), np.int64)
     for row, gone in zip(kept, (slice(0, 3), slice(3, 7), slice(7, 11)), strict=True):
         row[gone] = 0
-    expected = scalars(whole, weighted(units, kept))
+    expected = scalars(whole, weighted_totals(units, kept))
     for name, values in one.items():
         assert np.array_equal(values, expected[name], equal_nan=True), name
 

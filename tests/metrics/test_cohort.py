@@ -15,7 +15,6 @@ from dask_uncert.metrics.cohort import case_table, cohort, cohort_by, patient_va
 from dask_uncert.metrics.resampling_units import patients
 from dask_uncert.metrics.scalars import scalars
 from dask_uncert.spec.parse import request_of
-from dask_uncert.summaries.marginals import counts_of
 from dask_uncert.summaries.stack import Case, Stack
 
 DICE = "classes/lesion/f1"
@@ -101,10 +100,10 @@ def test_intervals_equal_those_of_a_plain_loop_over_patients(seed):
     found = cohort(stack, how)
     weights = bootstrap_weights(names, range(40), 5)
     pooled, means = [], []
-    each = {name: scalars(one, counts_of(one)) for name, one in evaluations.items()}
+    each = {name: scalars(one) for name, one in evaluations.items()}
     for row in weights:
         total = sum(evaluations[name] for name, w in zip(names, row, strict=True) for _ in range(w))
-        pooled.append([float(v) for v in scalars(total, counts_of(total)).values()])
+        pooled.append([float(v) for v in scalars(total).values()])
         values = np.array([[float(v) for v in each[name].values()] for name in names for _ in [0]])
         drawn = np.repeat(values, row, axis=0)
         means.append([np.mean(c[~np.isnan(c)]) if (~np.isnan(c)).any() else np.nan for c in drawn.T])

@@ -14,7 +14,6 @@ from dask_uncert.kernels import compiled
 from dask_uncert.metrics.comparison import compare
 from dask_uncert.metrics.scalars import scalars
 from dask_uncert.spec.parse import request_of
-from dask_uncert.summaries.marginals import counts_of
 from dask_uncert.summaries.stack import Case, Stack
 
 REQUEST = request_of(classes=["0", "1"], measures=["gini"])
@@ -40,7 +39,7 @@ def models(seed, n=6, skills=(0.85, 0.7)):
 
 
 def numbers(evaluation):
-    found = scalars(evaluation, counts_of(evaluation))
+    found = scalars(evaluation)
     return np.array([float(found[name]) for name in METRICS])
 
 

@@ -5,11 +5,18 @@ import pytest
 
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas.resampling import bootstrap_weights
-from dask_uncert.metrics.resampling_units import cases, of_all_but_one, of_each, patients, swapped, weighted
+from dask_uncert.metrics.resampling_units import (
+    cases,
+    jackknife,
+    patients,
+    swapped_totals,
+    unit_scalars,
+    weighted_totals,
+)
 from dask_uncert.metrics.scalars import scalars, setting_labels
 from dask_uncert.reports.results.intervals import places
 from dask_uncert.reports.results.scene import results
-from dask_uncert.summaries.marginals import counts_of, items, needed
+from dask_uncert.summaries.marginals import marginal_reader, marginals, marginals_for
 from dask_uncert.summaries.stack import Case, Stack
 
 SOFT = [
@@ -45,7 +52,7 @@ def stack(evaluations):
 
 
 def of(evaluation):
-    return scalars(evaluation, counts_of(evaluation))
+    return scalars(evaluation)
 
 
 def same(found, expected):
@@ -69,13 +76,13 @@ def test_scalars_are_the_numbers_of_results_json(evaluations):
 
 
 def test_each_case_has_its_own_bits(stack, evaluations):
-    found = of_each(cases(stack))
+    found = unit_scalars(cases(stack))
     for i, name in enumerate(stack.names):
         same({k: v[i] for k, v in found.items()}, of(evaluations[name]))
 
 
 def test_all_but_one_is_the_cohort_without_it(stack):
-    found = of_all_but_one(cases(stack))
+    found = jackknife(cases(stack))
     for i, name in enumerate(stack.names):
         same({k: v[i] for k, v in found.items()}, of(stack.without([name]).total()))
 
@@ -83,7 +90,7 @@ def test_all_but_one_is_the_cohort_without_it(stack):
 def test_replicates_are_sums_of_the_cases_drawn(stack, evaluations):
     units = cases(stack)
     weights = bootstrap_weights(stack.names, range(5), 3)
-    found = scalars(units.like, weighted(units, weights))
+    found = scalars(units.like, weighted_totals(units, weights))
     for b, row in enumerate(weights):
         total = sum(evaluations[name] for name, w in zip(stack.names, row, strict=True) for _ in range(w))
         same({k: v[b] for k, v in found.items()}, of(total))
@@ -96,7 +103,7 @@ def test_many_classes_add_in_the_same_order():
         p = rng.dirichlet(np.full(19, 0.2), size=150)
         every[name] = evaluate(p, np.where(rng.random(150) < 0.5, p.argmax(axis=1), rng.integers(0, 19, 150)))
     stack = Stack.of(every)
-    found = of_each(cases(stack))
+    found = unit_scalars(cases(stack))
     for i, name in enumerate(every):
         same({k: v[i] for k, v in found.items()}, of(every[name]))
 
@@ -107,7 +114,7 @@ def test_visits_of_a_patient_are_drawn_together(evaluations):
     stack = Stack.of({who[name]: evaluations[name] for name in names})
     units = patients(stack)
     assert units.names == ("Q0", "Q1", "Q2")
-    found = of_each(units)
+    found = unit_scalars(units)
     for i, patient in enumerate(units.names):
         total = sum(evaluations[name] for name in names if who[name].patient == patient)
         same({k: v[i] for k, v in found.items()}, of(total))
@@ -118,7 +125,7 @@ def test_swapped_models_are_sums_of_either(stack, evaluations):
     units = cases(stack), cases(Stack.of(other))
     swaps = np.array([[0] * 7, [1, 0, 1, 1, 0, 0, 0]])
     for read, models in zip(
-        swapped(*units, swaps), ((evaluations, other), (other, evaluations)), strict=True
+        swapped_totals(*units, swaps), ((evaluations, other), (other, evaluations)), strict=True
     ):
         found = scalars(units[0].like, read)
         for b, row in enumerate(swaps):
@@ -127,18 +134,18 @@ def test_swapped_models_are_sums_of_either(stack, evaluations):
 
 
 def test_parts_and_steps_do_not_change_a_bit(stack, monkeypatch):
-    whole = of_all_but_one(cases(stack))
+    whole = jackknife(cases(stack))
     weights = bootstrap_weights(stack.names, range(9))
-    drawn_ = scalars(cases(stack).like, weighted(cases(stack), weights))
+    drawn_ = scalars(cases(stack).like, weighted_totals(cases(stack), weights))
     monkeypatch.setattr("dask_uncert.metrics.resampling_units.UNITS", 2)
     monkeypatch.setattr("dask_uncert.metrics.scalars.AT_ONCE", 5000)
-    same(of_all_but_one(cases(stack)), whole)
-    same(scalars(cases(stack).like, weighted(cases(stack), weights)), drawn_)
+    same(jackknife(cases(stack)), whole)
+    same(scalars(cases(stack).like, weighted_totals(cases(stack), weights)), drawn_)
 
 
 def test_what_was_not_kept_takes_its_numbers_with_it(evaluations):
     one = evaluations["P1"]
-    read, whole = counts_of(one), of(one)
+    read, whole = marginal_reader(one), of(one)
     gone = {"winning": {"calibration/equal_mass_ece"}, "histogram/0": "gini", "log_loss": "calibration/nll"}
     for item, names in gone.items():
         found = scalars(one, lambda name, item=item: None if name == item else read(name))
@@ -146,7 +153,7 @@ def test_what_was_not_kept_takes_its_numbers_with_it(evaluations):
         assert lost == names if isinstance(names, set) else all(names in name for name in lost)
         assert lost
         same(found, {name: value for name, value in whole.items() if name not in lost})
-    fine = {name for name in items(one) if name.startswith(("winning", "class/")) and "bins" not in name}
+    fine = {name for name in marginals(one) if name.startswith(("winning", "class/")) and "bins" not in name}
     found = scalars(one, lambda name: None if name in fine else read(name))
     parts = {"reliability", "resolution", "uncertainty", "within_bins"}
     assert set(whole) - set(found) == {
@@ -164,9 +171,9 @@ def test_labels_of_soft_settings_are_each_their_own(evaluations):
 
 def test_what_is_needed_for_a_number_is_enough(evaluations):
     one = evaluations["P2"]
-    read, whole = counts_of(one), of(one)
+    read, whole = marginal_reader(one), of(one)
     for name, value in whole.items():
-        kept = needed(one, [name])
+        kept = marginals_for(one, [name])
         found = scalars(one, lambda item, kept=kept: read(item) if item in kept else None)
         assert np.array_equal(found[name], value, equal_nan=True), name
         assert len(kept) <= 12

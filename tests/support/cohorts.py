@@ -137,7 +137,7 @@ def reported_cohort(replicates=40):
         values[0, 0] = np.nan
         return {"gini": (values, ("y", "x")), "correct": ((values > 0.5) * 1.0, ("y", "x"))}
 
-    against = reported.Against(
+    against = reported.OtherModel(
         "other <model>", other, compare(stack, other, replicates=replicates, permutations=40), 0.95
     )
     cohort = reported.Cohort(

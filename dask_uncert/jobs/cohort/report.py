@@ -10,7 +10,7 @@ from dask_uncert.io.stack_store import read_cases
 from dask_uncert.jobs.cohort.case import MAIN
 from dask_uncert.jobs.cohort.compare import compare
 from dask_uncert.jobs.cohort.output import SUMMARY, finished_cohort, lost_cases, map_folders_of, map_pictures
-from dask_uncert.reports.results.cohort import Against, Cohort
+from dask_uncert.reports.results.cohort import Cohort, OtherModel
 from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.evaluation import Evaluation
 
@@ -34,7 +34,7 @@ def rewrite_cohort(place: AnyPath, against: AnyPath | None = None) -> Evaluation
             raise InputError(f"{against} is this very evaluation; name that of another model.")
         words = {k: (confidence or {}).get(k, v) for k, v in HOW.items()}
         found = compare(place, against, **words)
-        other = Against(str(against), read_cases(str(against / SUMMARY)), found, words["level"])
+        other = OtherModel(str(against), read_cases(str(against / SUMMARY)), found, words["level"])
     pictures = map_pictures(map_folders_of(finished), record.get("maps", []))
     cohort = Cohort(
         stack, record.get("failed", {}), confidence, lost_cases(record), pictures, other, finished.raters

@@ -19,7 +19,7 @@ from dask_uncert.reports.figures.layout import Margins, at, outer, sheet, widest
 from dask_uncert.reports.figures.strip_plot import Mark, Strip
 from dask_uncert.reports.figures.style import BLUE, DPI, GREY, SETTINGS, VERMILION
 from dask_uncert.reports.names import axis_name
-from dask_uncert.reports.results.cohort import Against, CohortStatistics
+from dask_uncert.reports.results.cohort import CohortStatistics, OtherModel
 from dask_uncert.reports.results.headline import Metric
 
 INK = "#1b1f24"
@@ -46,7 +46,7 @@ def cohort_strips(numbers: CohortStatistics) -> Figure:
     return figure
 
 
-def comparison(numbers: CohortStatistics, against: Against) -> Figure:
+def comparison(numbers: CohortStatistics, against: OtherModel) -> Figure:
     """Differences of two models: every patient a dot, the mean and the pooled difference with intervals."""
     rows = list(difference_strips(numbers, against))
     with rc_context(SETTINGS):
@@ -103,7 +103,7 @@ def _range(metric: Metric, numbers: CohortStatistics) -> tuple[float, float]:
     return min(known) - room, max(known) + room
 
 
-def _group_panel(axes: Axes, metric: Metric, parts: dict[str, cohort_metrics.Cohort]) -> None:
+def _group_panel(axes: Axes, metric: Metric, parts: dict[str, cohort_metrics.GroupStatistics]) -> None:
     for row, of in enumerate(parts.values()):
         i = of.metrics.index(metric.name)
         for name, values, ends, shift in (

@@ -9,7 +9,7 @@ import numpy as np
 from dask_uncert.metrics import cohort as cohort_metrics
 from dask_uncert.metrics.cohort import patient_values
 from dask_uncert.reports.figures.strip_plot import Axis, Strip, axis_of, strip, three
-from dask_uncert.reports.results.cohort import Against, CohortStatistics
+from dask_uncert.reports.results.cohort import CohortStatistics, OtherModel
 from dask_uncert.reports.results.headline import Metric
 
 HEIGHT, LOW_HEIGHT = 58.0, 36.0  # pixels across a strip; across one of a group
@@ -48,7 +48,7 @@ def group_strips(numbers: CohortStatistics, column: str, metric: Metric) -> dict
     }
 
 
-def difference_strips(numbers: CohortStatistics, against: Against) -> Iterator[tuple[Metric, Strip]]:
+def difference_strips(numbers: CohortStatistics, against: OtherModel) -> Iterator[tuple[Metric, Strip]]:
     """Of each metric the strip of patients' differences, this model less the other; 0 is on its axis."""
     one = against.comparison
     metrics = [metric for metric in numbers.headline if metric.name in one.metrics]
@@ -71,7 +71,7 @@ def difference_strips(numbers: CohortStatistics, against: Against) -> Iterator[t
 
 def _strip(
     numbers: CohortStatistics,
-    of: cohort_metrics.Cohort,
+    of: cohort_metrics.GroupStatistics,
     metric: Metric,
     axis: Axis,
     cases: Sequence[int],

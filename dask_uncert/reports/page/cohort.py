@@ -13,7 +13,7 @@ from dask_uncert.reports.figures.cohort_strips import difference_strips, group_s
 from dask_uncert.reports.figures.maps import map_names
 from dask_uncert.reports.figures.thumbnails import legend, thumbnail
 from dask_uncert.reports.page.payload import text
-from dask_uncert.reports.results.cohort import Against, CohortStatistics, best_first
+from dask_uncert.reports.results.cohort import CohortStatistics, OtherModel, best_first
 from dask_uncert.summaries.evaluation import Evaluation
 
 MOST_ROWS = 100  # cases of the page's table
@@ -113,7 +113,7 @@ def _cards(numbers: CohortStatistics, evaluation: Evaluation, order: Iterable[in
     return {"cards": cards, "legends": list(legends.values())}
 
 
-def _against(numbers: CohortStatistics, against: Against, found: dict[str, Any]) -> dict[str, Any]:
+def _against(numbers: CohortStatistics, against: OtherModel, found: dict[str, Any]) -> dict[str, Any]:
     """Differences of two models: a strip a metric, every patient a dot."""
     rows = []
     for metric, one in difference_strips(numbers, against):

@@ -24,7 +24,7 @@ MOST_GROUPS = 24
 
 
 @dataclass(frozen=True)
-class Against:
+class OtherModel:
     """Another model on the same cases: what it is called, its cases, the comparison, this model the first, its level."""
 
     name: str
@@ -46,7 +46,7 @@ class Cohort:
     confidence: Mapping[str, Any] | None = None
     lost: Mapping[str, Case] = field(default_factory=dict)
     pictures: Callable[[str], Mapping[str, Any]] | None = None
-    against: Against | None = None
+    against: OtherModel | None = None
     raters: Mapping[str, Stack] = field(default_factory=dict)
 
     def how(self) -> Confidence | None:
@@ -66,15 +66,15 @@ class CohortStatistics:
 
     cohort: Cohort
     headline: tuple[Metric, ...]
-    whole: cohort_metrics.Cohort
-    groups: dict[str, dict[str, cohort_metrics.Cohort]]
-    shown: dict[str, dict[str, cohort_metrics.Cohort]]
+    whole: cohort_metrics.GroupStatistics
+    groups: dict[str, dict[str, cohort_metrics.GroupStatistics]]
+    shown: dict[str, dict[str, cohort_metrics.GroupStatistics]]
     sizes: dict[str, dict[str, int]]
     table: dict[str, Sequence[Any]]
-    raters: dict[str, cohort_metrics.Cohort] = field(default_factory=dict)
+    raters: dict[str, cohort_metrics.GroupStatistics] = field(default_factory=dict)
 
 
-def numbers_of(cohort: Cohort, evaluation: Evaluation) -> CohortStatistics:
+def cohort_statistics(cohort: Cohort, evaluation: Evaluation) -> CohortStatistics:
     """Read everything off the cases; evaluation: their sum."""
     stack, how, shown = cohort.stack, cohort.how(), headline(evaluation)
     names, each = [metric.name for metric in shown], cohort_metrics.case_scalars(stack)
@@ -130,7 +130,7 @@ def add_cohort(found: dict[str, Any], numbers: CohortStatistics, evaluation: Eva
     return plain
 
 
-def _metrics(of: cohort_metrics.Cohort) -> dict[str, Any]:
+def _metrics(of: cohort_metrics.GroupStatistics) -> dict[str, Any]:
     found = {}
     for i, name in enumerate(of.metrics):
         one: dict[str, Any] = {}

@@ -21,7 +21,6 @@ from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.ledger import REASONS, REPAIRS
-from dask_uncert.summaries.marginals import counts_of
 
 ECDF_STEPS = 100  # the full grid stands in tables/ and summary.zarr
 WINDOWS = tuple(i / 20 for i in range(1, 20))
@@ -122,7 +121,7 @@ def _weighted(evaluation: Evaluation) -> dict[str, Any] | None:
     if not evaluation.weighted:
         return None
     (one,) = evaluation.weighted
-    numbers = scalars(evaluation, counts_of(evaluation))
+    numbers = scalars(evaluation)
     found: dict[str, Any] = {"unit": one.unit}
     found |= {name: numbers[f"weighted/{name}"] for name in ("total", "accuracy", "kappa")}
     found["classes"] = [

@@ -85,7 +85,7 @@ def group_rows(numbers: CohortStatistics) -> list[dict[str, Any]]:
     return found
 
 
-def by_metric(of: cohort_metrics.Cohort | None) -> dict[str, dict[str, Any]]:
+def by_metric(of: cohort_metrics.GroupStatistics | None) -> dict[str, dict[str, Any]]:
     """The rows of a Cohort by their metric."""
     return {} if of is None else {row["metric"]: row for row in of.rows()}
 

@@ -273,7 +273,7 @@ def test_raters_in_columns_and_along_an_axis(tmp_path, go, monkeypatch):
         go(cohort, inputs=inputs, output="wrong")
     monkeypatch.undo()
     merge.rewrite_report(cohort.out)
-    assert "Against each rater" in (cohort.out / "report.html").read_text(encoding="utf-8")
+    assert "OtherModel each rater" in (cohort.out / "report.html").read_text(encoding="utf-8")
 
 
 def test_samples_in_columns(tmp_path, go):

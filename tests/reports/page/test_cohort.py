@@ -27,13 +27,12 @@ from dask_uncert.reports.figures.maps import UNDEFINED
 from dask_uncert.reports.figures.strip_plot import MOST_DOTS, WIDTH, axis_of, spread, strip
 from dask_uncert.reports.figures.style import BLUE, VERMILION
 from dask_uncert.reports.page.html import write_report
-from dask_uncert.reports.results.cohort import add_cohort, best_first, numbers_of
+from dask_uncert.reports.results.cohort import add_cohort, best_first, cohort_statistics
 from dask_uncert.reports.results.headline import headline
 from dask_uncert.reports.results.scene import results
 from dask_uncert.reports.results.schema import results_schema
 from dask_uncert.reports.tables.csv import as_csv
 from dask_uncert.reports.write import write_all
-from dask_uncert.summaries.marginals import counts_of
 from tests.reports.page.test_page import Page
 from tests.support import cohorts
 
@@ -101,7 +100,7 @@ def test_of_many_cases_the_ends_are_drawn():
 @pytest.fixture(scope="module")
 def made():
     cohort, evaluation = cohorts.reported_cohort()
-    return numbers_of(cohort, evaluation), evaluation
+    return cohort_statistics(cohort, evaluation), evaluation
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +142,7 @@ def test_tables_of_patients_and_groups(whole, made):
         "Oslo",
     )
     for case, evaluation in numbers.cohort.stack.evaluations():
-        row, read = rows[case.name], scalars(evaluation, counts_of(evaluation))
+        row, read = rows[case.name], scalars(evaluation)
         assert (row["patient"], row["visit"], row["status"]) == (case.patient, case.visit, "evaluated")
         assert int(row["counted (pixels)"]) == evaluation.ledger.counted
         for name, value in read.items():
@@ -159,7 +158,7 @@ def test_tables_of_patients_and_groups(whole, made):
 def test_columns_of_many_values_are_in_the_table_alone(made, monkeypatch):
     numbers, evaluation = made
     monkeypatch.setattr("dask_uncert.reports.results.cohort.MOST_GROUPS", 2)
-    fewer = numbers_of(replace(numbers.cohort, confidence=None, against=None), evaluation)
+    fewer = cohort_statistics(replace(numbers.cohort, confidence=None, against=None), evaluation)
     assert set(fewer.groups) == {"site", "scanner"}
     assert set(fewer.shown) == {"site"}
 
@@ -168,7 +167,7 @@ def test_one_patient_has_no_intervals_and_says_so(made, tmp_path):
     numbers, _ = made
     alone = replace(numbers.cohort, stack=numbers.cohort.stack.select(["P2"]), failed={}, against=None)
     evaluation = alone.stack.total()
-    one = numbers_of(alone, evaluation)
+    one = cohort_statistics(alone, evaluation)
     found = add_cohort(results(evaluation), one, evaluation)
     jsonschema.validate(json.loads(json.dumps(found)), results_schema())
     assert "confidence" not in found
@@ -201,7 +200,7 @@ def test_the_headline_is_of_numbers_that_there_are(number):
     ]
     one = evaluate(p, p.argmax(-1), classes=classes, measures=["gini", "entropy"], soft_confusion=soft)
     found = headline(one)
-    known = scalars(one, counts_of(one))
+    known = scalars(one)
     assert {metric.name for metric in found} <= set(known)
     assert len({metric.name for metric in found}) == len({metric.label for metric in found}) == len(found)
     softs = [metric for metric in found if metric.name.startswith("soft_confusion/")]
