@@ -104,7 +104,7 @@ class Counter:
             rest.add_to(soft, kernels, None if self.tiles is None else partial(self.tiles.soft, number))
         for joint in total.joint:
             rest.add_jointly(joint, kernels)
-        return {name: values for one in request.soft_maps for name, values in rest.paint(one).items()}
+        return {name: values for one in request.soft_maps for name, values in rest.maps(one).items()}
 
 
 def _nowhere(*places: str) -> Apart:

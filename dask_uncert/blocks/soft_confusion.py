@@ -1,4 +1,4 @@
-"""One class against the rest, softly: what a batch of pixels adds to its soft confusion, and what it paints."""
+"""The soft confusion of one class against the rest: the weights of a batch of pixels, and their maps."""
 
 from __future__ import annotations
 
@@ -10,21 +10,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.formulas.labels import as_stored
-from dask_uncert.formulas.soft_confusion import certainty, damping_factor
+from dask_uncert.formulas.labels import stored_threshold
+from dask_uncert.formulas.soft_confusion import (
+    CELLS,
+    cell_index,
+    damping_factor,
+    pair_certainty,
+    reference_level,
+)
 from dask_uncert.formulas.typing import Floats, Indices
 from dask_uncert.kernels.types import Finder, Pixels, finder
+from dask_uncert.spec.map_names import soft_picture, soft_weight_map
 from dask_uncert.spec.request import Request, SoftMaps
 from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings, row_ends
-from dask_uncert.summaries.soft_confusion import CELLS, COLOURS, SoftConfusion, SoftSettings
+from dask_uncert.summaries.soft_confusion import COLOURS, SoftConfusion, SoftSettings
 
-PAINT = np.array([COLOURS[cell] for cell in CELLS])
-Apart = Callable[[Indices, int], tuple[Indices, Indices]]
-"""Of cells (counted,) and a setting's number: where weights go that are kept apart, and their sums."""
+CELL_COLOURS = np.array([COLOURS[cell] for cell in CELLS])
+TileSums = Callable[[Indices, int], tuple[Indices, Indices]]
+"""Maps cells (counted,) and the number of a setting to the cells in the sums of the tiles, and to these sums."""
 
 
 class OneVsRest:
-    """Counted pixels, asked class by class; what depends on the pixels alone is taken once.
+    """The counted pixels of a batch, class by class; what depends on the pixels alone is computed once.
 
     stored: the probabilities as `kernels.measure` takes them, stored in `dtype`. truth: (n,) class indices,
     negative where the pixel does not count. u: the predicted uncertainty. shares: (n, classes) of a fuzzy
@@ -35,7 +42,7 @@ class OneVsRest:
         self,
         request: Request,
         dtype: np.dtype[Any],
-        found: Pixels,
+        batch: Pixels,
         truth: Indices,
         stored: NDArray[Any],
         pixels: Indices,
@@ -43,15 +50,15 @@ class OneVsRest:
         shares: Floats | None = None,
         share_dtype: np.dtype[Any] | None = None,
     ) -> None:
-        self.request, self.dtype, self.found, self.u = request, dtype, found, u
+        self.request, self.dtype, self.batch, self.u = request, dtype, batch, u
         self.stored, self.truth = stored, truth
         self.counted = truth >= 0
         self.outer, self.inner = np.divmod(pixels, stored.shape[2])
         self.shares, self.share_dtype = shares, share_dtype
-        self.of_class: dict[int, tuple[Floats, NDArray[Any]]] = {}
+        self._of_class: dict[int, tuple[Floats, NDArray[Any]]] = {}
 
-    def add_to(self, soft: SoftConfusion, kernels: ModuleType, apart: Apart | None = None) -> None:
-        """Add the weights at every setting to the sums of their cells, and to those of tiles kept apart."""
+    def add_to(self, soft: SoftConfusion, kernels: ModuleType, tile_sums: TileSums | None = None) -> None:
+        """Add the weights at every setting to the sums of their cells, and to those of the tiles."""
         s = soft.settings
         p, c = self._p_and_c(s.class_index)
         factors = [self._damping(s, d) for d in s.dampings]
@@ -61,9 +68,9 @@ class OneVsRest:
                 weight = self._weight(s, p, c, threshold, sigma)
                 for m, factor in enumerate(factors):
                     kernels.sum_soft_weights(weight * factor, cells, soft.weights[i, k, m])
-                    if apart is not None:
+                    if tile_sums is not None:
                         setting = (i * len(s.sigmas) + k) * len(s.dampings) + m
-                        kernels.sum_soft_weights(weight * factor, *apart(cells, setting))
+                        kernels.sum_soft_weights(weight * factor, *tile_sums(cells, setting))
 
     def add_jointly(self, joint: JointHistogram, kernels: ModuleType) -> None:
         """Add the pixels to the joint histogram of p, c and u."""
@@ -81,67 +88,48 @@ class OneVsRest:
             rows[:] = np.rint(p / s.scale)
         u = self._uncertainty(s.uncertainty)
         kernels.count_joint(
-            rows, offsets, levels_of(s, c), np.zeros(p.size) if u is None else u[self.counted],
-            np.array(s.pieces, np.float64), joint.moments,
+            rows, offsets, reference_levels(s, c), np.zeros(p.size) if u is None else u[self.counted],
+            np.array(s.intervals, np.float64), joint.moments,
         )  # fmt: skip
 
-    def paint(self, maps: SoftMaps) -> dict[str, NDArray[Any]]:
-        """The maps at the first threshold, sigma and damping, (n,) or (n, 3), by their names."""
-        s = maps.settings
+    def maps(self, soft: SoftMaps) -> dict[str, NDArray[Any]]:
+        """Return the maps at the first threshold, sigma and damping, (n,) or (n, 3), by their names."""
+        s = soft.settings
         (p, c), threshold = self._p_and_c(s.class_index), s.thresholds[0]
         cells = self._cells(s, p, c, threshold)
         weight = self._weight(s, p, c, threshold, s.sigmas[0]) * self._damping(s, s.dampings[0])
         size = self.counted.size
-        found: dict[str, NDArray[Any]] = {}
+        maps: dict[str, NDArray[Any]] = {}
         for number, cell in enumerate(CELLS):
             values = np.full(size, np.nan, np.float32)
             values[self.counted] = np.where(cells == number, weight, 0.0)
-            found[f"soft_{cell}_{maps.label}"] = values
+            maps[soft_weight_map(cell, soft.label)] = values
         picture = np.zeros((size, 3), np.uint8)
-        picture[self.counted] = np.rint(PAINT[cells] * weight[:, np.newaxis])
-        return {**found, f"soft_{maps.label}": picture}
+        picture[self.counted] = np.rint(CELL_COLOURS[cells] * weight[:, np.newaxis])
+        return {**maps, soft_picture(soft.label): picture}
 
-    def _p_and_c(self, number: int) -> tuple[Floats, NDArray[Any]]:
-        """p of a class, and the reference: its shares, or whether it is the class."""
-        if number not in self.of_class:
-            p = self.stored[self.outer[self.counted], number, self.inner[self.counted]]
+    def _p_and_c(self, class_index: int) -> tuple[Floats, NDArray[Any]]:
+        """Return p of a class, and the reference: its shares, or whether it is the class."""
+        if class_index not in self._of_class:
+            p = self.stored[self.outer[self.counted], class_index, self.inner[self.counted]]
             if self.shares is None:
-                c = np.asarray(self.truth[self.counted] == number)
+                c = np.asarray(self.truth[self.counted] == class_index)
             else:
-                c = np.asarray(self.shares[self.counted, number])
-            self.of_class[number] = np.clip(p.astype(np.float64), 0.0, 1.0), c
-        return self.of_class[number]
-
-    def _threshold(self, threshold: float) -> float:
-        return float(as_stored([threshold], self.dtype)[0])
+                c = np.asarray(self.shares[self.counted, class_index])
+            self._of_class[class_index] = np.clip(p.astype(np.float64), 0.0, 1.0), c
+        return self._of_class[class_index]
 
     def _level(self, s: SoftSettings, threshold: float) -> float:
-        """The reference's own threshold; in the reference's dtype where it is fuzzy."""
-        if self.share_dtype is None:
-            return self._threshold(threshold) if s.reference_threshold is None else s.reference_threshold
-        level = threshold if s.reference_threshold is None else s.reference_threshold
-        return float(as_stored([level], self.share_dtype)[0])
+        return reference_level(threshold, s.reference_threshold, self.dtype, self.share_dtype)
 
     def _cells(self, s: SoftSettings, p: Floats, c: NDArray[Any], threshold: float) -> Indices:
-        # c > t is a positive; p on the threshold agrees with the reference either way ([S22]).
-        t = self._threshold(threshold)
         positive = c if self.shares is None else c > self._level(s, threshold)
-        return np.where(
-            positive,
-            np.where(p >= t, CELLS.index("TP"), CELLS.index("FN")),
-            np.where(p <= t, CELLS.index("TN"), CELLS.index("FP")),
-        )
+        return np.asarray(cell_index(p, positive, stored_threshold(threshold, self.dtype)))
 
     def _weight(self, s: SoftSettings, p: Floats, c: NDArray[Any], threshold: float, sigma: float) -> Floats:
-        """A(p) A(c)."""
-        weight = certainty(p, self._threshold(threshold), sigma, s.distribution, s.df)
-        if s.reference_certainty == "paper":
-            level = self._level(s, threshold)
-            if self.shares is None:  # two values only
-                sides = certainty(np.array([0.0, 1.0]), level, sigma, s.distribution, s.df)
-                weight = weight * sides[c.astype(np.int64)]
-            else:
-                weight = weight * certainty(c, level, sigma, s.distribution, s.df)
+        """Return A(p) A(c)."""
+        t, level = stored_threshold(threshold, self.dtype), self._level(s, threshold)
+        weight = pair_certainty(p, c, t, level, sigma, s.distribution, s.df, s.reference_certainty)
         return np.asarray(weight)
 
     def _damping(self, s: SoftSettings, damping: float) -> Any:
@@ -151,18 +139,18 @@ class OneVsRest:
     def _uncertainty(self, name: str | None) -> Floats | None:
         if name is None or name == "uncertainty":
             return None if name is None else self.u
-        return np.asarray(self.found.values[[one.name for one in self.request.measures].index(name)])
+        return np.asarray(self.batch.values[[measure.name for measure in self.request.measures].index(name)])
 
 
 @lru_cache(maxsize=64)  # every block asks for the same
 def interval_finder(settings: JointSettings) -> Finder:
-    """Of the rows of a joint histogram that are intervals."""
+    """Return the finder of the rows of a joint histogram that are intervals."""
     ends = row_ends(settings)
     return finder((*ends[:, 0].tolist(), 1.0), 1.0)
 
 
-def levels_of(settings: JointSettings, c: NDArray[Any]) -> Indices:
-    """The level of each reference value: intervals are right-closed, single values stand for themselves."""
+def reference_levels(settings: JointSettings, c: NDArray[Any]) -> Indices:
+    """Return the level of each reference value: intervals are right-closed, single values stand for themselves."""
     if settings.reference_dtype is None:
         return c.astype(np.int64)
     highs = np.array([high for _, high in settings.levels])

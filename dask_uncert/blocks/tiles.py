@@ -9,11 +9,11 @@ from types import ModuleType
 
 import numpy as np
 
+from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.formulas.typing import Indices
 from dask_uncert.kernels.types import Apart
 from dask_uncert.metrics.tile_bootstrap import tile_layout
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.soft_confusion import CELLS
 from dask_uncert.summaries.tiles import OPEN, Tiles, rows_of
 
 DENSE = 1 << 21  # counts of tiles held at a time

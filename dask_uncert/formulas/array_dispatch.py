@@ -147,7 +147,7 @@ def elementwise(function: Callable[..., Any], values: Any) -> Any:
     return values.map_blocks(function, dtype=np.float64, meta=meta)
 
 
-def same_grid(given: Mapping[str, Any]) -> None:
+def check_same_grid(given: Mapping[str, Any]) -> None:
     """ValueError unless all arrays have one shape and, where they name them, the same dimensions and labels.
 
     Nothing is broadcast and nothing is joined: a count in must be a count out.

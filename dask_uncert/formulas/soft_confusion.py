@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -12,16 +11,20 @@ from numpy.typing import NDArray
 
 from dask_uncert.formulas.array_dispatch import (
     as_array,
+    check_same_grid,
     elementwise,
     is_labelled,
     is_lazy,
     result_dtype,
-    same_grid,
     tolerance,
 )
-from dask_uncert.formulas.threshold_distributions import shape_named
+from dask_uncert.formulas.labels import stored_threshold
+from dask_uncert.formulas.threshold_distributions import Function, named_distribution
+from dask_uncert.formulas.typing import Floats
 
 ReferenceCertainty = Literal["paper", "none"]
+CELLS = ("TP", "TN", "FP", "FN")
+TP, TN, FP, FN = range(4)
 
 
 def soft_weights(
@@ -38,65 +41,148 @@ def soft_weights(
     reference_threshold: float | None = None,
     reference_certainty: ReferenceCertainty = "paper",
 ) -> dict[str, Any]:
-    """Each point gives its weight to exactly one of TP, TN, FP, FN; at sigma 0 and damping 0 that is 1.
+    """Return the weight of each point as TP, TN, FP and FN under an uncertain threshold.
 
-    Formula: ``w = A(p) A(c) D(u)`` with `certainty` A and `damping_factor` D; it goes to TP for c > t, p >=
-    t; to FN for c > t, p < t; to TN for c <= t, p <= t; to FP for c <= t, p > t. The reference has the
-    threshold `reference_threshold` (by default `threshold`), and ``reference_certainty="none"`` leaves A(c)
-    out. Thresholds are rounded to the dtype of the array they are compared with, so that a stored .7 is on
-    the threshold .7.
+    Each point gives its weight to exactly one of the four; at sigma 0 and damping 0 that weight is 1.
 
-    Shapes: probabilities p, reference c (fuzzy ones too) and uncertainty u >= 0 (or None) all alike; a dict
-    of four such arrays. Any real dtype; float32 when p (and u) are float32 or float16, otherwise float64.
-    Unit: points. Range [0, 1]. NaN, all four, where p, c or u is NaN.
-    Errors: ValueError for shapes, dimensions or coordinates that differ, p or c outside [0, 1] or u below 0
-    (NaN there for lazy arrays; within rounding of [0, 1] is clipped), thresholds outside (0, 1), sigma or
-    damping below 0, or what `certainty` and `damping_factor` refuse. Source: [S22] (1)-(12).
+    Parameters
+    ----------
+    probabilities : array_like
+        Predictions p in [0, 1]; values within rounding of [0, 1] are clipped. numpy, dask or xarray.
+    reference : array_like
+        References c in [0, 1] of the same shape; fuzzy ones, such as the share of raters, are allowed.
+    threshold : float
+        Threshold t in (0, 1), rounded to the dtype of the array it is compared with, so that a stored .7 is
+        on the threshold .7.
+    sigma : float, default 0
+        Scale of the threshold's distribution, 0 or above; see `certainty`.
+    u : array_like, optional
+        Predicted uncertainty of the same shape, 0 or above.
+    damping : float, default 0
+        Damping d, 0 or above; see `damping_factor`.
+    distribution : str or scipy.stats frozen distribution, default "gaussian"
+        Distribution of the threshold; see `certainty`.
+    df : float, optional
+        Degrees of freedom of ``"student-t"``.
+    damping_form : {"exponential", "reciprocal", "gaussian"}
+        Form of the damping.
+    reference_threshold : float, optional
+        Threshold of the reference; by default `threshold`.
+    reference_certainty : {"paper", "none"}
+        Whether A(c) multiplies the weight; ``"none"`` leaves it out.
 
-    >>> found = soft_weights([0.2, 0.5, 0.8], [0, 1, 1], 0.5, u=[0, 0.5, 0], damping=np.inf)
-    >>> found["TP"].tolist(), found["TN"].tolist()
+    Returns
+    -------
+    dict of str to array
+        ``TP``, ``TN``, ``FP`` and ``FN``, each of the shape and kind of the inputs and in [0, 1]; float32 when p
+        (and u) are float32 or float16, otherwise float64. All four are NaN where p, c or u is NaN.
+
+    Raises
+    ------
+    ValueError
+        For shapes, dimensions or coordinates that differ, p or c outside [0, 1] or u below 0 (NaN there for
+        lazy arrays), thresholds outside (0, 1), or settings that `certainty` or `damping_factor` refuses.
+
+    Notes
+    -----
+    ``w = A(p) A(c) D(u)`` with `certainty` A and `damping_factor` D; it goes to TP for c > t, p >= t; to FN for
+    c > t, p < t; to TN for c <= t, p <= t; to FP for c <= t, p > t. Unit: points.
+
+    References
+    ----------
+    [S22] (1)-(12).
+
+    Examples
+    --------
+    >>> weights = soft_weights([0.2, 0.5, 0.8], [0, 1, 1], 0.5, u=[0, 0.5, 0], damping=np.inf)
+    >>> weights["TP"].tolist(), weights["TN"].tolist()
     ([0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
     """
-    given = {"probabilities": probabilities, "reference": reference}
+    arrays = {"probabilities": probabilities, "reference": reference}
     if u is not None:
-        given["uncertainty"] = u
-    given = {name: array if is_labelled(array) else as_array(array) for name, array in given.items()}
-    same_grid(given)
-    template = next((array for array in given.values() if is_labelled(array)), None)
-    p, c, *rest = (as_array(array.data if is_labelled(array) else array) for array in given.values())
+        arrays["uncertainty"] = u
+    arrays = {name: array if is_labelled(array) else as_array(array) for name, array in arrays.items()}
+    check_same_grid(arrays)
+    template = next((array for array in arrays.values() if is_labelled(array)), None)
+    p, c, *rest = (as_array(array.data if is_labelled(array) else array) for array in arrays.values())
     if reference_certainty not in ("paper", "none"):
         raise ValueError(f"reference_certainty is 'paper' or 'none', found {reference_certainty!r}")
-    t = _threshold(threshold, "threshold", p.dtype)
-    t_c = _threshold(
-        threshold if reference_threshold is None else reference_threshold, "reference_threshold", c.dtype
-    )
-    kind = result_dtype(*(array.dtype for array in (p, *rest)))
+    if reference_threshold is None:
+        reference_threshold = threshold
+    for name, value in (("threshold", threshold), ("reference_threshold", reference_threshold)):
+        if not 0 < value < 1:
+            raise ValueError(f"{name} must lie in (0, 1), found {value!r}")
+    t, t_c = stored_threshold(threshold, p.dtype), stored_threshold(reference_threshold, c.dtype)
+    dtype = result_dtype(*(array.dtype for array in (p, *rest)))
     p, c = _unit(p, "probabilities"), _unit(c, "reference")
-    weight = certainty(p, t, sigma, distribution, df=df)
-    if reference_certainty == "paper":
-        weight = weight * certainty(c, t_c, sigma, distribution, df=df)
+    weight = pair_certainty(p, c, t, t_c, sigma, distribution, df, reference_certainty)
+    factor = damping_factor(rest[0] if rest else np.zeros(1), damping, damping_form)  # checks the settings
     if rest:
-        weight = weight * damping_factor(rest[0], damping, damping_form)
-    else:
-        damping_factor(np.zeros(1), damping, damping_form)
+        weight = weight * factor
     weight = weight + (p - p) + (c - c)  # NaN spreads; finite values add 0
-    positive = c > t_c
-    found = {}
-    for name, here in (
-        ("TP", positive & (p >= t)),
-        ("TN", ~positive & (p <= t)),
-        ("FP", ~positive & (p > t)),
-        ("FN", positive & (p < t)),
-    ):
-        values = np.where(here | np.isnan(weight), weight, 0.0).astype(kind)
-        found[name] = values if template is None else template.copy(data=values)
-    return found
+    cells = cell_index(p, c > t_c, t)
+    weights = {}
+    for number, name in enumerate(CELLS):
+        values = np.where((cells == number) | np.isnan(weight), weight, 0.0).astype(dtype)
+        weights[name] = values if template is None else template.copy(data=values)
+    return weights
+
+
+def cell_index(p: Any, positive: Any, threshold: float) -> Any:
+    """Return the index among `CELLS` of points with predictions p whose reference is positive (c > t) or not.
+
+    A prediction on the threshold agrees with the reference either way. Source: [S22].
+
+    >>> cell_index(np.array([0.2, 0.5, 0.5]), np.array([True, True, False]), 0.5).tolist()
+    [3, 0, 1]
+    """
+    return np.where(positive, np.where(p >= threshold, TP, FN), np.where(p <= threshold, TN, FP))
+
+
+def pair_certainty(
+    p: Any,
+    c: Any,
+    threshold: float,
+    reference_threshold: float,
+    sigma: float,
+    distribution: str | Any = "gaussian",
+    df: float | None = None,
+    reference_certainty: str = "paper",
+) -> Any:
+    """Return A(p) A(c), or A(p) alone for ``reference_certainty="none"``; c may be booleans (0 or 1).
+
+    >>> pair_certainty(np.array([0.9]), np.array([True]), 0.8, 0.8, 0.1).round(6).tolist()
+    [0.651627]
+    """
+    weight = certainty(p, threshold, sigma, distribution, df)
+    if reference_certainty == "none":
+        return weight
+    if c.dtype.kind != "b":
+        return weight * certainty(c, reference_threshold, sigma, distribution, df)
+    both = certainty(np.array([0.0, 1.0]), reference_threshold, sigma, distribution, df)
+    return weight * both[c.astype(np.int64)]
+
+
+def reference_level(
+    threshold: float,
+    reference_threshold: float | None,
+    dtype: np.dtype[Any],
+    reference_dtype: np.dtype[Any] | None,
+) -> float:
+    """Return the threshold of the reference, by default that of p; rounded to the dtype of a fuzzy reference.
+
+    dtype: of the stored probabilities; reference_dtype: of a fuzzy reference, None for a hard one.
+    """
+    level = threshold if reference_threshold is None else reference_threshold
+    if reference_dtype is not None:
+        return stored_threshold(level, reference_dtype)
+    return stored_threshold(level, dtype) if reference_threshold is None else level
 
 
 def certainty(
     values: Any, threshold: float, sigma: float, distribution: str | Any = "gaussian", df: float | None = None
 ) -> Any:
-    """How surely a value is off the threshold: 0 on it, rising to 1 far away; 1 everywhere for sigma = 0.
+    """Return how surely each value is off the threshold: 0 on it, rising to 1; 1 everywhere for sigma = 0.
 
     Formula: ``A(x) = |2 F(x) - 2 F(t)|``, F the CDF of the threshold's distribution, centred on t with scale
     sigma. With ``z = |x - t| / sigma``: gaussian ``erf(z / sqrt 2)``; logistic ``tanh(z / 2)``; laplace ``1 -
@@ -114,14 +200,29 @@ def certainty(
     """
     if not (sigma >= 0 and math.isfinite(sigma)):
         raise ValueError(f"sigma must be 0 or above and finite, found {sigma!r}")
-    shape = _shape(distribution, df)
-    return elementwise(
-        partial(_certainty, threshold=float(threshold), sigma=float(sigma), shape=shape), values
-    )
+    function = _certainty_function(distribution, df)
+    work = partial(_certainty, threshold=float(threshold), sigma=float(sigma), function=function)
+    return elementwise(work, values)
+
+
+def certainty_at(distance: Floats, sigma: Any, function: Function) -> Floats:
+    """Return A at distances from the threshold: `function` of the distance in units of sigma, 1 where that is 0.
+
+    distance and sigma broadcast. function: A of ``z = |x - t| / sigma``; see `threshold_distributions`.
+    """
+    return np.where(sigma > 0, np.clip(function(in_sigmas(distance, sigma)), 0.0, 1.0), 1.0)
+
+
+def in_sigmas(distance: Floats, sigma: Any) -> Floats:
+    """Return distances in units of sigma; infinite for a tiny sigma, as they are for sigma 0."""
+    with np.errstate(over="ignore"):
+        return np.asarray(distance / np.where(sigma > 0, sigma, 1.0))
 
 
 def damping_factor(uncertainty: Any, damping: float, form: str = "exponential") -> Any:
-    """1 at u = 0 and at d = 0, falling as ``u d`` grows, where 0 times infinity counts as 0.
+    """Return the damping factor of each u: 1 at u = 0 and at d = 0, falling as ``u d`` grows.
+
+    0 times infinity counts as 0.
 
     Formula: exponential ``exp(-u d)``; reciprocal ``1 / (1 + u d)``; gaussian ``exp(-(u d)**2)``.
     Shapes: any to the same, float64; numpy or lazy. Unit: none. Range [0, 1]. NaN where u is NaN.
@@ -139,11 +240,7 @@ def damping_factor(uncertainty: Any, damping: float, form: str = "exponential") 
     return elementwise(partial(_damped, damping=float(damping), form=form, refuse=refuse), uncertainty)
 
 
-def _frozen(z: NDArray[np.float64], frozen: Any, centre: float) -> Any:
-    return np.abs(2 * frozen.cdf(centre + z) - 1)
-
-
-_DAMPINGS: dict[str, Callable[[NDArray[np.float64]], Any]] = {
+_DAMPINGS: dict[str, Function] = {
     "exponential": lambda ud: np.exp(-ud),
     "reciprocal": lambda ud: 1 / (1 + ud),
     "gaussian": lambda ud: np.exp(-np.square(ud)),
@@ -151,10 +248,10 @@ _DAMPINGS: dict[str, Callable[[NDArray[np.float64]], Any]] = {
 DAMPING_FORMS = tuple(_DAMPINGS)
 
 
-def _shape(distribution: str | Any, df: float | None) -> Callable[[NDArray[np.float64]], Any]:
-    """A as a function of z = |x - t| / sigma."""
+def _certainty_function(distribution: str | Any, df: float | None) -> Function:
+    """Return A as a function of z = |x - t| / sigma."""
     if isinstance(distribution, str):
-        return shape_named(distribution, df).value
+        return named_distribution(distribution, df).certainty
     if df is not None:
         raise ValueError("df belongs to the distribution 'student-t'; leave it out for any other")
     if not all(hasattr(distribution, name) for name in ("cdf", "ppf", "pdf")):
@@ -168,21 +265,21 @@ def _shape(distribution: str | Any, df: float | None) -> Callable[[NDArray[np.fl
         raise ValueError(
             "the threshold's distribution must be symmetric about its median, and this one is not"
         )
-    return partial(_frozen, frozen=distribution, centre=centre)
+    return partial(_frozen_certainty, frozen=distribution, centre=centre)
 
 
-def _certainty(
-    values: NDArray[Any], threshold: float, sigma: float, shape: Callable[[NDArray[np.float64]], Any]
-) -> NDArray[np.float64]:
+def _frozen_certainty(z: Floats, frozen: Any, centre: float) -> Any:
+    return np.abs(2 * frozen.cdf(centre + z) - 1)
+
+
+def _certainty(values: NDArray[Any], threshold: float, sigma: float, function: Function) -> Floats:
     x = np.asarray(values, dtype=np.float64)
     if sigma == 0:
         return np.where(np.isnan(x), np.nan, 1.0)
-    with np.errstate(over="ignore"):  # a tiny sigma makes z infinite, where A is 1
-        z = np.abs(x - threshold) / sigma
-    return np.asarray(np.clip(shape(z), 0.0, 1.0))
+    return certainty_at(np.abs(x - threshold), sigma, function)
 
 
-def _damped(values: NDArray[Any], damping: float, form: str, refuse: bool) -> NDArray[np.float64]:
+def _damped(values: NDArray[Any], damping: float, form: str, refuse: bool) -> Floats:
     u = np.asarray(values, dtype=np.float64)
     negative = u < 0
     if negative.any():
@@ -196,19 +293,13 @@ def _damped(values: NDArray[Any], damping: float, form: str, refuse: bool) -> ND
         return np.asarray(_DAMPINGS[form](ud))
 
 
-def _threshold(value: float, name: str, dtype: np.dtype[Any]) -> float:
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must lie in (0, 1), found {value!r}")
-    return float(dtype.type(value)) if dtype.kind == "f" else float(value)
-
-
 def _unit(values: Any, name: str) -> Any:
-    """Values in [0, 1] as float64: clipped within the storage dtype's tolerance, otherwise refused."""
+    """Return values in [0, 1] as float64: clipped within the storage dtype's tolerance, otherwise refused."""
     work = partial(_clipped, allowed=tolerance(values.dtype), refuse=not is_lazy(values), name=name)
     return elementwise(work, values)
 
 
-def _clipped(values: NDArray[Any], allowed: float, refuse: bool, name: str) -> NDArray[np.float64]:
+def _clipped(values: NDArray[Any], allowed: float, refuse: bool, name: str) -> Floats:
     x = np.asarray(values, dtype=np.float64)
     beyond = (x < -allowed) | (x > 1 + allowed)
     if beyond.any():

@@ -1,7 +1,7 @@
-"""The named distributions of an uncertain threshold: how sure a value is to be off it, and how that bends.
+"""The named distributions of an uncertain threshold: how sure a value is to be off it, and how that curves.
 
-Each is symmetric and given by ``a(z) = |2 F(z) - 1|`` of the distance z >= 0 from the threshold in units of its
-scale: 0 on it, rising to 1. Slope and bend are its first and the size of its second derivative.
+Each is symmetric and defined by ``a(z) = |2 F(z) - 1|`` of the distance z >= 0 from the threshold in units of its
+scale: 0 on it, rising to 1. Slope is its first derivative, curvature the size of its second.
 """
 
 from __future__ import annotations
@@ -20,52 +20,56 @@ Function = Callable[[Floats], Any]
 SQRT_2_PI = math.sqrt(2.0 / math.pi)
 
 
-class Shape(NamedTuple):
+class ThresholdDistribution(NamedTuple):
     """a(z), a'(z) and |a''(z)| for z >= 0, (n,) to (n,).
 
-    The bend rises to its largest value at `peak` and falls from there. At `kink` the slope drops to 0 at once.
+    The curvature rises to its largest value at `peak` and falls from there. At `kink` the slope drops to 0 at
+    once.
     """
 
-    value: Function
+    certainty: Function
     slope: Function
-    bend: Function
+    curvature: Function
     peak: float
     kink: float | None = None
 
 
-def shape_named(name: str, df: float | None = None) -> Shape:
-    """The Shape of a distribution; `df`: degrees of freedom of student-t, and of no other.
+def named_distribution(name: str, df: float | None = None) -> ThresholdDistribution:
+    """Return the distribution of a name; `df`: degrees of freedom of student-t, and of no other.
 
     Raises ValueError for unknown names, and for df missing or not wanted.
 
-    >>> float(shape_named("uniform").value(np.array([0.25]))[0])
+    >>> float(named_distribution("uniform").certainty(np.array([0.25]))[0])
     0.25
     """
     if name == "student-t":
         if df is None or not df > 0:
             raise ValueError(
-                f"the distribution 'student-t' wants degrees of freedom df above 0, found {df!r}"
+                f"the distribution 'student-t' needs degrees of freedom df above 0, found {df!r}"
             )
         return _student(float(df))
     if df is not None:
         raise ValueError("df belongs to the distribution 'student-t'; leave it out for any other")
-    if name not in SHAPES:
+    if name not in _NAMED:
         raise ValueError(f"unknown distribution {name!r}; known: {', '.join(DISTRIBUTIONS)}")
-    return SHAPES[name]
+    return _NAMED[name]
 
 
-def remainder(shape: Shape, nearest: Floats, furthest: Floats, reach: Floats) -> Floats:
-    """How far a tangent to a(z) misses it within `reach` of where it touches.
+def tangent_error(
+    distribution: ThresholdDistribution, nearest: Floats, furthest: Floats, reach: Floats
+) -> Floats:
+    """Return how far a tangent to a(z) can miss it within `reach` of the point where it touches.
 
-    nearest, furthest: ends of the z in question, (n,); reach: (n,), in the same unit. Half the largest bend
+    nearest, furthest: ends of the interval of z, (n,); reach: (n,), in the same unit. Half the largest curvature
     there times reach squared (Taylor); where a kink lies between, the drop of the slope times the reach.
     """
-    worst = np.asarray(shape.bend(np.clip(shape.peak, nearest, furthest)))
-    found = 0.5 * worst * reach * reach
-    if shape.kink is not None:
-        drop = float(shape.slope(np.array(shape.kink * (1 - 1e-15))))
-        found = np.where((nearest < shape.kink) & (furthest > shape.kink), found + drop * reach, found)
-    return found
+    largest = np.asarray(distribution.curvature(np.clip(distribution.peak, nearest, furthest)))
+    error = 0.5 * largest * reach * reach
+    kink = distribution.kink
+    if kink is not None:
+        drop = float(distribution.slope(np.array(kink * (1 - 1e-15))))
+        error = np.where((nearest < kink) & (furthest > kink), error + drop * reach, error)
+    return error
 
 
 def _gaussian(z: Floats) -> Any:
@@ -93,11 +97,11 @@ def _cauchy_slope(z: Floats) -> Any:
     return (2 / math.pi) / (1 + np.square(z))
 
 
-def _student(df: float) -> Shape:
-    return Shape(
+def _student(df: float) -> ThresholdDistribution:
+    return ThresholdDistribution(
         partial(_student_value, df=df),
         partial(_student_slope, df=df),
-        partial(_student_bend, df=df),
+        partial(_student_curvature, df=df),
         math.sqrt(df / (df + 2)),
     )
 
@@ -109,35 +113,35 @@ def _student_value(z: Floats, df: float) -> Any:
 
 
 def _student_slope(z: Floats, df: float) -> Any:
-    from scipy import stats  # it takes a third of a worker's start, for one shape
+    from scipy import stats  # it takes a third of a worker's start, for one distribution
 
     return 2 * stats.t.pdf(z, df)
 
 
-def _student_bend(z: Floats, df: float) -> Any:
+def _student_curvature(z: Floats, df: float) -> Any:
     return _student_slope(z, df) * (df + 1) * z / (df + np.square(z))
 
 
-SHAPES: dict[str, Shape] = {
-    "gaussian": Shape(_gaussian, _gaussian_slope, lambda z: z * _gaussian_slope(z), 1.0),
-    "logistic": Shape(
+_NAMED: dict[str, ThresholdDistribution] = {
+    "gaussian": ThresholdDistribution(_gaussian, _gaussian_slope, lambda z: z * _gaussian_slope(z), 1.0),
+    "logistic": ThresholdDistribution(
         lambda z: np.tanh(z / 2),
         _logistic_slope,
         lambda z: np.tanh(z / 2) * _logistic_slope(z),
         2 * math.atanh(1 / math.sqrt(3)),
     ),
-    "laplace": Shape(lambda z: -np.expm1(-z), _laplace_slope, _laplace_slope, 0.0),
-    "uniform": Shape(
+    "laplace": ThresholdDistribution(lambda z: -np.expm1(-z), _laplace_slope, _laplace_slope, 0.0),
+    "uniform": ThresholdDistribution(
         lambda z: np.minimum(z, 1.0), lambda z: np.where(z < 1, 1.0, 0.0), np.zeros_like, 0.0, kink=1.0
     ),
-    "triangular": Shape(
+    "triangular": ThresholdDistribution(
         _triangular, lambda z: 2 * (1 - np.minimum(z, 1.0)), lambda z: np.where(z < 1, 2.0, 0.0), 0.0
     ),
-    "cauchy": Shape(
+    "cauchy": ThresholdDistribution(
         lambda z: np.arctan(z) * (2 / math.pi),
         _cauchy_slope,
         lambda z: _cauchy_slope(z) * 2 * z / (1 + np.square(z)),
         1 / math.sqrt(3),
     ),
 }
-DISTRIBUTIONS = (*SHAPES, "student-t")
+DISTRIBUTIONS = (*_NAMED, "student-t")

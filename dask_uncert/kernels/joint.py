@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
-from dask_uncert.kernels.counters import search
+from dask_uncert.kernels.counters import add, fixed, search
 from dask_uncert.kernels.measures import TILE, compiled
 
 
@@ -29,32 +28,31 @@ def find_rows(values, above, finder, rows, offsets):
 
 
 @compiled
-def count_joint(rows, offsets, levels, u, pieces, moments):
+def count_joint(rows, offsets, levels, u, intervals, moments):
     """Add T_k(x), and y T_k(x), of every pixel to the fixed-point sums of its level and row.
 
-    rows, levels: (n,) int64; offsets: y (n,) in [-1, 1]; u: (n,), 0 or above. pieces: (pieces, 4) of the ends of
-    a part of the u axis (left-open but for the first; the last may be open to the right) and its numbers of
+    rows, levels: (n,) int64; offsets: y (n,) in [-1, 1]; u: (n,), 0 or above. intervals: (intervals, 4) of the ends of
+    an interval of the u axis (left-open but for the first; the last may be open to the right) and its numbers of
     zeroth and first moments. moments: (levels, rows, columns, 2 limbs): first moments after all zeroth.
     """
     flat = moments.reshape(-1)
     stride = 2 * moments.shape[2]
-    most, zeroths = np.int64(pieces[:, 2].max()), np.int64(pieces[:, 2].sum())
-    starts = np.zeros((pieces.shape[0], 2), np.int64)
-    for q in range(1, pieces.shape[0]):
-        starts[q, 0] = starts[q - 1, 0] + 2 * np.int64(pieces[q - 1, 2])
-        starts[q, 1] = starts[q - 1, 1] + 2 * np.int64(pieces[q - 1, 3])
-    one = np.float64(1 << FRACTION_BITS)
+    most, zeroths = np.int64(intervals[:, 2].max()), np.int64(intervals[:, 2].sum())
+    starts = np.zeros((intervals.shape[0], 2), np.int64)
+    for q in range(1, intervals.shape[0]):
+        starts[q, 0] = starts[q - 1, 0] + 2 * np.int64(intervals[q - 1, 2])
+        starts[q, 1] = starts[q - 1, 1] + 2 * np.int64(intervals[q - 1, 3])
     t = np.empty((most, TILE))
-    x, piece = np.empty(TILE), np.zeros(TILE, np.int64)
+    x, interval = np.empty(TILE), np.zeros(TILE, np.int64)
     for start in range(0, rows.size, TILE):
         width = min(TILE, rows.size - start)
         for j in range(TILE):
             value = u[start + j] if j < width else 0.0
             q = 0
-            while q < pieces.shape[0] - 1 and value > pieces[q, 1]:
+            while q < intervals.shape[0] - 1 and value > intervals[q, 1]:
                 q += 1
-            piece[j] = q
-            low, high = pieces[q, 0], pieces[q, 1]
+            interval[j] = q
+            low, high = intervals[q, 0], intervals[q, 1]
             place = (2.0 * value - low - high) / (high - low) if high < np.inf else 0.0
             x[j] = min(1.0, max(-1.0, place))
         for j in range(TILE):
@@ -67,15 +65,11 @@ def count_joint(rows, offsets, levels, u, pieces, moments):
                 t[k, j] = 2.0 * x[j] * t[k - 1, j] - t[k - 2, j]
         for j in range(width):
             i = start + j
-            q = piece[j]
+            q = interval[j]
             base = (levels[i] * moments.shape[1] + rows[i]) * stride
             place = base + starts[q, 0]
-            for k in range(np.int64(pieces[q, 2])):
-                fixed = np.int64(np.rint(t[k, j] * one))
-                flat[place + 2 * k] += fixed >> LIMB_BITS
-                flat[place + 2 * k + 1] += fixed & LIMB_MASK
+            for k in range(np.int64(intervals[q, 2])):
+                add(fixed(t[k, j]), flat, place + 2 * k)
             place = base + 2 * zeroths + starts[q, 1]
-            for k in range(np.int64(pieces[q, 3])):
-                fixed = np.int64(np.rint(offsets[i] * t[k, j] * one))
-                flat[place + 2 * k] += fixed >> LIMB_BITS
-                flat[place + 2 * k + 1] += fixed & LIMB_MASK
+            for k in range(np.int64(intervals[q, 3])):
+                add(fixed(offsets[i] * t[k, j]), flat, place + 2 * k)

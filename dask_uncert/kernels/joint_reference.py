@@ -31,14 +31,14 @@ def count_joint(
     offsets: NDArray[np.float64],
     levels: Counts,
     u: NDArray[np.float64],
-    pieces: NDArray[np.float64],
+    intervals: NDArray[np.float64],
     moments: Counts,
 ) -> None:
     """Add pixels to the moments of the joint histogram; see `compiled.count_joint`."""
-    zeroths = int(pieces[:, 2].sum())
-    before = np.concatenate([[[0, 0]], np.cumsum(pieces[:, 2:], axis=0)]).astype(int)
-    which = np.minimum((u[:, np.newaxis] > pieces[:, 1]).sum(axis=1), len(pieces) - 1)
-    for q, (low, high, zeroth, first) in enumerate(pieces):
+    zeroths = int(intervals[:, 2].sum())
+    before = np.concatenate([[[0, 0]], np.cumsum(intervals[:, 2:], axis=0)]).astype(int)
+    which = np.minimum((u[:, np.newaxis] > intervals[:, 1]).sum(axis=1), len(intervals) - 1)
+    for q, (low, high, zeroth, first) in enumerate(intervals):
         here = which == q
         x = np.clip((2.0 * u[here] - low - high) / (high - low), -1, 1) if high < np.inf else 0 * u[here]
         polynomials = [np.ones_like(x), x]

@@ -9,10 +9,11 @@ from numpy.typing import ArrayLike
 
 from dask_uncert.formulas import confusion, distributions
 from dask_uncert.formulas.fixed_point import decode
+from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion
+from dask_uncert.summaries.soft_confusion import SoftConfusion
 
 Outcome = Literal["correct", "wrong", "all"]
 OUTCOMES: dict[Outcome, tuple[int, ...]] = {"correct": (1,), "wrong": (0,), "all": (0, 1)}

@@ -13,13 +13,12 @@ import xarray as xr
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.confusion import cell_metrics
 from dask_uncert.formulas.metric_bounds import metric_bounds
-from dask_uncert.formulas.soft_confusion import DAMPING_FORMS
-from dask_uncert.formulas.soft_sweep import damped, soft_cells, tangents
-from dask_uncert.formulas.threshold_distributions import shape_named
+from dask_uncert.formulas.soft_confusion import CELLS, DAMPING_FORMS
+from dask_uncert.formulas.soft_sweep import damped_sums, row_certainty, soft_cells
+from dask_uncert.formulas.threshold_distributions import named_distribution
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram
-from dask_uncert.summaries.soft_confusion import CELLS
 
 UNDAMPED = "none"
 WIDE = 0.05
@@ -129,19 +128,19 @@ def sweep(
             f"{'that of the prediction' if s.reference_threshold is None else s.reference_threshold}."
         )
     try:
-        shape = shape_named(distribution, df)
+        threshold_distribution = named_distribution(distribution, df)
     except ValueError as error:
         raise InputError(f"sweep: {error}.") from None
-    record = joint.record()
+    moments = joint.decoded()
     widths = np.asarray(grid[1])
     values, errors = np.zeros((2, len(grid[0]), len(grid[1]), len(grid[2]), len(CELLS)))
-    sums = [damped(record, d, damping_form) for d in grid[2]]
+    sums = [damped_sums(moments, d, damping_form) for d in grid[2]]
     for i, threshold in enumerate(grid[0]):
         t, level = s.stored(threshold), s.reference_level(threshold, reference_threshold)
-        found = tangents(record.rows, t, widths, shape)
-        for m, one in enumerate(sums):
+        certainty = row_certainty(moments.rows, t, widths, threshold_distribution)
+        for m, damped in enumerate(sums):
             values[i, :, m], errors[i, :, m] = soft_cells(
-                record, found, one, t, widths, shape, level, reference_certainty
+                moments, certainty, damped, t, widths, threshold_distribution, level, reference_certainty
             )
     cells = dict(zip(CELLS, np.moveaxis(values, -1, 0), strict=True))
     counted = int(evaluation.ledger.counted)

@@ -12,9 +12,15 @@ import numpy as np
 
 from dask_uncert.formulas.labels import as_stored
 from dask_uncert.formulas.measures import upper_bound
-from dask_uncert.formulas.threshold_distributions import SHAPES
+from dask_uncert.formulas.threshold_distributions import named_distribution
 from dask_uncert.spec.request import Request, SweepWish
-from dask_uncert.summaries.joint_histogram import HALVES, JointSettings, Rows, pieces_of
+from dask_uncert.summaries.joint_histogram import (
+    HALVES,
+    Intervals,
+    JointSettings,
+    RowKind,
+    uncertainty_intervals,
+)
 
 SIGMA = 0.02
 """The wanted error is for thresholds at least this uncertain."""
@@ -59,8 +65,8 @@ def merged(wishes: Iterable[SweepWish]) -> tuple[SweepWish, ...]:
 
 def _single(
     request: Request, wish: SweepWish, dtype: np.dtype[Any], stored_as_pair: bool
-) -> tuple[Rows, int] | None:
-    """Rows that are single values, and how many, where the class is stored with few different ones."""
+) -> tuple[RowKind, int] | None:
+    """RowKind that are single values, and how many, where the class is stored with few different ones."""
     if not stored_as_pair and wish.class_index == 0:
         return None
     if request.scale is None:
@@ -76,7 +82,7 @@ def _sized(
     wish: SweepWish,
     dtype: np.dtype[Any],
     share_dtype: np.dtype[Any] | None,
-    single: tuple[Rows, int] | None,
+    single: tuple[RowKind, int] | None,
 ) -> JointSettings:
     """The most exact of what fits: single values with ever fewer moments, then ever fewer intervals."""
     measures = {one.name: one for one in request.measures}
@@ -88,10 +94,10 @@ def _sized(
     else:
         upper = upper_bound(measures[wish.uncertainty], len(request.classes))
 
-    def settings(rows: Rows, size: int, pieces: tuple[tuple[float, float, int, int], ...]) -> JointSettings:
+    def settings(rows: RowKind, size: int, intervals: Intervals) -> JointSettings:
         return JointSettings(
             wish.class_index, wish.uncertainty, wish.thresholds, dtype.newbyteorder("=").name, rows, size,
-            request.scale, levels, pieces,
+            request.scale, levels, intervals,
             None if share_dtype is None else share_dtype.name,
             None if share_dtype is None else wish.reference_threshold,
         )  # fmt: skip
@@ -99,18 +105,18 @@ def _sized(
     undamped = wish.uncertainty is None
     if single is not None:
         near = ((0.0, EXACT_NEAR, 15, 0), (EXACT_NEAR, math.inf, 1, 0))
-        choices = [pieces_of(upper, terms, 0) for terms in (16, 12)]
-        for pieces in (
+        choices = [uncertainty_intervals(upper, terms, 0) for terms in (16, 12)]
+        for intervals in (
             [((0.0, 1.0, 1, 0),)] if undamped else [*choices, *([near] if upper == math.inf else [])]
         ):
-            found = settings(*single, pieces)
+            found = settings(*single, intervals)
             if found.nbytes <= wish.memory:
                 return found
     # The tangent to A(p) misses more than the series by far.
     terms = (1, 1) if undamped else (12, 5) if math.isfinite(upper) else (8, 3)
     size = _rows(wish.error)
     while True:
-        found = settings("interval", size, pieces_of(upper, *terms))
+        found = settings("interval", size, uncertainty_intervals(upper, *terms))
         if found.nbytes <= wish.memory or size == FEWEST_ROWS:
             return found
         size //= 2
@@ -118,9 +124,9 @@ def _sized(
 
 def _rows(error: float) -> int:
     """Intervals, a power of two, of which a tangent to A(p) misses it by `error` at most."""
-    gaussian = SHAPES["gaussian"]
-    bend = float(gaussian.bend(np.array(gaussian.peak))) / SIGMA**2
-    size = 1 << max(0, math.ceil(math.log2(1 / (2 * math.sqrt(2 * error / bend)))))
+    gaussian = named_distribution("gaussian")
+    curvature = float(gaussian.curvature(np.array(gaussian.peak))) / SIGMA**2
+    size = 1 << max(0, math.ceil(math.log2(1 / (2 * math.sqrt(2 * error / curvature)))))
     return min(max(size, FEWEST_ROWS), MOST_ROWS)
 
 

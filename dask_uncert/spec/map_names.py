@@ -8,8 +8,19 @@ from dask_uncert.summaries.evaluation import Class
 
 
 def soft_labels(table: tuple[Class, ...]) -> list[str]:
-    """What the maps of each class are called, `soft_<label>`: array names, doubles with their code."""
-    safe = [re.sub(r"[^\w-]+", "_", one.name) for one in table]
+    """Return the label of each class in the names of its maps: its name as a safe array name, doubles with their code."""
+    safe = [re.sub(r"[^\w-]+", "_", entry.name) for entry in table]
     return [
-        name if safe.count(name) == 1 else f"{name}_{one.code}" for name, one in zip(safe, table, strict=True)
+        name if safe.count(name) == 1 else f"{name}_{entry.code}"
+        for name, entry in zip(safe, table, strict=True)
     ]
+
+
+def soft_weight_map(cell: str, label: str) -> str:
+    """Return the name of the map of a class's weights of TP, TN, FP or FN."""
+    return f"soft_{cell}_{label}"
+
+
+def soft_picture(label: str) -> str:
+    """Return the name of the coloured map of all four."""
+    return f"soft_{label}"

@@ -6,15 +6,17 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from dask_uncert.formulas.measures import Measure
+from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.io.maps import MAPS, RGB, Layer
 from dask_uncert.metrics.tile_bootstrap import tile_layout
+from dask_uncert.spec.map_names import soft_picture, soft_weight_map
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Class, Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings
 from dask_uncert.summaries.ledger import Ledger
-from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion, SoftSettings
+from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 from dask_uncert.summaries.tiles import Tiles, TileWish
 from dask_uncert.summaries.weighted_decisions import WeightedDecisions
 
@@ -86,8 +88,8 @@ class Request:
             found[name] = Layer(dtype, fill, {})
         for one in self.soft_maps:
             for cell in CELLS:
-                found[f"soft_{cell}_{one.label}"] = Layer("float32", float("nan"), {})
-            found[f"soft_{one.label}"] = Layer("uint8", 0, RGB)
+                found[soft_weight_map(cell, one.label)] = Layer("float32", float("nan"), {})
+            found[soft_picture(one.label)] = Layer("uint8", 0, RGB)
         return found
 
     @property

@@ -9,15 +9,18 @@ from itertools import pairwise
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dask_uncert.formulas.fixed_point import decode
-from dask_uncert.formulas.soft_sweep import Piece, Record
-from dask_uncert.formulas.typing import Counts
+from dask_uncert.formulas.labels import stored_threshold
+from dask_uncert.formulas.soft_confusion import reference_level
+from dask_uncert.formulas.soft_sweep import JointMoments, UncertaintyInterval
+from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.summaries.summary import Summary, counts
 
 HALVES = 0x3C01  # float16 numbers in [0, 1]; their bit patterns are 0, 1, ... in rising order
-Rows = Literal["interval", "float16", "integer"]
+RowKind = Literal["interval", "float16", "integer"]
+Intervals = tuple[tuple[float, float, int, int], ...]
+"""Intervals of the u axis as plain tuples; see `formulas.soft_sweep.UncertaintyInterval`."""
 
 
 @dataclass(frozen=True)
@@ -26,58 +29,54 @@ class JointSettings:
 
     thresholds: the named ones, edges of the rows as `dtype`, that of the stored probabilities, has them.
     rows: `size` equal intervals of p, cut at the thresholds; or every value that float16 or an integer times
-    `scale` can have. levels: ends of the intervals of the reference; pieces: of the u axis, see
-    `formulas.sweep.Piece`. reference_dtype: of a fuzzy reference, None for a hard one; its threshold is fixed
-    beforehand, None is that of p.
+    `scale` can have. levels: ends of the intervals of the reference. intervals: of the u axis. reference_dtype: of
+    a fuzzy reference, None for a hard one; its threshold is fixed beforehand, None is that of p.
     """
 
     class_index: int
     uncertainty: str | None
     thresholds: tuple[float, ...]
     dtype: str
-    rows: Rows
+    rows: RowKind
     size: int
     scale: float | None
     levels: tuple[tuple[float, float], ...]
-    pieces: tuple[tuple[float, float, int, int], ...]
+    intervals: Intervals
     reference_dtype: str | None = None
     reference_threshold: float | None = None
 
     @property
     def columns(self) -> tuple[int, int]:
-        """How many zeroth and first moments a group has."""
-        return sum(piece[2] for piece in self.pieces), sum(piece[3] for piece in self.pieces)
+        """Numbers of zeroth and first moments of a group."""
+        return sum(interval[2] for interval in self.intervals), sum(
+            interval[3] for interval in self.intervals
+        )
 
     @property
     def number(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return len(row_ends(self))
 
     @property
     def nbytes(self) -> int:
-        """Of the counts."""
+        """Bytes of the counts."""
         return 16 * len(self.levels) * self.number * sum(self.columns)
 
     def stored(self, threshold: float) -> float:
-        """The threshold as the dtype of p has it."""
-        return _as_dtype(threshold, self.dtype)
+        """Return the threshold as the dtype of p has it."""
+        return stored_threshold(threshold, np.dtype(self.dtype))
 
     def reference_level(self, threshold: float, reference_threshold: float | None) -> float:
-        """The reference's threshold, by default that of p; as its dtype has it where it is fuzzy."""
+        """Return the reference's threshold, by default that of p; that of a fuzzy reference is fixed."""
+        dtype = np.dtype(self.dtype)
         if self.reference_dtype is None:
-            return self.stored(threshold) if reference_threshold is None else reference_threshold
-        level = threshold if self.reference_threshold is None else self.reference_threshold
-        return _as_dtype(level, self.reference_dtype)
-
-
-def _as_dtype(threshold: float, name: str) -> float:
-    dtype = np.dtype(name)
-    return float(dtype.type(threshold)) if dtype.kind == "f" else threshold
+            return reference_level(threshold, reference_threshold, dtype, None)
+        return reference_level(threshold, self.reference_threshold, dtype, np.dtype(self.reference_dtype))
 
 
 @lru_cache(maxsize=64)  # every block asks for the same
-def row_ends(settings: JointSettings) -> NDArray[np.float64]:
-    """Ends (rows, 2) of the intervals of p, rising; equal for single values. Not to be written to."""
+def row_ends(settings: JointSettings) -> Floats:
+    """Return the ends (rows, 2) of the intervals of p, rising; equal for single values. Not to be written to."""
     if settings.rows == "interval":
         named = (settings.stored(t) for t in settings.thresholds)
         grid = {i / settings.size for i in range(settings.size + 1)}
@@ -93,7 +92,9 @@ def row_ends(settings: JointSettings) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class JointHistogram(Summary):
-    """Fixed-point sums of T_k(x) and of y T_k(x) over the pixels of every level and row; see `formulas.sweep`."""
+    """Fixed-point sums of T_k(x) and of y T_k(x) over the pixels of every level and row; see
+    `formulas.soft_sweep`.
+    """
 
     settings: JointSettings
     moments: Counts = counts("level", "row", "column", "limb")
@@ -103,26 +104,27 @@ class JointHistogram(Summary):
         shape = (len(settings.levels), settings.number, sum(settings.columns), 2)
         return cls(settings, moments=np.zeros(shape, np.int64))
 
-    def record(self) -> Record:
-        """The sums as numbers, without rows that are empty."""
+    def decoded(self) -> JointMoments:
+        """Return the sums as numbers, without rows that are empty."""
         s = self.settings
-        starts = np.cumsum([0, *(piece[2] for piece in s.pieces)])[:-1]
+        starts = np.cumsum([0, *(interval[2] for interval in s.intervals)])[:-1]
         filled = (self.moments[:, :, starts] != 0).any(axis=(0, 2, 3))
         sums = decode(self.moments[:, filled])
         zeroth = s.columns[0]
-        return Record(
+        return JointMoments(
             rows=row_ends(s)[filled],
             levels=np.array(s.levels),
-            pieces=tuple(Piece(*piece) for piece in s.pieces),
+            intervals=tuple(UncertaintyInterval(*interval) for interval in s.intervals),
             zeroth=sums[..., :zeroth],
             first=sums[..., zeroth:],
         )
 
 
-def pieces_of(upper: float, zeroth: int, first: int) -> tuple[tuple[float, float, int, int], ...]:
-    """One piece for a measure in [0, upper]; for one without a range, pieces that double and an open last one.
+def uncertainty_intervals(upper: float, zeroth: int, first: int) -> Intervals:
+    """Return one interval for a measure in [0, upper]; for one without a range, intervals that double.
 
-    On a piece that doubles, exp(-u d) is off by at most 8e-8, 5e-11, 4e-14 with 8, 12, 16 moments, for any d.
+    The last of these is open. On an interval that doubles, exp(-u d) is off by at most 8e-8, 5e-11, 4e-14 with 8,
+    12, 16 moments, for any d.
     """
     if math.isfinite(upper):
         return ((0.0, upper, zeroth, first),)

@@ -7,10 +7,9 @@ from typing import Self
 
 import numpy as np
 
+from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.formulas.typing import Counts
 from dask_uncert.summaries.summary import Summary, counts
-
-CELLS = ("TP", "TN", "FP", "FN")
 
 
 @dataclass(frozen=True)

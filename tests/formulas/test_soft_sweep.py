@@ -13,39 +13,39 @@ from dask_uncert.formulas.confusion import cell_metrics
 from dask_uncert.formulas.damping_series import damping_series
 from dask_uncert.formulas.metric_bounds import metric_bounds
 from dask_uncert.formulas.soft_confusion import DAMPING_FORMS, damping_factor
-from dask_uncert.formulas.threshold_distributions import DISTRIBUTIONS, remainder, shape_named
+from dask_uncert.formulas.threshold_distributions import DISTRIBUTIONS, named_distribution, tangent_error
 
-SHAPES = [(name, df) for name in DISTRIBUTIONS for df in ((0.7, 3.0) if name == "student-t" else (None,))]
+NAMED = [(name, df) for name in DISTRIBUTIONS for df in ((0.7, 3.0) if name == "student-t" else (None,))]
 
 
-@pytest.mark.parametrize(("name", "df"), SHAPES)
+@pytest.mark.parametrize(("name", "df"), NAMED)
 def test_slopes_and_bends_are_derivatives(name, df):
-    shape = shape_named(name, df)
+    shape = named_distribution(name, df)
     z = np.array([0.05, 0.3, 0.77, 0.95, 1.2, 2.5, 6.0])
-    slope = differentiate.derivative(shape.value, z, initial_step=0.02).df
+    slope = differentiate.derivative(shape.certainty, z, initial_step=0.02).df
     np.testing.assert_allclose(shape.slope(z), slope, rtol=1e-7, atol=1e-9)
     bend = differentiate.derivative(shape.slope, z, initial_step=0.02).df
-    np.testing.assert_allclose(shape.bend(z), np.abs(bend), rtol=1e-6, atol=1e-8)
-    assert shape.value(np.zeros(1)) == 0
+    np.testing.assert_allclose(shape.curvature(z), np.abs(bend), rtol=1e-6, atol=1e-8)
+    assert shape.certainty(np.zeros(1)) == 0
     rising = np.linspace(0, shape.peak, 50)[:-1]
     falling = np.linspace(shape.peak, shape.peak + 5, 200)
-    assert shape.peak == 0 or (np.diff(shape.bend(rising)) >= 0).all()
-    assert (np.diff(shape.bend(falling)) <= 1e-15).all()
+    assert shape.peak == 0 or (np.diff(shape.curvature(rising)) >= 0).all()
+    assert (np.diff(shape.curvature(falling)) <= 1e-15).all()
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    which=st.sampled_from(SHAPES),
+    which=st.sampled_from(NAMED),
     middle=st.floats(0.01, 6),
     share=st.floats(0, 1),
 )
-def test_no_tangent_misses_by_more_than_the_remainder(which, middle, share):
-    shape = shape_named(*which)
+def test_no_tangent_misses_by_more_than_its_bound(which, middle, share):
+    shape = named_distribution(*which)
     reach = middle * share
     z = np.linspace(middle - reach, middle + reach, 201)
-    tangent = shape.value(np.array([middle])) + shape.slope(np.array([middle])) * (z - middle)
-    allowed = remainder(shape, z[:1], z[-1:], np.array([reach]))[0]
-    assert np.abs(shape.value(z) - tangent).max() <= allowed + 1e-14
+    tangent = shape.certainty(np.array([middle])) + shape.slope(np.array([middle])) * (z - middle)
+    allowed = tangent_error(shape, z[:1], z[-1:], np.array([reach]))[0]
+    assert np.abs(shape.certainty(z) - tangent).max() <= allowed + 1e-14
 
 
 @settings(max_examples=80, deadline=None)

@@ -12,12 +12,11 @@ from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas.confusion import cell_metrics
 from dask_uncert.formulas.fixed_point import decode
-from dask_uncert.formulas.soft_confusion import DAMPING_FORMS, soft_weights
+from dask_uncert.formulas.soft_confusion import CELLS, DAMPING_FORMS, soft_weights
 from dask_uncert.formulas.threshold_distributions import DISTRIBUTIONS
 from dask_uncert.io.saving import load, save
 from dask_uncert.metrics import classification
 from dask_uncert.metrics.sweep import sweep
-from dask_uncert.summaries.soft_confusion import CELLS
 
 KINDS = ("float16", "float32", "float64", "uint8")
 NAMED = (0.3, 0.5, 0.7)

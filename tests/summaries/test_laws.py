@@ -14,7 +14,7 @@ from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Class, Evaluation, from_plain
-from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings, pieces_of
+from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings, uncertainty_intervals
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 from dask_uncert.summaries.summary import Summary, UnequalFramesError
@@ -37,7 +37,7 @@ ZEROS = {
             16,
             None,
             ((0.0, 0.0), (1.0, 1.0)),
-            pieces_of(math.inf, 2, 1),
+            uncertainty_intervals(math.inf, 2, 1),
         )
     ),
 }

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
+from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics import classification
 from dask_uncert.metrics.sweep import Sweep, sweep
@@ -21,7 +22,7 @@ from dask_uncert.reports.figures.style import MOST_CURVES, SETTINGS, looks, spre
 from dask_uncert.reports.names import axis_name, file_names, pretty
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram
-from dask_uncert.summaries.soft_confusion import CELLS, SoftSettings
+from dask_uncert.summaries.soft_confusion import SoftSettings
 
 MOST_THRESHOLDS, MOST_SWEPT = 3, 8
 SIGMAS = tuple(i / 50 for i in range(26))  # 0, .02, ..., .5

@@ -94,10 +94,10 @@ def record(evaluation: Evaluation, one: JointHistogram) -> dict[str, Any]:
     """A joint histogram: groups are the pixels of one level of the reference in one row, level after level.
 
     `starts` says where each level's groups begin, `row` which row a group is of; `zeroth` and `first` are the
-    sums of its moments, see `formulas.sweep`.
+    sums of its moments, see `formulas.soft_sweep`.
     """
-    settings, sums = one.settings, one.record()
-    at = np.cumsum([0, *(piece.zeroth for piece in sums.pieces)])[:-1]
+    settings, sums = one.settings, one.decoded()
+    at = np.cumsum([0, *(interval.zeroth for interval in sums.intervals)])[:-1]
     numbers = sums.zeroth[..., at].sum(axis=-1)
     level, row = np.nonzero(numbers)
     return {
@@ -115,8 +115,8 @@ def record(evaluation: Evaluation, one: JointHistogram) -> dict[str, Any]:
         "level_low": sums.levels[:, 0].tolist(),
         "level_high": sums.levels[:, 1].tolist(),
         "pieces": [
-            {**piece._asdict(), "high": piece.high if math.isfinite(piece.high) else None}
-            for piece in sums.pieces
+            {**interval._asdict(), "high": interval.high if math.isfinite(interval.high) else None}
+            for interval in sums.intervals
         ],
         "starts": np.searchsorted(level, np.arange(len(sums.levels) + 1)).tolist(),
         "row": encoded(row),

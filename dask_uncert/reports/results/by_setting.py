@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from dask_uncert.formulas import confusion, selective
+from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.metrics import classification
 from dask_uncert.metrics.scalars import COVERAGES, RISKS, SELECTIVE
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.soft_confusion import CELLS, SoftConfusion
+from dask_uncert.summaries.soft_confusion import SoftConfusion
 
 
 def selected(evaluation: Evaluation, name: str) -> dict[str, Any]:
