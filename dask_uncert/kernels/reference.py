@@ -11,6 +11,7 @@ from dask_uncert.formulas.measure_values import measure_values
 from dask_uncert.formulas.measures import Measure, is_pointwise
 from dask_uncert.formulas.typing import Counts
 from dask_uncert.kernels.joint_reference import count_joint, find_rows  # noqa: F401, kernels
+from dask_uncert.kernels.tiles_reference import filled_cells as filled_cells
 from dask_uncert.kernels.tiles_reference import scores_apart, tally_apart, values_apart
 from dask_uncert.kernels.types import (
     CLIPPED,

@@ -35,7 +35,7 @@ def variables():
             )
 
 
-@pytest.mark.parametrize(("file", "name"), variables())
+@pytest.mark.parametrize(("file", "name"), [*variables()])
 def test_variables_are_what_xarray_says(file, name):
     stored = pickle.loads(pickle.dumps(open_stored(str(file), name, "p")))
     with warnings.catch_warnings():

@@ -253,7 +253,7 @@ def test_figures_are_drawn_and_the_same_again(whole, made):
     for axes, (metric, one) in zip(figure.axes, whole_strips(numbers), strict=True):
         dots = axes.collections[0 if one.quantiles is None else 1].get_offsets()
         assert sorted(dots[:, 0]) == sorted(v for v in numbers.table[metric.name] if v == v)
-    png = cohort_figure.sheets.png(figure)
+    png = cohort_figure.layout.png(figure)
     assert png == (folder / "figures" / "cohort_strips.png").read_bytes()
     bare = replace(numbers, shown={})
     assert cohort_figure.cohort_groups(bare) is None

@@ -248,7 +248,7 @@ def test_intervals_and_failed_cases_are_shown_where_there_are_any(tmp_path):
 
 
 def test_charts_are_the_same_bytes_in_every_process():
-    code = "import hashlib; from dask_uncert.reports.charts import charts; print(hashlib.sha256(charts().encode()).hexdigest())"
+    code = "import hashlib; from dask_uncert.reports.page.bokeh_charts import charts; print(hashlib.sha256(charts().encode()).hexdigest())"
     marks = {
         subprocess.run(
             [sys.executable, "-c", code],
