@@ -92,7 +92,7 @@ def plan(job: Path, cluster: str | None, sets: tuple[str, ...], as_json: bool) -
     What the cluster's file says of its memory decides the blocks; an error says in which chunks inputs would fit.
     """
     from dask_uncert.clusters.memory import described_memory
-    from dask_uncert.execution.memory import fitted
+    from dask_uncert.execution.memory import fit_to_memory
     from dask_uncert.jobs.cohort import plan as plan_cohort
     from dask_uncert.jobs.cohort_schema import CohortJob
     from dask_uncert.jobs.load import cluster_of, plan_job, read_job, resolve
@@ -103,7 +103,7 @@ def plan(job: Path, cluster: str | None, sets: tuple[str, ...], as_json: bool) -
     if isinstance(words, CohortJob):
         facts = plan_cohort.forecast(plan_cohort.asked(words, folder), room)
     else:
-        made = fitted(plan_job(words, folder), room)
+        made = fit_to_memory(plan_job(words, folder), room)
         facts = {
             "grid": dict(zip(made.grid.dims, made.grid.shape, strict=True)),
             "block": dict(zip(made.grid.dims, made.grid.block, strict=True)),

@@ -23,7 +23,7 @@ PATIENCE = 60.0  # seconds without any worker before a run gives up
 STALL = 1800.0  # seconds in which nothing moved before it does
 SHOWN = 3  # tasks that a message names
 LOST = "the connection to the scheduler was lost. Run again when it is back: what was finished is kept."
-NOTHING = ".Kept"  # ends the name of the type of a result that took no work
+NOTHING = ".AlreadyDone"  # ends the name of the type of a result that took no work
 LOG = "workers.log"
 LINES = 500  # of each worker's log that a run looks at
 SERIOUS = ("WARNING", "ERROR", "CRITICAL")
@@ -189,7 +189,7 @@ def logged(client: Client, place: AnyPath) -> Iterator[None]:
 class BlockCounts:
     """How many tasks have left a result, and how often one was computed whose result had been there and was lost.
 
-    Results that only say that there is nothing to do any more (`graphs.Kept`) do not count as computed again.
+    Results that only say that there is nothing to do any more (`graph.AlreadyDone`) do not count as computed again.
     """
 
     finished: int = 0

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from dask_uncert.errors import InputError
 from dask_uncert.execution import chunking
-from dask_uncert.execution.plan import Plan, with_table
-from dask_uncert.execution.regression_plan import RegressionPlan
+from dask_uncert.execution.class_distances import with_table
+from dask_uncert.execution.plan import Plan
 from dask_uncert.formulas.class_distances import METRICS, Metric
 from dask_uncert.formulas.homophily import check_distances
 from dask_uncert.formulas.measures import Measure
@@ -29,7 +29,6 @@ from dask_uncert.spec.tiles import with_tiles
 GRID_MAPPING = "spatial_ref"
 """The variable beside maps that says their reference system, as CF wants it and rioxarray names it."""
 ENGINES = ("compiled", "reference")
-AnyPlan = TypeVar("AnyPlan", bound=Plan | RegressionPlan)
 
 
 def evaluate(
@@ -141,7 +140,7 @@ def evaluate(
     )
     if maps_store is not None:
         plan = with_maps(plan, str(maps_store))
-    return plan.compute() if compute else plan.known().lazy()
+    return plan.compute() if compute else plan.with_distances().delayed()
 
 
 def prepare(
@@ -168,10 +167,7 @@ def prepare(
     request, metric = class_distances_of(request, class_distances, "features" in cubes)
     request = with_tiles(_joints(request, scene), scene.shape)
     sources = {name: cube for name, cube in scene.cubes.items() if name != "features"}
-    try:
-        grid = chunking.plan_grid(sources, scene.dims, tuple(block) if block is not None else None)
-    except ValueError as error:
-        raise InputError(f"{error}.") from None
+    grid = chunking.plan_grid(sources, scene.dims, block)
     return Plan(request, scene, grid, metric, None, split_every, engine)
 
 
@@ -236,8 +232,8 @@ def class_distances_of(
 
 
 def with_maps(
-    plan: AnyPlan, store: str, attributes: Mapping[str, Any] | None = None, again: bool = False
-) -> AnyPlan:
+    plan: Plan, store: str, attributes: Mapping[str, Any] | None = None, again: bool = False
+) -> Plan:
     """The plan with its maps' Zarr group made, ready to be written block by block; they say where they lie.
 
     again: the group is there, of an earlier run of the same plan, and is written on.
@@ -259,7 +255,7 @@ def with_maps(
     return replace(plan, writer=writer)
 
 
-def write_coordinates(plan: AnyPlan) -> None:
+def write_coordinates(plan: Plan) -> None:
     """Write the coordinates that stand beside the inputs beside the maps, if there are maps."""
     if plan.writer is None:
         return

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dask_uncert.blocks.regression import REGRESSION_MAPS, RegressionRequest
 from dask_uncert.errors import InputError
+from dask_uncert.execution import chunking
 from dask_uncert.execution.evaluate import with_maps
-from dask_uncert.execution.regression_plan import prepare_regression
+from dask_uncert.execution.plan import Plan
 from dask_uncert.formulas.array_dispatch import is_labelled
 from dask_uncert.inputs.arrays import cube_of
 from dask_uncert.inputs.cube import OUTPUT, OUTPUT2, Cube
+from dask_uncert.inputs.regression import align_regression
 
 
 def evaluate_regression(
@@ -68,7 +71,25 @@ def evaluate_regression(
     plan = prepare_regression(cubes, maps, block=block, split_every=split_every)
     if maps_store is not None:
         plan = with_maps(plan, str(maps_store))
-    return plan.compute() if compute else plan.lazy()
+    return plan.compute() if compute else plan.delayed()
+
+
+def prepare_regression(
+    cubes: Mapping[str, Cube],
+    maps: Sequence[str] = (),
+    *,
+    block: Sequence[int] | None = None,
+    split_every: int | None = None,
+) -> Plan:
+    """Return the pass, checked as far as that needs no pixel and cut into blocks; InputError."""
+    unknown = [name for name in maps if name not in REGRESSION_MAPS]
+    if unknown or len(set(maps)) != len(maps):
+        problem = f"unknown map {unknown[0]!r}" if unknown else "a map is named twice"
+        raise InputError(f"maps: {problem}; known: {', '.join(REGRESSION_MAPS)}.")
+    scene = align_regression(cubes)
+    request = RegressionRequest(scene.cubes["mean"].sizes.get(OUTPUT, 1), tuple(maps))
+    grid = chunking.plan_grid(scene.cubes, scene.dims, block)
+    return Plan(request, scene, grid, split_every=split_every)
 
 
 def _places(

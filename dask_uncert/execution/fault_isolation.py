@@ -1,151 +1,149 @@
-"""A block that ends the process of its worker: found among its neighbours, and named; all others are finished first.
+"""A block that ends its worker's process is found among its neighbours and named; all others are finished first.
 
 The scheduler gives a task up after a number of deaths, but may blame one that only shared the worker. So what is
 left is computed group by group, a task each, and the groups given up once more block by block, with nothing beside
-them: who then ends a worker does so by itself. One such block costs three times as many deaths as the scheduler
-allows a task (4 by default); others cost eight more each, and after MOST of them the run ends.
+them: a block that then ends a worker does so by itself. One such block costs three times as many deaths as the
+scheduler allows a task (4 by default); others cost eight more each, and after MOST_NAMED of them the run ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert.clusters.task_pool import KilledError, stream
-from dask_uncert.errors import ClusterError
+from dask_uncert.errors import ClusterError, one_line
 from dask_uncert.execution.checkpoints import Checkpoints
-from dask_uncert.execution.chunking import cut_in_groups, sum_here
-from dask_uncert.execution.graph import Work
+from dask_uncert.execution.chunking import cut_in_groups
+from dask_uncert.execution.graph import Reduction
 from dask_uncert.execution.plan import Plan
-from dask_uncert.execution.regression_plan import RegressionPlan
 from dask_uncert.inputs.names import gap_of
 from dask_uncert.summaries.registry import AnyEvaluation
 
 if TYPE_CHECKING:
     from distributed import Client
 
-AnyPlan = Plan | RegressionPlan
-MOST = 3  # blocks that are named before the run ends
-DOUBTFUL = 16  # groups that are given up before all others are tried alone as well
+MOST_NAMED = 3  # blocks after which the run ends
+MOST_SUSPECTS = 16  # groups that are given up before all that are left are tried alone
 KEPT = "what was finished is kept"
 
 
-def computed(plan: AnyPlan, client: Client) -> tuple[AnyEvaluation, int]:
-    """The Evaluation of a plan with checkpoints, and how many blocks were left where it went on group by group, else 0.
+def compute_isolating_faults(plan: Plan, client: Client) -> tuple[AnyEvaluation, int]:
+    """Return a plan's evaluation, and the number of blocks that were left where it went on group by group, else 0.
 
-    ClusterError, which names the block, where one ends every process that evaluates it.
+    The plan needs checkpoints. ClusterError names the block where one ends every process that evaluates it.
     """
     try:
         return plan.compute(), 0
     except Exception as error:
-        if type(error).__name__ != "KilledWorker":
+        if not _is_killed_worker(error):
             raise
-    left, kept = plan.left(), plan.checkpoints
-    assert kept is not None
-    return plan.compute(partial(_by_groups, client, _inputs(plan), kept)), left
+    cubes = plan.scene.cubes.items()
+    inputs = ", ".join(f"{name}: {cube.where}" for name, cube in cubes if gap_of(name) is None)
+    left = plan.unfinished_blocks()
+    return plan.compute(partial(_compute_by_groups, client, inputs)), left
 
 
 @contextmanager
-def bearing(what: str) -> Iterator[None]:
-    """ClusterError where a task inside of the `with` ends every process that computes it; it is not looked for."""
+def explain_killed_workers(what: str) -> Iterator[None]:
+    """ClusterError where a block of `what` ends every process that reads it; which block is not looked for."""
     try:
         yield
     except Exception as error:
-        if type(error).__name__ != "KilledWorker":
+        if not _is_killed_worker(error):
             raise
         raise ClusterError(
-            f"a block of {what} ended its worker process every time it was read, by a crash or for want of memory: a "
-            f"file may be damaged, or blocks be too large for the workers ({' '.join(str(error).split())[:200]})."
+            f"a block of {what} ended its worker process every time it was read: the process crashed or ran out of "
+            f"memory. A file may be damaged, or blocks may be too large for the workers ({one_line(error, 200)})."
         ) from None
 
 
-def _inputs(plan: AnyPlan) -> str:
-    cubes = plan.scene.cubes.items()
-    return ", ".join(f"{name}: {cube.where}" for name, cube in cubes if gap_of(name) is None)
+def _is_killed_worker(error: Exception) -> bool:
+    return type(error).__name__ == "KilledWorker"
 
 
-def _by_groups(client: Client, inputs: str, kept: Checkpoints, work: Work) -> Any:
-    """The sum over all blocks; ClusterError once all but those that end their worker are finished."""
-    groups, finished = cut_in_groups(work.grid.blocks, kept.most), kept.finished()
-    left = {i: part for i, part in enumerate(groups) if i not in finished}
-    doubtful, killers = 0, list[str]()
-    tried = stream(
-        client, _Group(work, kept), left, "evaluate-group", again=False, kept=KEPT, named=_words(work, left)
-    )
-    for _, found in tried:
-        if isinstance(found, KilledError):
-            doubtful += 1
-            if doubtful > DOUBTFUL:
-                break
-        else:
-            _result(found)
-    alone = [group for group in left if not kept.has(group)]
-    while alone and len(killers) < MOST:
-        group = alone.pop(0)
+def _compute_by_groups(client: Client, inputs: str, reduction: Reduction) -> Any:
+    """Return the sum over all blocks; ClusterError once all but those that end their worker are finished."""
+    grid, checkpoints = reduction.grid, reduction.checkpoints
+    assert checkpoints is not None
+    groups, finished = cut_in_groups(grid.blocks, checkpoints.groups), checkpoints.finished()
+    left = {number: blocks for number, blocks in enumerate(groups) if number not in finished}
+
+    def block_name(block: int) -> str:
+        return f"the block {grid.describe(grid.index(block))}"
+
+    def group_name(number: int) -> str:
+        return f"{len(left[number])} blocks from {grid.describe(grid.index(left[number][0]))}"
+
+    compute_group = _ComputeGroup(reduction, checkpoints, left)
+    suspects = 0
+    for _, result in stream(
+        client, compute_group, left, "evaluate-group", again=False, kept=KEPT, named=group_name
+    ):
+        if not isinstance(result, KilledError):
+            _raise_errors(result)
+            continue
+        suspects += 1
+        if suspects > MOST_SUSPECTS:
+            break
+    alone, killers = [number for number in left if not checkpoints.has(number)], list[str]()
+    while alone and len(killers) < MOST_NAMED:
+        number = alone.pop(0)
         total: Any = None
-        ended = len(killers)
-        one, words = partial(_one, work), _words(work)
-        blocks = stream(client, one, left[group], "evaluate-alone", alone=True, kept=KEPT, named=words)
-        for block, found in blocks:
-            if isinstance(found, KilledError):
-                killers.append(f"{work.grid.words(work.grid.at(block))} ({found})")
+        killers_before = len(killers)
+        blocks = stream(
+            client, partial(_compute_block, reduction), left[number], "evaluate-alone",
+            alone=True, kept=KEPT, named=block_name,
+        )  # fmt: skip
+        for block, result in blocks:
+            if isinstance(result, KilledError):
+                killers.append(f"{grid.describe(grid.index(block))} ({result})")
             else:
-                total = _result(found) if total is None else total + _result(found)
-        if ended == len(killers):
-            kept.keep(total, group)
+                total = _raise_errors(result) if total is None else total + _raise_errors(result)
+        if len(killers) == killers_before:
+            checkpoints.save(total, number)
     if killers:
-        raise ClusterError(_said(killers, inputs, bool(alone)))
-    total = sum((kept.fetch(i) for i in range(1, len(groups))), start=kept.fetch(0))
-    return total if work.finish is None else work.finish(total)
+        raise ClusterError(_killers_message(killers, inputs, bool(alone)))
+    total = sum((checkpoints.load(number) for number in range(1, len(groups))), start=checkpoints.load(0))
+    return total if reduction.finalize is None else reduction.finalize(total)
 
 
-def _result(found: Any) -> Any:
-    if isinstance(found, Exception):
-        raise found
-    return found
+def _raise_errors(result: Any) -> Any:
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
-def _said(killers: list[str], inputs: str, more: bool) -> str:
-    """One paragraph that names the blocks."""
+def _killers_message(killers: list[str], inputs: str, more: bool) -> str:
     several = len(killers) > 1
     rest = (
-        "Others were not looked at any more; what was finished is kept."
+        "Other blocks were not tried any more; what was finished is kept."
         if more
         else "All other groups of blocks are finished and kept."
     )
     return (
         f"{'these blocks' if several else 'a block'} ended the worker's process every time, also with nothing beside "
         f"{'them' if several else 'it'}: {'; '.join(killers)}. A file may be damaged there, or memory too small for a "
-        f"block. Inputs: {inputs}. {rest} Mend {'those parts' if several else 'that part'}, or give workers more "
+        f"block. Inputs: {inputs}. {rest} Repair {'those parts' if several else 'that part'}, or give workers more "
         f"memory, then run again."
     )
 
 
-def _words(work: Work, groups: dict[int, range] | None = None) -> Callable[[int], str]:
-    """Says which blocks a task works on."""
-
-    def words(number: int) -> str:
-        first = work.grid.words(work.grid.at(number if groups is None else groups[number][0]))
-        return f"the block {first}" if groups is None else f"{len(groups[number])} blocks from {first}"
-
-    return words
-
-
 @dataclass(frozen=True)
-class _Group:
-    """What a task does with a group: evaluate its blocks and keep their sum."""
+class _ComputeGroup:
+    """Computes and saves the sum of a group, unless it is there."""
 
-    work: Work
-    kept: Checkpoints
+    reduction: Reduction
+    checkpoints: Checkpoints
+    groups: dict[int, range]
 
-    def __call__(self, group: int) -> None:
-        if not self.kept.has(group):
-            part = cut_in_groups(self.work.grid.blocks, self.kept.most)[group]
-            self.kept.keep(sum_here(self.work.function, self.work.sources, self.work.grid, part), group)
+    def __call__(self, number: int) -> None:
+        if not self.checkpoints.has(number):
+            self.checkpoints.save(self.reduction.sum_blocks(self.groups[number]), number)
 
 
-def _one(work: Work, block: int) -> Any:
-    return sum_here(work.function, work.sources, work.grid, [block])
+def _compute_block(reduction: Reduction, block: int) -> Any:
+    return reduction.sum_blocks([block])

@@ -1,4 +1,4 @@
-"""Blocks to a dask graph, and the tree that sums what they leave; the one place that knows dask.
+"""Blocks to a dask graph, and the tree that sums their results; the only module of the pass that imports dask.
 
 A task is a block of many store chunks: scheduling costs about a millisecond a task, so a task should be worth
 hundreds. Only public dask is used: `delayed`.
@@ -7,202 +7,192 @@ hundreds. Only public dask is used: `delayed`.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
+from numpy.typing import NDArray
 
-from dask_uncert.execution.chunking import BlockFunction, Grid, Source, cut_in_groups, part_of, sizes_of
+from dask_uncert.errors import InputError
+from dask_uncert.execution.checkpoints import Checkpoints
+from dask_uncert.execution.chunking import Grid, cut_in_groups
+from dask_uncert.inputs.cube import Cube
 
-SPLIT_EVERY = 16  # Summaries a merge task adds
-
-
-class Groups(Protocol):
-    """Keeps what groups of blocks sum to: at most `most` of them, by their number."""
-
-    @property
-    def most(self) -> int: ...
-    def has(self, group: int) -> bool: ...
-    def finished(self) -> frozenset[int]: ...
-    def fetch(self, group: int) -> Any: ...
-    def keep(self, summary: Any, group: int) -> Any: ...
+SPLIT_EVERY = 16  # Summaries that a merge task adds
+BlockFunction = Callable[[dict[str, NDArray[Any]], tuple[int, ...]], Any]
+"""Takes the arrays of one block by input name, each with its own dimensions in its own order, and the block's offset
+along the grid's dimensions; returns an object that adds."""
 
 
 @dataclass(frozen=True)
-class Work:
-    """What a pass is, however it is run: a function of blocks to sum, what is done with the sum, and what is kept."""
+class Reduction:
+    """The sum of what a function returns for each block of a grid; `finalize` is called on the sum.
+
+    name: start of the names of the blocks' tasks. checkpoints: keep the sums of groups of blocks; groups that are
+    there are read back instead of computed.
+    """
 
     function: BlockFunction
-    sources: Mapping[str, Source]
+    cubes: Mapping[str, Cube]
     grid: Grid
-    finish: Callable[[Any], Any] | None = None
-    groups: Groups | None = None
-    label: str = "evaluate-block"
+    name: str = "evaluate-block"
+    finalize: Callable[[Any], Any] | None = None
+    checkpoints: Checkpoints | None = None
 
-    def lazy(self, split_every: int | None = None) -> Any:
-        """The sum as a dask Delayed."""
-        given = (self.function, self.sources, self.grid, self.label, split_every)
-        return sum_over_blocks(*given, self.finish, self.groups)
+    def delayed(self, split_every: int | None = None) -> Any:
+        """Return the sum as a dask Delayed, of a tree whose tasks add `split_every` parts each."""
+        width = split_every or SPLIT_EVERY
+        if width < 2:
+            raise InputError(f"split_every must be at least 2, found {width}.")
+        parts = _blocks(self.function, self.cubes, self.grid, self.name, self.checkpoints)
+        if self.checkpoints is not None:
+            parts = _groups(parts, self.checkpoints, width)
+        total = _tree(parts, width)
+        return total if self.finalize is None else _delayed(self.finalize, "finish-summary", total)
 
+    def compute(self, split_every: int | None = None) -> Any:
+        """Return the sum, computed on the current dask scheduler or cluster."""
+        return self.delayed(split_every).compute()
 
-def label_of(writes_maps: bool) -> str:
-    """How the tasks of a pass are named, for people who watch them: a block's task writes its part of the maps itself."""
-    return "evaluate-block-write-map" if writes_maps else "evaluate-block"
+    def compute_here(self) -> Any:
+        """Return the sum, computed block by block in this thread."""
+        total = self.sum_blocks(range(self.grid.blocks))
+        return total if self.finalize is None else self.finalize(total)
 
-
-def sum_over_blocks(
-    function: BlockFunction,
-    sources: Mapping[str, Source],
-    grid: Grid,
-    label: str = "evaluate-block",
-    split_every: int | None = None,
-    finish: Callable[[Any], Any] | None = None,
-    groups: Groups | None = None,
-) -> Any:
-    """The sum of `function` over all blocks, as a dask Delayed; `finish` is called on it, where given.
-
-    groups: keeps what groups of blocks sum to, and has those that are finished already, which are not computed.
-
-    function(arrays, offset): arrays of one block by input name, each with its own dimensions in its own
-    order; offset: where the block starts, along `grid.dims`. It returns an object that adds.
-    """
-    summaries = _blocks(function, sources, grid, label, groups)
-    width = split_every or SPLIT_EVERY
-    if width < 2:
-        raise ValueError(f"split_every must be at least 2, found {width}")
-    if groups is not None:
-        summaries = _grouped(summaries, groups, width)
-    total = _tree(summaries, width)
-    if finish is None:
+    def sum_blocks(self, blocks: Iterable[int]) -> Any:
+        """Return the sum over blocks given by number, computed one by one in this thread."""
+        task = _BlockTask(self.function, tuple(self.cubes), self.cubes, self.grid, None)
+        total: Any = None
+        for number in blocks:
+            result = task(self.grid.index(number), {})
+            total = result if total is None else total + result
         return total
-    return dask.delayed(finish, pure=False)(total, dask_key_name=f"finish-summary-{uuid.uuid4().hex}")
 
 
-def _tree(summaries: list[Any], width: int) -> Any:
-    merge = dask.delayed(_merge, pure=False)
+def _delayed(function: Callable[..., Any], name: str, *args: Any) -> Any:
+    return dask.delayed(function, pure=False)(*args, dask_key_name=f"{name}-{uuid.uuid4().hex}")
+
+
+def _tree(parts: list[Any], width: int) -> Any:
     while True:
-        parts = [summaries[i : i + width] for i in range(0, len(summaries), width)]
-        summaries = [merge(part, dask_key_name=f"merge-summaries-{uuid.uuid4().hex}") for part in parts]
-        if len(summaries) == 1:
-            return summaries[0]
+        parts = [
+            _delayed(_merge, "merge-summaries", parts[i : i + width]) for i in range(0, len(parts), width)
+        ]
+        if len(parts) == 1:
+            return parts[0]
 
 
-def _grouped(summaries: list[Any], groups: Groups, width: int) -> list[Any]:
-    read, keep = dask.delayed(groups.fetch, pure=False), dask.delayed(_keep, pure=False)
-    made = []
-    finished = groups.finished()
-    for number, part in enumerate(cut_in_groups(len(summaries), groups.most)):
-        if number in finished:
-            made.append(read(number, dask_key_name=f"read-checkpoint-{uuid.uuid4().hex}"))
-        else:
-            total = _tree([summaries[i] for i in part], width)
-            made.append(keep(groups, total, number, dask_key_name=f"keep-checkpoint-{uuid.uuid4().hex}"))
-    return made
+def _groups(parts: list[Any], checkpoints: Checkpoints, width: int) -> list[Any]:
+    finished = checkpoints.finished()
+    return [
+        _delayed(checkpoints.load, "read-checkpoint", number)
+        if number in finished
+        else _delayed(_save, "keep-checkpoint", checkpoints, _tree([parts[i] for i in group], width), number)
+        for number, group in enumerate(cut_in_groups(len(parts), checkpoints.groups))
+    ]
 
 
-def _keep(groups: Groups, total: Any, number: int) -> Any:
-    """A group's sum, kept now or found."""
-    return groups.fetch(number) if isinstance(total, AlreadyDone) else groups.keep(total, number)
+def _save(checkpoints: Checkpoints, total: Any, number: int) -> Any:
+    """Save a group's sum and return it; read it back where another run of the task has saved it."""
+    return checkpoints.load(number) if isinstance(total, AlreadyDone) else checkpoints.save(total, number)
 
 
 def _blocks(
     function: BlockFunction,
-    sources: Mapping[str, Source],
+    cubes: Mapping[str, Cube],
     grid: Grid,
-    label: str,
-    groups: Groups | None = None,
+    name: str,
+    checkpoints: Checkpoints | None = None,
 ) -> list[Any]:
-    """One Delayed a block. Its task slices what is stored itself, so that nothing read travels or waits.
+    """Return one Delayed a block. Its task slices stored arrays itself, so that nothing read travels or waits.
 
     Of arrays in memory it holds its own part, of dask arrays it gets it.
     """
-    name = f"{label}-{uuid.uuid4().hex}"  # identity is never inferred from the content of inputs
-    stored = {n: s for n, s in sources.items() if not isinstance(s.data, (np.ndarray, da.Array))}
-    block = dask.delayed(_Block(function, tuple(sources), stored, grid, groups), pure=False)
-    parts = {n: _parts(s, grid) for n, s in sources.items() if n not in stored}
+    name = f"{name}-{uuid.uuid4().hex}"  # identity is never inferred from the content of inputs
+    stored = {n: c for n, c in cubes.items() if not isinstance(c.data, (np.ndarray, da.Array))}
+    block = dask.delayed(_BlockTask(function, tuple(cubes), stored, grid, checkpoints), pure=False)
+    parts = {n: _parts(cube, grid) for n, cube in cubes.items() if n not in stored}
     return [
-        block(at, {n: part(at) for n, part in parts.items()}, dask_key_name=(name, *at))
-        for at in np.ndindex(*grid.numbers)
+        block(index, {n: part(index) for n, part in parts.items()}, dask_key_name=(name, *index))
+        for index in np.ndindex(*grid.numblocks)
     ]
 
 
-def _parts(source: Source, grid: Grid) -> Callable[[tuple[int, ...]], Any]:
-    """What a block holds of an array in memory, or gets of a dask array."""
-    if isinstance(source.data, np.ndarray):
-        return lambda at: part_of(source, grid.region(at))
-    whole = sizes_of(source)
-    chunks = tuple(grid.block[grid.dims.index(d)] if d in grid.dims else n for d, n in whole.items())
-    made = source.data.rechunk(chunks).to_delayed()
-    axes = [grid.dims.index(d) if d in grid.dims else None for d in whole]
-    return lambda at: made[tuple(0 if axis is None else at[axis] for axis in axes)]
+def _parts(cube: Cube, grid: Grid) -> Callable[[tuple[int, ...]], Any]:
+    """Return a function from a block's index to its part of an array in memory or a dask array."""
+    if isinstance(cube.data, np.ndarray):
+        return lambda index: _region(cube, grid.region(index))
+    sides = dict(zip(grid.dims, grid.block, strict=True))
+    chunks = cube.data.rechunk(tuple(sides.get(d, n) for d, n in cube.sizes.items())).to_delayed()
+    axes = [grid.dims.index(d) if d in grid.dims else None for d in cube.dims]
+    return lambda index: chunks[tuple(0 if axis is None else index[axis] for axis in axes)]
 
 
-def regroup_blocks(
+def _region(cube: Cube, region: Mapping[str, slice]) -> Any:
+    return cube.data[tuple(region.get(d, slice(None)) for d in cube.dims)]
+
+
+def shuffle_blocks(
     function: BlockFunction,
-    sources: Mapping[str, Source],
+    cubes: Mapping[str, Cube],
     grid: Grid,
     parts: int,
     combine: Callable[[Sequence[Any]], Any],
-    label: str,
+    name: str,
 ) -> list[Any]:
-    """`function` returns `parts` pieces a block; `combine` gets all blocks' first pieces, all second, ...
+    """Return what `combine` makes of all blocks' first pieces, of all second, ...; `function` returns `parts` a block.
 
-    The pieces stay where they were made and meet only in the task that combines them. One Delayed a part.
+    The pieces stay where they were made and meet only in the task that combines them.
     """
-    blocks = _blocks(function, sources, grid, f"{label}-read")
-    pick, join = dask.delayed(_piece, pure=False), dask.delayed(combine, pure=False)
-    made = []
+    blocks = _blocks(function, cubes, grid, f"{name}-read")
+    combined = []
     for i in range(parts):
-        pieces = [pick(block, i, dask_key_name=f"{label}-piece-{uuid.uuid4().hex}") for block in blocks]
-        made.append(join(pieces, dask_key_name=f"{label}-{uuid.uuid4().hex}"))
-    return made
+        pieces = [_delayed(_piece, f"{name}-piece", block, i) for block in blocks]
+        combined.append(_delayed(combine, name, pieces))
+    return list(dask.compute(*combined))
 
 
 def _piece(pieces: Sequence[Any], number: int) -> Any:
     return pieces[number]
 
 
+class AlreadyDone:
+    """Result of a block whose group is saved already: a task run again, for its worker was lost, repeats no work."""
+
+
 def _merge(parts: Sequence[Any]) -> Any:
-    """The sum of objects; Kept where the group of one is finished already."""
+    """Return the sum of objects; AlreadyDone where one of them is."""
     if any(isinstance(part, AlreadyDone) for part in parts):
         return AlreadyDone()
     first, *rest = parts
-    at_once = getattr(first, "plus_all", None)
-    return sum(rest, start=first) if at_once is None else at_once(rest)
-
-
-class AlreadyDone:
-    """What a block's task leaves once its group is kept: a worker that is lost takes along results, not the work."""
+    plus_all = getattr(first, "plus_all", None)
+    return sum(rest, start=first) if plus_all is None else plus_all(rest)
 
 
 @dataclass(frozen=True)
-class _Block:
-    """What a block's task does, by where its block lies: read, and call the function with arrays by name."""
+class _BlockTask:
+    """A block's task: read the block, and call the function with its arrays by name."""
 
     function: BlockFunction
     names: tuple[str, ...]
-    stored: Mapping[str, Source]
+    stored: Mapping[str, Cube]
     grid: Grid
-    groups: Groups | None
+    checkpoints: Checkpoints | None
 
-    def __call__(self, at: tuple[int, ...], given: Mapping[str, Any]) -> Any:
-        if self.groups is not None and self.groups.has(self.grid.group(at, self.groups.most)):
+    def __call__(self, index: tuple[int, ...], parts: Mapping[str, Any]) -> Any:
+        saved = self.checkpoints
+        if saved is not None and saved.has(self.grid.group(index, saved.groups)):
             return AlreadyDone()
-        region = self.grid.region(at)
-        found = {name: part_of(source, region) for name, source in self.stored.items()} | dict(given)
-        arrays = {name: np.asarray(found[name]) for name in self.names}
-        return self.function(arrays, self.grid.offset(at))
+        region = self.grid.region(index)
+        read = {name: _region(cube, region) for name, cube in self.stored.items()} | dict(parts)
+        arrays = {name: np.asarray(read[name]) for name in self.names}
+        return self.function(arrays, self.grid.offset(index))
 
 
-def tasks(lazy: Any) -> int:
-    """How many tasks the graph has once dask has fused it."""
-    (optimised,) = dask.optimize(lazy)
+def count_tasks(delayed: Any) -> int:
+    """Return how many tasks the graph of a Delayed has once dask has fused it."""
+    (optimised,) = dask.optimize(delayed)
     return len(optimised.__dask_graph__())
-
-
-def compute_all(made: Sequence[Any]) -> list[Any]:
-    """The values of several Delayed, on the current dask scheduler or cluster."""
-    return list(dask.compute(*made))

@@ -1,7 +1,7 @@
-"""Whether a pass fits the memory that a thread of a worker has: in smaller blocks, else in other chunks, or not at all.
+"""Whether a pass fits the memory of a worker's thread: in smaller blocks, else in other chunks, or not at all.
 
-A block is at least a chunk of its largest input, so chunks decide how little memory will do. What a refusal tells to
-store anew has been planned itself, and fits.
+A block is at least a chunk of its largest input, so chunks decide the least memory that is needed. What an error
+advises to store anew has been planned, and fits.
 """
 
 from __future__ import annotations
@@ -9,98 +9,94 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from dask_uncert.errors import InputError
 from dask_uncert.execution import chunking
 from dask_uncert.execution.plan import Plan
-from dask_uncert.execution.regression_plan import RegressionPlan
 from dask_uncert.inputs.cube import Cube
 
-AnyPlan = TypeVar("AnyPlan", bound=Plan | RegressionPlan)
 Chunks = Mapping[str, tuple[int, ...]]
 
 
-def fitted(plan: AnyPlan, room: float | None) -> AnyPlan:
-    """The plan, in smaller blocks where it needs them to fit `room` bytes a thread; None for no limit.
+def fit_to_memory(plan: Plan, limit: float | None) -> Plan:
+    """Return the plan, in smaller blocks where it needs them to fit `limit` bytes a thread; None for no limit.
 
     Raises InputError where no blocks of whole chunks fit; it says which chunks would.
     """
-    found = _smaller(plan, room)
-    if room is None or found.block_memory() <= room:
-        return found
-    here = ", ".join(f"{d} {n}" for d, n in zip(found.grid.dims, found.grid.block, strict=True))
-    advice = _advice(plan, _chunks(plan, found.grid.block, room))
+    fitting = _in_smaller_blocks(plan, limit)
+    if limit is None or fitting.block_memory() <= limit:
+        return fitting
+    block = ", ".join(f"{d} {n}" for d, n in zip(fitting.grid.dims, fitting.grid.block, strict=True))
+    advice = _advice(plan, _fitting_chunks(plan, fitting.grid.block, limit))
     raise InputError(
-        f"a block of {here} needs {found.block_memory() / 2**20:.0f} MiB, but a thread has "
-        f"{max(room, 0) / 2**20:.0f} MiB beside Python's own. {advice} fewer threads or more memory."
+        f"a block of {block} needs {fitting.block_memory() / 2**20:.0f} MiB, but a thread has "
+        f"{max(limit, 0) / 2**20:.0f} MiB beside Python's own. {advice} fewer threads or more memory."
     )
 
 
-def _smaller(plan: AnyPlan, room: float | None) -> AnyPlan:
-    """The largest blocks of whole chunks that fit, of half the size each time; the smallest where none do."""
+def _in_smaller_blocks(plan: Plan, limit: float | None) -> Plan:
+    """Return the plan in the largest blocks of whole chunks that fit, else the smallest; target sizes are halved."""
     pixels = np.prod(plan.scene.shape, dtype=np.float64)
     target = int(sum(plan.nbytes().values()) * np.prod(plan.grid.block, dtype=np.float64) / pixels)
-    target = min(target, plan.target)
-    while room is not None and plan.block_memory() > room and target > 1:
+    target = min(target, plan.target_bytes)
+    while limit is not None and plan.block_memory() > limit and target > 1:
         target //= 2
-        grid = chunking.plan_grid(plan.sources, plan.scene.dims, target=target, many=1)
-        plan = replace(plan, grid=grid, target=target)
+        grid = chunking.plan_grid(plan.sources, plan.scene.dims, target_bytes=target, min_blocks=1)
+        plan = replace(plan, grid=grid, target_bytes=target)
     return plan
 
 
-def _advice(plan: AnyPlan, chunks: Chunks) -> str:
+def _advice(plan: Plan, chunks: Chunks) -> str:
     if not chunks:
         return "No chunks would do: use"
-    said = []
+    commands = []
     for name, sides in chunks.items():
         data = plan.scene.cubes[name].data
-        words = ["dask-uncert", "convert", data.store, f"{name}.zarr"]
-        words += ["--array", data.array] if getattr(data, "array", "") else []
-        words += ["--dims", ",".join(plan.scene.cubes[name].dims)] if data.dims is None else []
-        words += ["--chunks", ",".join(map(str, sides))]
-        said.append(f"{name} by `{shlex.join(words)}`")
-    return f"Store {', '.join(said)} and name what it writes in the job, or use"
+        command = ["dask-uncert", "convert", data.store, f"{name}.zarr"]
+        command += ["--array", data.array] if getattr(data, "array", "") else []
+        command += ["--dims", ",".join(plan.scene.cubes[name].dims)] if data.dims is None else []
+        command += ["--chunks", ",".join(map(str, sides))]
+        commands.append(f"{name} by `{shlex.join(command)}`")
+    return f"Store {', '.join(commands)} and name what it writes in the job, or use"
 
 
-def _chunks(plan: AnyPlan, smallest: tuple[int, ...], room: float) -> Chunks:
-    """Chunks to store inputs in, by their names, with which the plan fits; none where no chunks do.
+def _fitting_chunks(plan: Plan, block: tuple[int, ...], limit: float) -> Chunks:
+    """Return chunks to store inputs in, by their names, with which the plan fits; none where no chunks do.
 
-    smallest: the block that is too large still, whose longest side is halved until it is not.
+    block: one that is still too large; its longest side is halved until the plan fits.
     """
-    dims, block = plan.grid.dims, list(smallest)
+    sides = dict(zip(plan.grid.dims, block, strict=True))
     while True:
         chunks = {}
         for name, cube in plan.scene.cubes.items():
-            sides = {**cube.sizes, **{d: b for d, b in zip(dims, block, strict=True) if d in cube.sizes}}
-            if _is_coarse(cube, sides):
-                chunks[name] = tuple(sides.values())
-        if chunks and _smaller(_stored_in(plan, chunks), room).block_memory() <= room:
+            shape = {d: sides.get(d, n) for d, n in cube.sizes.items()}
+            if _is_coarse(cube, shape):
+                chunks[name] = tuple(shape.values())
+        if chunks and _in_smaller_blocks(_stored_in(plan, chunks), limit).block_memory() <= limit:
             return chunks
-        longest = max(range(len(block)), key=lambda i: block[i])
-        if block[longest] == 1:
+        longest = max(sides, key=lambda d: sides[d])
+        if sides[longest] == 1:
             return {}
-        block[longest] = -(-block[longest] // 2)
+        sides[longest] = -(-sides[longest] // 2)
 
 
 def _is_coarse(cube: Cube, sides: Mapping[str, int]) -> bool:
-    """Whether an input that could be stored anew is read in more than blocks with these sides."""
+    """Return whether an input that could be stored anew is read in more than blocks with these sides."""
     if not hasattr(cube.data, "store"):
         return False
     long = cube.chunks is not None and any(c > sides[d] for d, c in zip(cube.dims, cube.chunks, strict=True))
     return long or cube.held > 0
 
 
-def _stored_in(plan: AnyPlan, chunks: Chunks) -> AnyPlan:
-    """The same plan as if inputs were stored in these chunks."""
+def _stored_in(plan: Plan, chunks: Chunks) -> Plan:
+    """Return the same plan as if inputs were stored in these chunks."""
 
-    def anew(cube: Cube, sides: tuple[int, ...]) -> Cube:
+    def rechunked(cube: Cube, sides: tuple[int, ...]) -> Cube:
         data: Any = np.broadcast_to(np.empty((), cube.data.dtype), cube.data.shape)
         return replace(cube, data=data, chunks=sides)
 
-    cubes = {
-        name: anew(cube, chunks[name]) if name in chunks else cube for name, cube in plan.scene.cubes.items()
-    }
-    return replace(plan, scene=replace(plan.scene, cubes=cubes))  # type: ignore[arg-type]  # of its kind
+    cubes = {name: rechunked(plan.scene.cubes[name], sides) for name, sides in chunks.items()}
+    return replace(plan, scene=replace(plan.scene, cubes={**plan.scene.cubes, **cubes}))

@@ -1,113 +1,130 @@
-"""What the tasks of a pass do with a block: evaluate it, gather its labelled samples, or say what is wrong with it."""
+"""What the tasks of a pass do with a block: evaluate it, or find what is wrong with it; and the memory that takes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.blocks import diagnostics, regression
 from dask_uncert.blocks.classification import evaluate_block
-from dask_uncert.blocks.diagnostics import (
-    OutOfRange,
-    off_probabilities,
-    off_samples,
-    off_shares,
-    off_uncertainties,
-    off_weighted,
-    unknown_codes,
-)
-from dask_uncert.blocks.encoding import reference_indices
-from dask_uncert.errors import UnusableBlockError
+from dask_uncert.blocks.encoding import rounding_of
+from dask_uncert.blocks.regression import Refused, RegressionRequest, evaluate_regression_block
+from dask_uncert.blocks.tiles import HELD
+from dask_uncert.execution.chunking import Grid
 from dask_uncert.execution.decode_block import Orders
-from dask_uncert.formulas.class_distances import Metric, band_distances
-from dask_uncert.formulas.labels import UNKNOWN
-from dask_uncert.inputs.cube import Scene
-from dask_uncert.inputs.names import GAPS, STACKED
+from dask_uncert.formulas.measures import SAMPLE_KINDS
+from dask_uncert.inputs.cube import CLASS, SAMPLE, Cube, Scene, is_prediction
+from dask_uncert.inputs.names import APART, GAPS, STACKED
 from dask_uncert.io.maps import MapWriter
 from dask_uncert.spec.request import Request
-from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.registry import AnyEvaluation
+
+FLOATS = 8  # bytes of a float64
+AnyRequest = Request | RegressionRequest
 
 
 class EvaluateBlock:
-    """What a block task does: evaluate, write its maps, leave the Summary."""
+    """Evaluates a block, writes its part of the maps and returns its Summary."""
 
-    def __init__(self, request: Request, scene: Scene, writer: MapWriter | None, engine: str) -> None:
+    def __init__(self, request: AnyRequest, scene: Scene, writer: MapWriter | None, engine: str) -> None:
         self.request, self.writer, self.engine = request, writer, engine
-        self.ordered = Orders(scene)
-        self.class_axis = scene.class_axis
+        self.decode, self.class_axis = Orders(scene), scene.class_axis
 
-    def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> Evaluation:
-        if self.engine == "compiled":
-            from dask_uncert.kernels import compiled as kernels
+    def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> AnyEvaluation:
+        decoded, maps = self.decode(arrays), dict[str, NDArray[Any]]()
+        summary: AnyEvaluation
+        if isinstance(self.request, RegressionRequest):
+            maps, summary = evaluate_regression_block(self.request, decoded, len(offset))
         else:
-            from dask_uncert.kernels import reference as kernels  # type: ignore[no-redef]
-        ordered = self.ordered(arrays)
-        maps, evaluation = evaluate_block(self.request, ordered, self.class_axis, kernels, offset)
+            if self.engine == "compiled":
+                from dask_uncert.kernels import compiled as kernels
+            else:
+                from dask_uncert.kernels import reference as kernels  # type: ignore[no-redef]
+            maps, summary = evaluate_block(self.request, decoded, self.class_axis, kernels, offset)
         if self.writer is not None and maps:
             self.writer.write(maps, offset)
-        return evaluation
+        return summary
 
 
-class Inspection:
-    """What a block task does once a pass was refused."""
+class InspectBlock:
+    """Says what is wrong with a block, once a pass was refused for `problem`, which is "codes" or an input's name."""
 
-    def __init__(self, what: str, request: Request, scene: Scene) -> None:
-        self.what, self.request, self.class_axis = what, request, scene.class_axis
-        self.ordered = Orders(scene)
-
-    def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> Counter[Any] | OutOfRange:
-        ordered = self.ordered(arrays)
-        if self.what == "codes":
-            return unknown_codes(self.request, ordered["reference"], ordered.get(GAPS))
-        if self.what == "uncertainty":
-            return off_uncertainties(self.request, ordered)
-        if self.what == "weight":
-            return off_weighted(self.request, ordered)
-        if self.what == "reference":
-            return off_shares(self.request, ordered)
-        if self.what == STACKED:
-            return off_samples(self.request, ordered, self.class_axis, offset)
-        return off_probabilities(self.request, ordered, self.class_axis, offset)
-
-
-class Labelled:
-    """What a block task does for the class distances: its labelled pixels, cut into groups of bands."""
-
-    def __init__(self, request: Request, scene: Scene, spans: tuple[tuple[int, int], ...]) -> None:
-        self.request, self.spans = request, spans
-        self.has_nodata = bool(scene.cubes["features"].decoding.missing)
-        self.ordered = Orders(scene)
+    def __init__(self, problem: str, request: AnyRequest, scene: Scene) -> None:
+        self.problem, self.request = problem, request
+        self.decode, self.class_axis = Orders(scene), scene.class_axis
 
     def __call__(
         self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]
-    ) -> list[tuple[NDArray[Any], NDArray[np.int64]]]:
-        ordered = self.ordered(arrays)
-        index = reference_indices(self.request, ordered["reference"])
-        if self.request.reference == "codes" and (index == UNKNOWN).any():
-            raise UnusableBlockError("codes", "unknown reference codes")
-        if GAPS in ordered:
-            index[ordered[GAPS].ravel() > 0] = UNKNOWN
-        features = ordered["features"].reshape(index.size, -1)
-        if self.has_nodata:
-            index[np.isnan(features).any(axis=1)] = UNKNOWN
-        labelled = features[index >= 0]
-        return [(np.ascontiguousarray(labelled[:, a:b]), index[index >= 0]) for a, b in self.spans]
+    ) -> Counter[Any] | diagnostics.OutOfRange | Refused:
+        decoded = self.decode(arrays)
+        if isinstance(self.request, RegressionRequest):
+            return regression.refused_uncertainties(self.request, decoded, len(offset), offset)
+        if self.problem == "codes":
+            return diagnostics.unknown_codes(self.request, decoded["reference"], decoded.get(GAPS))
+        if self.problem == "uncertainty":
+            return diagnostics.off_uncertainties(self.request, decoded)
+        if self.problem == "weight":
+            return diagnostics.off_weighted(self.request, decoded)
+        if self.problem == "reference":
+            return diagnostics.off_shares(self.request, decoded)
+        off = diagnostics.off_samples if self.problem == STACKED else diagnostics.off_probabilities
+        return off(self.request, decoded, self.class_axis, offset)
 
 
-class GroupDistances:
-    """Class distances of a group of bands from all blocks' labelled pixels; and the samples of each class."""
+def problem_message(problem: str, finding: Any, request: AnyRequest, scene: Scene) -> str:
+    """Return one paragraph about what `InspectBlock` has found in all blocks."""
+    cubes, dims = scene.cubes, scene.dims
+    name = f"{APART}0" if problem == STACKED and STACKED not in cubes else problem
+    source = cubes["reference" if problem == "codes" else name]
+    where, dtype = source.where, source.dtype
+    if isinstance(request, RegressionRequest):
+        return regression.say_refused(finding, problem, dims, where)
+    if problem == "codes":
+        return diagnostics.say_codes(finding, request, where)
+    if problem == "uncertainty":
+        return diagnostics.say_uncertainties(finding, request, where)
+    if problem == "weight":
+        return diagnostics.say_weights(finding, where)
+    if problem == "reference":
+        return diagnostics.say_shares(finding, dtype, request.raters, where)
+    scale, tolerance = request.scale, request.tolerance
+    if problem == STACKED:
+        scale, tolerance, dims = request.sample_scale, request.sample_tolerance, (*dims, SAMPLE)
+        members = sum(name.startswith(APART) for name in cubes)
+        where = f"{where} and {members - 1} more" if members > 1 else where
+    rounding = rounding_of(dtype, len(request.classes), scale, tolerance)
+    return diagnostics.say_probabilities(finding, problem, dims, dtype, rounding.tolerance, where)
 
-    def __init__(self, classes: int, metric: Metric) -> None:
-        self.classes, self.metric = classes, metric
 
-    def __call__(self, pieces: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        values = np.concatenate([values for values, _ in pieces])
-        index = np.concatenate([index for _, index in pieces])
-        numbers = np.bincount(index, minlength=self.classes)
-        if (numbers == 0).any():
-            return np.empty((0, self.classes, self.classes)), numbers
-        bands = [band_distances(v, index, self.classes, self.metric) for v in values.T]
-        return np.stack(bands), numbers
+def working_memory(request: AnyRequest, cubes: Mapping[str, Cube], grid: Grid) -> int:
+    """Return the bytes that `EvaluateBlock` needs at most beside a block's inputs: decoded values, a batch, the maps."""
+    pixels = int(np.prod(grid.block, dtype=np.int64))
+    share = pixels / np.prod(grid.shape, dtype=np.float64)
+    total = 0
+    packed = [cube for cube in cubes.values() if cube.dtype != cube.data.dtype]
+    total += int(sum(FLOATS * np.prod(cube.data.shape, dtype=np.float64) for cube in packed) * share)
+    for cube in cubes.values():
+        values = np.prod(cube.data.shape, dtype=np.float64) * share
+        total += int(2 * values) if cube.decoding.missing else 0
+        total += int(2 * FLOATS * values) if cube.logits and CLASS not in cube.dims else 0
+    for layer in request.layers.values():
+        total += pixels * int(np.dtype(layer.dtype).itemsize * np.prod([*layer.extra.values()], initial=1))
+    if isinstance(request, RegressionRequest):
+        batch = 3 * request.outputs**2 + 8 * request.outputs + 8
+        return total + min(regression.STEP, pixels) * FLOATS * batch
+    vectors = pixels * len(request.classes)
+    predictions = [cube for name, cube in cubes.items() if is_prediction(name)]
+    if any(cube.dtype not in (np.float32, np.float64) for cube in predictions):
+        total += vectors * FLOATS  # of samples, one at a time
+    if any(cube.name != "probabilities" for cube in predictions):
+        total += vectors * (FLOATS + 4) + pixels * (len(SAMPLE_KINDS) + 2) * FLOATS
+    if request.reference != "codes":
+        total += 2 * vectors * FLOATS
+    total += pixels * 4 * FLOATS + 2 * sum(settings.nbytes for settings in request.joint)
+    if request.tiles is not None:
+        total += HELD + pixels * FLOATS * (2 * len(request.measures) + 8)
+    return total

@@ -114,19 +114,19 @@ def make_cube(
 
 @dataclass(frozen=True)
 class Scene:
-    """Inputs that align: every cube covers the grid `dims`, in the order of the prediction's.
+    """Inputs that align: every cube covers the grid `dims`, in the order of the prediction's or of a regression's mean.
 
-    `class_axis`: where the classes lie among the prediction's dimensions, but for its samples; None without.
+    class_axis: of the classes among the prediction's dimensions, its samples not counted; None without classes.
     """
 
     cubes: Mapping[str, Cube]
     dims: tuple[str, ...]
-    class_axis: int | None
+    class_axis: int | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the grid."""
-        sizes = prediction(self.cubes).sizes
+        sizes = next(iter(self.cubes.values())).sizes
         return tuple(sizes[d] for d in self.dims)
 
     def order(self, name: str) -> tuple[int, ...]:
@@ -136,7 +136,7 @@ class Scene:
         first, and other predictions have their classes in the same place.
         """
         dims = self.cubes[name].dims
-        wanted = [*self.dims, *(d for d in dims if d not in self.dims)]
+        wanted = [*self.dims, *sorted(d for d in dims if d not in self.dims)]
         if is_prediction(name):
             wanted = [*self.dims]
             if self.class_axis is not None:

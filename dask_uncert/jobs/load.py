@@ -14,8 +14,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import prepare
+from dask_uncert.execution.evaluate_regression import prepare_regression
 from dask_uncert.execution.plan import Plan
-from dask_uncert.execution.regression_plan import RegressionPlan, prepare_regression
 from dask_uncert.inputs.cube import CLASS, Cube
 from dask_uncert.inputs.open import InputSpec, open_given
 from dask_uncert.inputs.overlap import over_the_reference
@@ -190,7 +190,7 @@ def request_from(job: Job) -> Request:
     )
 
 
-def plan_job(job: AnyJob, folder: Path) -> Plan | RegressionPlan:
+def plan_job(job: AnyJob, folder: Path) -> Plan:
     """The job's pass, checked and cut into blocks; nothing is read but the stores' metadata."""
     if isinstance(job, RegressionJob):
         return prepare_regression(open_inputs(job, folder), job.maps)

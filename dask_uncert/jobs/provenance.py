@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from dask_uncert.clusters import connect
 from dask_uncert.execution.plan import Plan
-from dask_uncert.execution.regression_plan import RegressionPlan
 from dask_uncert.inputs.names import gap_of
 from dask_uncert.io.open import Stored
 from dask_uncert.io.output_folder import peak_memory, versions
@@ -21,8 +20,6 @@ from dask_uncert.jobs.schema import AnyJob
 
 if TYPE_CHECKING:
     from distributed import Client
-
-AnyPlan = Plan | RegressionPlan
 
 
 def tried(client: Client) -> dict[str, int]:
@@ -41,7 +38,7 @@ def facts_of(client: Client, before: Mapping[str, int]) -> dict[str, Any]:
     return {}
 
 
-def fingerprint(job: AnyJob, plan: AnyPlan, stored: Mapping[str, str | None]) -> str | None:
+def fingerprint(job: AnyJob, plan: Plan, stored: Mapping[str, str | None]) -> str | None:
     """Return a digest of the job, its inputs as stored and the package version; None if an input has no fingerprint."""
     if any(mark is None for mark in stored.values()):
         return None
@@ -50,7 +47,7 @@ def fingerprint(job: AnyJob, plan: AnyPlan, stored: Mapping[str, str | None]) ->
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def remarks_of(plan: AnyPlan) -> list[str]:
+def remarks_of(plan: Plan) -> list[str]:
     """What is odd about the inputs, a sentence each."""
     return [remark for cube in plan.scene.cubes.values() for remark in cube.remarks]
 
@@ -65,7 +62,7 @@ def input_of(stored: Stored) -> dict[str, Any]:
     }
 
 
-def about(plan: AnyPlan) -> dict[str, str]:
+def about(plan: Plan) -> dict[str, str]:
     """What the report says of where its numbers come from; nothing that changes from run to run."""
     said = {
         f"input {name}": f"{cube.where}, {cube.data.shape} {cube.data.dtype}"

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.monitor import LOG, BlockCounts, guarded, logged, logs, progress, reported
 from dask_uncert.errors import InputError
-from dask_uncert.execution.checkpoints import MAPS, Checkpoints, keeping
+from dask_uncert.execution.checkpoints import MAPS, Checkpoints, run_checkpoints
 from dask_uncert.execution.evaluate import with_maps, write_coordinates
-from dask_uncert.execution.fault_isolation import bearing, computed
-from dask_uncert.execution.memory import fitted
+from dask_uncert.execution.fault_isolation import compute_isolating_faults, explain_killed_workers
+from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.execution.plan import Plan
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.inputs.names import gap_of
@@ -32,7 +32,7 @@ from dask_uncert.io.saving import load, save
 from dask_uncert.jobs.cohort.run import failure, run_cohort
 from dask_uncert.jobs.cohort_schema import CohortJob
 from dask_uncert.jobs.load import cluster_of, plan_job, read_job, resolve
-from dask_uncert.jobs.provenance import AnyPlan, about, facts_of, fingerprint, input_of, remarks_of, tried
+from dask_uncert.jobs.provenance import about, facts_of, fingerprint, input_of, remarks_of, tried
 from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.registry import AnyEvaluation
 
@@ -94,7 +94,9 @@ def run(
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
     with (
         connect.connect(target, **_apart(target, read)) as client,
-        keeping(output, _key(mark, plan := fitted(plan, connect.memory_per_thread(client))), fresh) as kept,
+        run_checkpoints(
+            output, _key(mark, plan := fit_to_memory(plan, connect.memory_per_thread(client))), fresh
+        ) as kept,
         logged(client, as_path(kept.folder)),
         being_written(output, elsewhere) as working,
     ):
@@ -102,7 +104,7 @@ def run(
         plan = replace(plan, checkpoints=kept)
         if plan.request.layers:
             plan = _with_maps(plan, kept)
-        tasks, left = plan.tasks(), plan.left()
+        tasks, left = plan.tasks(), plan.unfinished_blocks()
         with guarded(client):
             plan = _with_distances(plan, client, report or _silent)
         measured = time.perf_counter()
@@ -111,7 +113,7 @@ def run(
             guarded(client, _named(plan)),
             reported(page),
         ):
-            evaluation, alone = computed(plan, client)
+            evaluation, alone = compute_isolating_faults(plan, client)
         summed = time.perf_counter()
         facts, said = facts_of(client, tried_before), logs(client)
         check_unchanged(read, stored)
@@ -152,15 +154,15 @@ def run(
     return evaluation
 
 
-def _with_maps(plan: AnyPlan, kept: Checkpoints) -> AnyPlan:
+def _with_maps(plan: Plan, kept: Checkpoints) -> Plan:
     """The plan with its maps' group made, or found: it stays with the checkpoints until the run is whole."""
-    again = as_path(kept.maps).is_dir() and plan.left() < plan.grid.blocks
+    again = as_path(kept.maps).is_dir() and plan.unfinished_blocks() < plan.grid.blocks
     if not again:  # groups whose maps are gone are not finished
-        kept.forget()
+        kept.clear()
     return with_maps(plan, kept.maps, _about_maps(plan), again)
 
 
-def _move_maps(plan: AnyPlan, working: Path, elsewhere: dict[str, AnyPath] | None) -> None:
+def _move_maps(plan: Plan, working: Path, elsewhere: dict[str, AnyPath] | None) -> None:
     """Put the maps into the output, or name them to be copied there within their store; last, for a run that fails
     before goes on with them."""
     if plan.writer is None:
@@ -175,12 +177,15 @@ def _silent(what: str, done: int, total: int) -> None:
     return
 
 
-def _with_distances(plan: AnyPlan, client: Client, report: Report) -> AnyPlan:
-    if not isinstance(plan, Plan) or plan.metric is None:
+def _with_distances(plan: Plan, client: Client, report: Report) -> Plan:
+    if plan.distances is None:
         return plan
-    blocks = plan.distance_grid.blocks
-    with _watch(client, "class-distances-read", blocks, "class distances", report), bearing("the features"):
-        return plan.known()
+    blocks = plan.distances.grid.blocks
+    with (
+        _watch(client, "class-distances-read", blocks, "class distances", report),
+        explain_killed_workers("the features"),
+    ):
+        return plan.with_distances()
 
 
 def _watch(
@@ -190,11 +195,13 @@ def _watch(
     return progress(client, prefix, total, lambda n: report(what, n, total))
 
 
-def _named(plan: AnyPlan) -> Callable[[Any], str]:
+def _named(plan: Plan) -> Callable[[Any], str]:
     """Says which block a task works on, by its key."""
     known = len(plan.grid.dims) + 1
     return lambda key: (
-        f"the block {plan.grid.words(key[1:])}" if isinstance(key, tuple) and len(key) == known else str(key)
+        f"the block {plan.grid.describe(key[1:])}"
+        if isinstance(key, tuple) and len(key) == known
+        else str(key)
     )
 
 
@@ -219,16 +226,16 @@ def check_unchanged(read: Mapping[str, Cube], stored: Mapping[str, str | None]) 
             )
 
 
-def _key(mark: str | None, plan: AnyPlan) -> str | None:
+def _key(mark: str | None, plan: Plan) -> str | None:
     """Of what finished blocks count for: the same job, cut into the same blocks."""
     return None if mark is None else f"{mark} {plan.grid.block}"
 
 
-def _about_maps(plan: AnyPlan) -> dict[str, Any]:
+def _about_maps(plan: Plan) -> dict[str, Any]:
     return {"Conventions": "CF-1.11", "source": "dask-uncert " + version("dask-uncert")}
 
 
-def _thumbnails(plan: AnyPlan) -> dict[str, Any]:
+def _thumbnails(plan: Plan) -> dict[str, Any]:
     return (
         {} if plan.writer is None else {one: preview(plan.writer.store, one) for one in plan.request.layers}
     )

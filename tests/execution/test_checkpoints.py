@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import dask_uncert as du
 from dask_uncert.execution import chunking
-from dask_uncert.execution.checkpoints import GROUPS, Checkpoints, checkpoints_of
+from dask_uncert.execution.checkpoints import GROUPS, Checkpoints, open_checkpoints
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.spec.parse import request_of
@@ -44,17 +44,17 @@ def test_any_finished_groups_give_the_same_bits(tmp_path_factory, seed, lost, ti
     words = {"confidence": {"unit": "tile", "size": 4}} if tiles else {}
     plan = plan_of(seed, (2, 3), **words)
     out = tmp_path_factory.mktemp("c") / "out"
-    kept = checkpoints_of(out, "key", fresh=False)
+    kept = open_checkpoints(out, "key", fresh=False)
     whole = replace(plan, checkpoints=kept).compute()
     assert whole == plan.compute()
     files = sorted(Path(kept.folder).glob("*.case"))
     assert len(files) == 24
     for i in lost:
         files[i].write_bytes(files[i].read_bytes()[:-1] if i % 2 else b"")
-    again = replace(plan, checkpoints=checkpoints_of(out, "key", fresh=False))
-    assert again.left() == len(lost)
+    again = replace(plan, checkpoints=open_checkpoints(out, "key", fresh=False))
+    assert again.unfinished_blocks() == len(lost)
     assert again.compute() == whole
-    assert again.left() == 0
+    assert again.unfinished_blocks() == 0
 
 
 @given(st.integers(1, 5000), st.integers(1, 100))
@@ -67,15 +67,15 @@ def test_groups_are_few_even_and_hold_every_block_once(blocks, most):
 
 
 def test_what_is_of_something_else_is_removed(tmp_path):
-    kept = checkpoints_of(tmp_path / "out", "one", fresh=False)
+    kept = open_checkpoints(tmp_path / "out", "one", fresh=False)
     plan = replace(plan_of(0, (12, 10)), checkpoints=kept)
     plan.compute()
-    assert checkpoints_of(tmp_path / "out", "one", fresh=False).has(0)
-    assert not checkpoints_of(tmp_path / "out", "two", fresh=False).has(0)
+    assert open_checkpoints(tmp_path / "out", "one", fresh=False).has(0)
+    assert not open_checkpoints(tmp_path / "out", "two", fresh=False).has(0)
     assert not Checkpoints(kept.folder, "one").has(0)
-    replace(plan, checkpoints=checkpoints_of(tmp_path / "out", "one", fresh=False)).compute()
-    assert not checkpoints_of(tmp_path / "out", "one", fresh=True).has(0)
-    assert kept.most == GROUPS
+    replace(plan, checkpoints=open_checkpoints(tmp_path / "out", "one", fresh=False)).compute()
+    assert not open_checkpoints(tmp_path / "out", "one", fresh=True).has(0)
+    assert kept.groups == GROUPS
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_a_thousand_blocks_stay_few_tasks(tmp_path):
         "reference": Cube("reference", rng.integers(0, 3, (100, 100)), ("y", "x")),
     }
     plan = prepare(request_of(classes="abc", measures=["gini"]), cubes, block=(10, 1))
-    kept = checkpoints_of(tmp_path / "out", "key", fresh=False)
+    kept = open_checkpoints(tmp_path / "out", "key", fresh=False)
     plan = replace(plan, checkpoints=kept)
     assert plan.grid.blocks == 1000
     assert plan.tasks() < 5000

@@ -40,11 +40,9 @@ def deadly(function, folder):
 
 
 if "POISON" in os.environ:
-    from dask_uncert.execution import regression_plan
-    from dask_uncert.execution import tasks as block_tasks
+    from dask_uncert.execution.tasks import EvaluateBlock
 
-    for one in (block_tasks.EvaluateBlock, regression_plan._EvaluateBlock):
-        one.__call__ = deadly(one.__call__, Path(os.environ["POISON"]))
+    EvaluateBlock.__call__ = deadly(EvaluateBlock.__call__, Path(os.environ["POISON"]))
 """
 """What workers import when they start: blocks for which there is a file end the process, as a decoder may."""
 
@@ -67,7 +65,9 @@ def cluster(tmp_path_factory):
 def many(monkeypatch):
     """Scenes are cut into a block a chunk."""
     cut = chunking.plan_grid
-    monkeypatch.setattr(chunking, "plan_grid", lambda *given, **words: cut(*given, **{**words, "many": 120}))
+    monkeypatch.setattr(
+        chunking, "plan_grid", lambda *given, **words: cut(*given, **{**words, "min_blocks": 120})
+    )
 
 
 def lines(file):
@@ -111,10 +111,10 @@ def test_several_blocks_are_named_and_then_it_is_enough(tmp_path, cluster, many)
     scene = scenes.Scene(tmp_path, shape=(400, 300))
     poisoned(folder, *((y, x) for y in range(0, 400, 100) for x in (0, 200)))
     with pytest.raises(
-        ClusterError, match=r"these blocks ended .*; .*; .*Others were not looked at any more"
+        ClusterError, match=r"these blocks ended .*; .*; .*Other blocks were not tried any more"
     ):
         du.run(scene.job, cluster=address)
-    assert len(lines(folder / "deaths")) <= ALLOWED * (1 + 8 + fault_isolation.MOST)
+    assert len(lines(folder / "deaths")) <= ALLOWED * (1 + 8 + fault_isolation.MOST_NAMED)
 
 
 @pytest.mark.slow
@@ -122,8 +122,10 @@ def test_what_was_the_others_fault_ends_well(tmp_path, cluster, many, monkeypatc
     """Each of these blocks kills a process once: enough to be given up together, and none does so alone."""
     address, folder = cluster
     scene, tried = scenes.Scene(tmp_path, shape=(300, 200)), []
-    by_groups = fault_isolation._by_groups
-    monkeypatch.setattr(fault_isolation, "_by_groups", lambda *given: tried.append(1) or by_groups(*given))
+    by_groups = fault_isolation._compute_by_groups
+    monkeypatch.setattr(
+        fault_isolation, "_compute_by_groups", lambda *given: tried.append(1) or by_groups(*given)
+    )
     poisoned(folder, *((y, x) for y in range(0, 300, 100) for x in range(0, 200, 100)), word="once")
     assert du.run(scene.job, cluster=address) == scene.wanted()
     assert len(tried) == 1

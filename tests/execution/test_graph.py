@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dask_uncert.errors import InputError
 from dask_uncert.execution import chunking, graph
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.inputs.cube import Cube
@@ -32,7 +33,7 @@ def test_a_task_is_many_chunks():
     sources = {"probabilities": cube((4096, 4096, 16), (64, 64, 16))}
     grid = chunking.plan_grid(sources, ("y", "x"))
     assert grid.block == (1024, 1024)
-    assert graph.tasks(graph.sum_over_blocks(lambda arrays, offset: 0, sources, grid)) <= 60
+    assert graph.count_tasks(graph.Reduction(lambda arrays, offset: 0, sources, grid).delayed()) <= 60
 
 
 @given(
@@ -83,21 +84,21 @@ def test_every_element_is_summed_once(shape, block, split_every):
         assert part[0, 0] == values[offset]
         return int(part.sum())
 
-    lazy = graph.sum_over_blocks(add, sources, grid, split_every=split_every)
+    lazy = graph.Reduction(add, sources, grid).delayed(split_every)
     assert lazy.compute(scheduler="synchronous") == values.sum()
 
 
 def test_a_merge_takes_at_least_two():
     sources = {"probabilities": cube((4, 4, 2), (2, 2, 2))}
     grid = chunking.plan_grid(sources, ("y", "x"))
-    with pytest.raises(ValueError, match="at least 2"):
-        graph.sum_over_blocks(lambda arrays, offset: 0, sources, grid, split_every=1)
+    with pytest.raises(InputError, match="at least 2"):
+        graph.Reduction(lambda arrays, offset: 0, sources, grid).delayed(split_every=1)
 
 
 def test_task_names_can_be_read():
     sources = {"probabilities": cube((8, 8, 2), (2, 2, 2))}
     grid = chunking.plan_grid(sources, ("y", "x"))
-    lazy = graph.sum_over_blocks(lambda arrays, offset: 0, sources, grid)
+    lazy = graph.Reduction(lambda arrays, offset: 0, sources, grid).delayed()
     names = {str(key[0] if isinstance(key, tuple) else key) for key in lazy.__dask_graph__()}
     assert any(name.startswith("evaluate-block") for name in names)
     assert any(name.startswith("merge-summaries") for name in names)
@@ -115,5 +116,5 @@ def test_class_distances_keep_the_graph_small(side):
     }
     request = request_of(classes=[str(i) for i in range(16)], measures=["homophily"])
     plan = prepare(request, cubes, class_distances={"metric": "energy"})
-    assert plan.distance_grid.blocks in (128, 968)
+    assert plan.distances.grid.blocks in (128, 968)
     assert plan.tasks() < 5000

@@ -16,7 +16,7 @@ import zarr
 import dask_uncert as du
 from dask_uncert.clusters.memory import OWN, described_memory
 from dask_uncert.errors import InputError
-from dask_uncert.execution.memory import fitted
+from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.jobs.load import plan_job, read_job
 from tests.support import ROOT
 
@@ -176,22 +176,22 @@ def test_inputs_stored_anew_as_an_error_tells_fit(coarse, tmp_path, without_pict
 def test_blocks_are_as_small_as_memory_wants_where_chunks_allow(tmp_path, without_pictures):
     job = written(tmp_path, probabilities(), (1024, 2048, 128), classes=of_classes(16), measures=["entropy"])
     plan = plan_job(*read_job(job))
-    assert fitted(plan, None) is plan
-    assert fitted(plan, plan.block_memory()) is plan
+    assert fit_to_memory(plan, None) is plan
+    assert fit_to_memory(plan, plan.block_memory()) is plan
     sizes = []
     for room in (plan.block_memory() - 1, 40 * MIB, 25 * MIB):
-        found = fitted(plan, room)
+        found = fit_to_memory(plan, room)
         assert found.block_memory() <= room
         assert all(side % 128 == 0 for side in found.grid.block)
         sizes.append(np.prod(found.grid.block))
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[2]
     with du.connect(threads=2):
-        assert fitted(plan, 25 * MIB).compute() == plan.compute()
+        assert fit_to_memory(plan, 25 * MIB).compute() == plan.compute()
     with pytest.raises(
         InputError, match=r"needs .* MiB, but a thread has 0 MiB .* No chunks would do: use fewer threads"
     ):
-        fitted(plan, -1.0)
+        fit_to_memory(plan, -1.0)
 
 
 def test_what_only_can_be_read_whole_is_told_to_be_stored_anew(tmp_path):
@@ -211,7 +211,7 @@ def test_what_only_can_be_read_whole_is_told_to_be_stored_anew(tmp_path):
         InputError,
         match=r"probabilities by `dask-uncert convert .*p\.npz probabilities\.zarr .*--dims y,x,class --chunks \d+,\d+,16`",
     ):
-        fitted(plan, 22 * MIB)
+        fit_to_memory(plan, 22 * MIB)
 
 
 def test_a_described_cluster_says_how_much_there_is(tmp_path):

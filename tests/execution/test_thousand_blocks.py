@@ -39,7 +39,7 @@ def job(folder, blocks):
 def test_a_thousand_blocks_leave_the_schedulers_memory_flat(tmp_path, monkeypatch, without_pictures):
     cut = chunking.plan_grid
     monkeypatch.setattr(
-        chunking, "plan_grid", lambda *given, **words: cut(*given, **{**words, "many": 10**4})
+        chunking, "plan_grid", lambda *given, **words: cut(*given, **{**words, "min_blocks": 10**4})
     )
     few, many = job(tmp_path, 100), job(tmp_path, 1000)
     with schedulers.scheduler(tmp_path, threads=1) as (address, _), du.connect(address) as client:

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from dask_uncert.cli import main
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
-from dask_uncert.execution.evaluate_regression import evaluate_regression
-from dask_uncert.execution.regression_plan import prepare_regression
+from dask_uncert.execution.evaluate_regression import evaluate_regression, prepare_regression
 from dask_uncert.inputs.cube import Cube, align
 from dask_uncert.io.geometry import Reversed, brought_together, geometry_in, geometry_of, shared_geometry
 from dask_uncert.io.open import open_stored

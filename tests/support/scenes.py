@@ -52,7 +52,7 @@ def command(job, out, *words, many=None) -> list[str]:
     """The words that run a job; many: cut it into at least so many blocks, where its chunks allow."""
     cut = (
         "from dask_uncert.execution import chunking as grids; cut = grids.plan_grid; "
-        f"grids.plan_grid = lambda *a, **w: cut(*a, **{{**w, 'many': {many}}}); "
+        f"grids.plan_grid = lambda *a, **w: cut(*a, **{{**w, 'min_blocks': {many}}}); "
     )
     script = QUIET if many is None else cut + QUIET
     return [sys.executable, "-c", script, "run", str(job), "--out", str(out), "--quiet", *map(str, words)]

@@ -17,8 +17,9 @@ from typing import Any, Literal, NamedTuple
 
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import prepare, with_maps, write_coordinates
-from dask_uncert.execution.memory import fitted
+from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.execution.plan import Plan
+from dask_uncert.execution.tasks import AnyRequest
 from dask_uncert.inputs.cube import CLASS, Cube
 from dask_uncert.inputs.names import gap_of
 from dask_uncert.inputs.open import InputSpec, open_given
@@ -27,7 +28,7 @@ from dask_uncert.inputs.raters import MeanOfRaters, apart
 from dask_uncert.io.summary_cache import CaseFolder, Frame, replacing_folder
 from dask_uncert.jobs.cohort.manifest import ManifestRow
 from dask_uncert.spec.request import Request
-from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.registry import AnyEvaluation
 
 LARGE = 1 << 30  # decoded bytes; above it, a case is run like a scene: about 16 s of one core at 16 classes
 MAIN = ""
@@ -117,7 +118,7 @@ class CasePass:
         nbytes = sum(plans[MAIN].nbytes().values())
         if nbytes > LARGE:
             return Outcome("large", mark, key)
-        plans = {label: plan.within_a_task() for label, plan in plans.items()}
+        plans = {label: plan.in_one_task() for label, plan in plans.items()}
         return self.finish(line, mark, plans, here=True)
 
     def large(self, line: ManifestRow) -> Outcome:
@@ -130,17 +131,17 @@ class CasePass:
         plans = self.plans(self.open(line))
         nbytes = {name: n * len(plans) for name, n in plans[MAIN].nbytes().items()}
         large = sum(plans[MAIN].nbytes().values()) > LARGE
-        cut = list(plans.values()) if large else [plan.within_a_task() for plan in plans.values()]
-        cut = [fitted(plan, self.room) for plan in cut]
+        cut = list(plans.values()) if large else [plan.in_one_task() for plan in plans.values()]
+        cut = [fit_to_memory(plan, self.room) for plan in cut]
         tasks = 1 + sum(plan.tasks() for plan in cut) if large else 1
         return Forecast(nbytes, max(plan.block_memory() for plan in cut), large, tasks)
 
     def finish(self, line: ManifestRow, mark: str, plans: Mapping[str, Plan], here: bool) -> Outcome:
         """Run the plans of a case, in this task or over the cluster, and leave its maps, then its file."""
         clock = time.perf_counter()
-        plans = {label: fitted(plan, self.room) for label, plan in plans.items()}
+        plans = {label: fit_to_memory(plan, self.room) for label, plan in plans.items()}
         name, key, files = line.case.name, mark or self.run, CaseFolder(self.folder)
-        summaries: dict[str, tuple[Frame, Evaluation]] = {}
+        summaries: dict[str, tuple[Frame, AnyEvaluation]] = {}
         for label, plan in plans.items():
             run = Plan.compute_here if here else Plan.compute
             if label == MAIN and plan.request.layers:
@@ -211,6 +212,6 @@ class CasePass:
 
 
 @lru_cache(maxsize=64)
-def frame_of(request: Request) -> Frame:
+def frame_of(request: AnyRequest) -> Frame:
     """The frame of what the request leaves; kept, for it takes longer to write down than a small case to count."""
     return Frame.of(request.zero())

@@ -1,0 +1,139 @@
+"""Distances between classes, measured from the features of all labelled pixels before the pass that needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dask_uncert.blocks.encoding import reference_indices
+from dask_uncert.errors import InputError, UnusableBlockError
+from dask_uncert.execution.chunking import Grid, plan_grid, reading_memory
+from dask_uncert.execution.decode_block import Orders
+from dask_uncert.execution.graph import shuffle_blocks
+from dask_uncert.formulas.class_distances import Metric, band_distances, combine_bands
+from dask_uncert.formulas.labels import UNKNOWN
+from dask_uncert.formulas.measure_values import measure_maximum
+from dask_uncert.formulas.typing import Counts, Floats
+from dask_uncert.inputs.cube import BAND, Cube, Scene
+from dask_uncert.inputs.names import GAPS, VIRTUAL
+from dask_uncert.spec.request import Request
+
+BAND_GROUPS = 8  # tasks that measure distances side by side, at most
+PIECES = 512  # of blocks that travel to them, about: a piece is a task
+SOURCES = ("features", "reference", *(f"{prefix}reference" for prefix in VIRTUAL))
+
+
+@dataclass(frozen=True)
+class DistancePlan:
+    """The reading of the features, cut into blocks but not run."""
+
+    request: Request
+    scene: Scene
+    metric: Metric
+    target_bytes: int
+
+    @property
+    def cubes(self) -> dict[str, Cube]:
+        """Inputs that are read."""
+        return {name: self.scene.cubes[name] for name in SOURCES if name in self.scene.cubes}
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Blocks in which the features are read."""
+        return plan_grid(self.cubes, self.scene.dims, target_bytes=self.target_bytes)
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Bands that one task measures, first and last plus one: fewer tasks where many blocks have pieces for each."""
+        bands = self.scene.cubes["features"].sizes[BAND]
+        tasks = min(bands, max(2, min(BAND_GROUPS, PIECES // self.grid.blocks)))
+        return [(int(part[0]), int(part[-1]) + 1) for part in np.array_split(np.arange(bands), tasks)]
+
+    def tasks(self) -> int:
+        """Return the number of tasks."""
+        return self.grid.blocks + len(self.spans) * (self.grid.blocks + 1)
+
+    def block_memory(self) -> int:
+        """Return the bytes that reading a block takes at most, beside Python's own.
+
+        Tasks that measure hold all labelled samples of some bands, and how many pixels are labelled is not known yet.
+        """
+        gathered = self.scene.cubes["features"].nbytes * np.prod(self.grid.block, dtype=np.float64)
+        return reading_memory(self.cubes, self.grid) + int(gathered / np.prod(self.scene.shape))
+
+    def compute(self) -> Request:
+        """Return the Request with the distances that were measured.
+
+        Raises InputError for classes without a labelled pixel, and UnusableBlockError for unknown reference codes.
+        """
+        per_band = shuffle_blocks(
+            GatherLabelled(self.request, self.scene, self.spans),
+            self.cubes,
+            self.grid,
+            len(self.spans),
+            MeasureBands(len(self.request.classes), self.metric),
+            "class-distances",
+        )
+        missing = [c.name for c, n in zip(self.request.classes, per_band[0][1], strict=True) if n == 0]
+        if missing:
+            raise InputError(
+                f"class_distances: no labelled pixel of {', '.join(missing)} in the scene, so their distance to "
+                f"other classes is unknown. Give `class_distances: {{table: ...}}` instead."
+            )
+        table = combine_bands(np.concatenate([distances for distances, _ in per_band]), self.metric)
+        return with_table(self.request, table, self.metric)
+
+
+class GatherLabelled:
+    """Returns the features and classes of a block's labelled pixels, cut into groups of bands."""
+
+    def __init__(self, request: Request, scene: Scene, spans: Sequence[tuple[int, int]]) -> None:
+        self.request, self.spans, self.decode = request, spans, Orders(scene)
+        self.has_nodata = bool(scene.cubes["features"].decoding.missing)
+
+    def __call__(
+        self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]
+    ) -> list[tuple[NDArray[Any], Counts]]:
+        decoded = self.decode(arrays)
+        index = reference_indices(self.request, decoded["reference"])
+        if self.request.reference == "codes" and (index == UNKNOWN).any():
+            raise UnusableBlockError("codes", "unknown reference codes")
+        if GAPS in decoded:
+            index[decoded[GAPS].ravel() > 0] = UNKNOWN
+        features = decoded["features"].reshape(index.size, -1)
+        if self.has_nodata:
+            index[np.isnan(features).any(axis=1)] = UNKNOWN
+        labelled = features[index >= 0]
+        return [(np.ascontiguousarray(labelled[:, a:b]), index[index >= 0]) for a, b in self.spans]
+
+
+class MeasureBands:
+    """Measures the class distances of a group of bands from all blocks' labelled pixels, and counts those by class."""
+
+    def __init__(self, classes: int, metric: Metric) -> None:
+        self.classes, self.metric = classes, metric
+
+    def __call__(self, pieces: Sequence[Any]) -> tuple[Floats, Counts]:
+        features = np.concatenate([features for features, _ in pieces])
+        index = np.concatenate([index for _, index in pieces])
+        numbers = np.bincount(index, minlength=self.classes)
+        if (numbers == 0).any():
+            return np.empty((0, self.classes, self.classes)), numbers
+        bands = [band_distances(values, index, self.classes, self.metric) for values in features.T]
+        return np.stack(bands), numbers
+
+
+def with_table(request: Request, table: Floats, metric: str | None) -> Request:
+    """Return the Request whose homophily measures know their distances H and the certified maximum of H∘H."""
+    rows = tuple(tuple(row) for row in table.tolist())
+    measures = tuple(
+        replace(measure, distances=rows) if measure.kind == "homophily" else measure
+        for measure in request.measures
+    )
+    maxima = tuple(measure_maximum(measure) or 1.0 for measure in measures)
+    return replace(request, measures=measures, maxima=maxima, class_metric=metric or "table")

@@ -1,0 +1,56 @@
+"""When the inputs of a regression align: every input covers the mean's grid, with as many outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dask_uncert.errors import InputError, plural
+from dask_uncert.inputs.alignment import together
+from dask_uncert.inputs.cube import OUTPUT, OUTPUT2, Cube, Scene, check_grids
+from dask_uncert.inputs.names import gap_of
+
+MOST_OUTPUTS = 8
+
+
+def align_regression(cubes: Mapping[str, Cube]) -> Scene:
+    """Check that inputs can be evaluated together; raises InputError that says what does not fit where."""
+    if ("variance" in cubes) == ("covariance" in cubes):
+        both = "both" if "variance" in cubes else "neither"
+        raise InputError(f"a regression needs either `variance` or `covariance`, found {both}.")
+    cubes = together(cubes)
+    _check_outputs(cubes)
+    check_grids(cubes, cubes["mean"])
+    for name, cube in _inputs(cubes).items():
+        dtype = cube.data.dtype
+        if dtype.kind not in ("biu" if name == "mask" else "fiu") or dtype.itemsize > 8:
+            expected = "true and false, or whole numbers (0: left out)" if name == "mask" else "real numbers"
+            raise InputError(f"{name}: {cube.where} holds {dtype}; expected {expected}.")
+    return Scene(dict(cubes), tuple(cubes["mean"].grid))
+
+
+def _check_outputs(cubes: Mapping[str, Cube]) -> None:
+    """Check that every input has its own dimensions, of as many outputs as the mean."""
+    mean = cubes["mean"]
+    outputs = mean.sizes.get(OUTPUT, 1)
+    if not 1 <= outputs <= MOST_OUTPUTS:
+        raise InputError(
+            f"mean: {mean.where} has {outputs} outputs; between 1 and {MOST_OUTPUTS} can be evaluated."
+        )
+    expected: dict[str, tuple[str, ...]] = {"covariance": (OUTPUT, OUTPUT2), "mask": ()}
+    for name, cube in _inputs(cubes).items():
+        wanted = expected.get(name, (OUTPUT,) if OUTPUT in mean.dims else ())
+        reserved = tuple(d for d in cube.dims if d not in cube.grid)
+        if sorted(reserved) != sorted(wanted):
+            raise InputError(
+                f"{name}: dims {list(cube.dims)} hold {', '.join(reserved) or 'none'} of the reserved dimensions; "
+                f"expected {', '.join(wanted) or 'none'}."
+            )
+        for d in wanted:
+            if cube.sizes[d] != outputs:
+                raise InputError(
+                    f"{name}: {cube.where} has {d} = {cube.sizes[d]}, but the mean has {plural(outputs, 'output')}."
+                )
+
+
+def _inputs(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
+    return {name: cube for name, cube in cubes.items() if gap_of(name) is None}
