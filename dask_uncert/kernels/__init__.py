@@ -1,10 +1,11 @@
-"""One pass over one block: `reference` is the definition in plain numpy, `compiled` the same in machine code.
+"""The pass over one block: `reference` is the definition in plain numpy, `compiled` the same in machine code.
 
-Both hold the same names with the same signatures; `tests/kernels` holds them against each other.
+Both hold the same names with the same signatures; `tests/kernels` tests one against the other.
 
 - `measure`: probability vectors to decisions and uncertainty measures, a value a pixel.
-- `add_member`, `close_members`: samples of a prediction, one at a time, to their mean and what their spread says.
-- `count_decisions`, `count_values`, `count_confidence`, `sum_soft_weights`: values to the integer counts of
-  a Summary, added to the arrays given; and to a row a spatial tile, where tiles are kept apart.
-- `filled_cells`: the rows of tiles, made sparse.
+- `add_member`, `close_members`: samples of a prediction, one at a time, to their mean and their measures.
+- `count_decisions`, `count_values`, `count_wide_values`, `count_confidence`, `count_probabilities`,
+  `sum_soft_weights`, `find_rows`, `count_joint`: values to the integer counts of a Summary, added to its arrays; the
+  first five also to a row of each spatial tile.
+- `filled_cells`: the rows of tiles as sparse rows.
 """

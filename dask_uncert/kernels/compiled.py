@@ -1,6 +1,6 @@
 """The pass over one block, compiled with numba and without the interpreter's lock.
 
-Pixels are gathered into tiles of 128, class by class; a short tile is padded with a harmless pixel. Only IEEE
+Pixels are gathered into strips of 128, class by class; a short strip is padded with a harmless pixel. Only IEEE
 basic operations, no fastmath, so vector body and remainder agree and so do all CPUs.
 """
 
@@ -9,11 +9,13 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dask_uncert.formulas.homophily import squared_distances
 from dask_uncert.formulas.measures import Measure
-from dask_uncert.kernels.counters import (
+from dask_uncert.formulas.typing import Floats, Indices
+from dask_uncert.kernels.elementary import logarithm
+from dask_uncert.kernels.ensemble import add_member, close_members
+from dask_uncert.kernels.histograms import (
     count_confidence,
     count_decisions,
     count_probabilities,
@@ -21,12 +23,10 @@ from dask_uncert.kernels.counters import (
     count_wide_values,
     sum_soft_weights,
 )
-from dask_uncert.kernels.elementary import logarithm
-from dask_uncert.kernels.ensemble import add_member, close_members
 from dask_uncert.kernels.joint import count_joint, find_rows
 from dask_uncert.kernels.measures import (
     STRIDE,
-    TILE,
+    STRIP,
     bounded,
     compiled,
     decide,
@@ -58,7 +58,7 @@ __all__ = [
     "sum_soft_weights",
 ]
 
-EUCLIDEAN, KULLBACK_LEIBLER, FISHER_RAO, RENYI, TSALLIS, T_ENTROPY, VARIANCE, HOMOPHILY, ELSEWHERE = range(9)
+EUCLIDEAN, KULLBACK_LEIBLER, FISHER_RAO, RENYI, TSALLIS, T_ENTROPY, VARIANCE, HOMOPHILY, OTHER = range(9)
 GEOMETRIC_CODES = {
     "euclidean": EUCLIDEAN,
     "kullback-leibler": KULLBACK_LEIBLER,
@@ -76,12 +76,12 @@ CODES = {
 
 def measure(
     probabilities: AnyFloats,
-    pixels: NDArray[np.int64],
+    pixels: Indices,
     measures: tuple[Measure, ...],
     maxima: tuple[float, ...],
     rounding: Rounding,
 ) -> Pixels:
-    """Decisions and measures of the pixels asked for.
+    """Return decisions and measures of these pixels.
 
     probabilities: (a, classes, b) float32 or float64, any strides, not written to; pixel number i * b + j is
     the vector [i, :, j]. pixels: (n,) such numbers. maxima: for homophily `homophily_maximum` of its
@@ -97,85 +97,84 @@ def measure(
         np.empty(n),
         np.empty(n, np.uint8),
     )
-    _measure(probabilities, pixels, codes, orders, alphas, squares, *rounding, *out)
+    _measure(probabilities, pixels, codes, orders, alphas, squares, rounding, out)
     return out
 
 
 @lru_cache(maxsize=64)
 def _tables(
     measures: tuple[Measure, ...], maxima: tuple[float, ...], classes: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    codes = np.full(len(measures), ELSEWHERE, np.int64)
+) -> tuple[Indices, Indices, Floats, Floats]:
+    codes = np.full(len(measures), OTHER, np.int64)
     orders = np.ones(len(measures), np.int64)
     alphas = np.ones(len(measures))
     squares = np.zeros((len(measures), classes, classes))
-    for i, one in enumerate(measures):
+    for i, measure in enumerate(measures):
         code = (
-            GEOMETRIC_CODES[one.distance or ""] if one.kind == "geometric" else CODES.get(one.kind, ELSEWHERE)
+            GEOMETRIC_CODES[measure.distance or ""]
+            if measure.kind == "geometric"
+            else CODES.get(measure.kind, OTHER)
         )
-        codes[i], orders[i] = code, one.n or 1
-        alphas[i] = 1.0 if one.alpha is None or abs(one.alpha - 1.0) <= 1e-6 else one.alpha
+        codes[i], orders[i] = code, measure.n or 1
+        alphas[i] = 1.0 if measure.alpha is None or abs(measure.alpha - 1.0) <= 1e-6 else measure.alpha
         if code in (RENYI, TSALLIS) and alphas[i] == 1.0:
             codes[i] = KULLBACK_LEIBLER
         if code == HOMOPHILY:
-            squares[i] = squared_distances(one.distances or ()) / maxima[i]
+            squares[i] = squared_distances(measure.distances or ()) / maxima[i]
     return codes, orders, alphas, squares
 
 
 @compiled
-def _measure(
-    probabilities, pixels, codes, orders, alphas, squares, tolerance, exact, level,
-    values, predicted, second, confused, confidence, state,
-):  # fmt: skip
+def _measure(probabilities, pixels, codes, orders, alphas, squares, rounding, result):
     classes = probabilities.shape[1]
     n = pixels.size
     p = np.empty((classes, STRIDE))
     logs = np.empty((classes, STRIDE))
-    best, runner, lowest, total = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    first_index, second_index, over = np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    keep, hole, out = np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    codes_of_tile = np.empty(TILE, np.uint8)
+    best, runner, lowest, total = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
+    first_index, second_index, over = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
+    keep, hole, values = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
+    states = np.empty(STRIP, np.uint8)
     wants_logs = False
     for m in range(codes.size):
         if codes[m] == KULLBACK_LEIBLER or codes[m] == RENYI or codes[m] == TSALLIS:
             wants_logs = True
-    for start in range(0, n, TILE):
-        width = min(TILE, n - start)
+    for start in range(0, n, STRIP):
+        width = min(STRIP, n - start)
         gather(probabilities, pixels, start, width, p)
-        decide(p, level, best, runner, lowest, first_index, second_index, over)
-        normalise(p, best, total, lowest, keep, hole, tolerance, exact, codes_of_tile)
+        decide(p, rounding.level, best, runner, lowest, first_index, second_index, over)
+        normalise(p, best, total, lowest, keep, hole, rounding, states)
         if wants_logs:
             for c in range(classes):
-                for j in range(TILE):
+                for j in range(STRIP):
                     x = p[c, j]
                     logs[c, j] = logarithm(x if x > 1e-300 else 1.0)
         for j in range(width):
-            predicted[start + j] = np.int64(first_index[j])
-            second[start + j] = np.int64(second_index[j])
-            confused[start + j] = np.int64(over[j])
-            confidence[start + j] = best[j]
-            state[start + j] = codes_of_tile[j]
+            result.predicted[start + j] = np.int64(first_index[j])
+            result.second[start + j] = np.int64(second_index[j])
+            result.confused[start + j] = np.int64(over[j])
+            result.confidence[start + j] = best[j]
+            result.state[start + j] = states[j]
         for m in range(codes.size):
             if codes[m] == EUCLIDEAN:
-                euclidean(p, orders[m], out)
+                euclidean(p, orders[m], values)
             elif codes[m] == KULLBACK_LEIBLER:
-                kullback_leibler(p, logs, orders[m], out)
+                kullback_leibler(p, logs, orders[m], values)
             elif codes[m] == FISHER_RAO:
-                fisher_rao(p, orders[m], out)
+                fisher_rao(p, orders[m], values)
             elif codes[m] == RENYI:
-                renyi(p, logs, best, total, alphas[m], orders[m], out)
+                renyi(p, logs, best, total, alphas[m], orders[m], values)
             elif codes[m] == TSALLIS:
-                tsallis(p, logs, alphas[m], out)
+                tsallis(p, logs, alphas[m], values)
             elif codes[m] == T_ENTROPY:
-                t_entropy(p, out)
+                t_entropy(p, values)
             elif codes[m] == VARIANCE:
-                for j in range(TILE):
+                for j in range(STRIP):
                     top = best[j] / total[j]
-                    out[j] = 4.0 * top * (1.0 - top)
+                    values[j] = 4.0 * top * (1.0 - top)
             elif codes[m] == HOMOPHILY:
-                homophily(p, squares[m], out)
+                homophily(p, squares[m], values)
             else:
-                out[:] = np.nan
-            bounded(out, keep, hole)
+                values[:] = np.nan
+            bounded(values, keep, hole)
             for j in range(width):
-                values[m, start + j] = out[j]
+                result.values[m, start + j] = values[j]

@@ -1,8 +1,8 @@
-"""Elementary functions out of IEEE basic operations, so that a value has the same bits in every SIMD lane.
+"""Elementary functions made of IEEE basic operations, so that a value has the same bits in every SIMD lane.
 
 A libm or vector-library call may round differently in a vector's body and in its remainder, or from one CPU
 to the next; sums, products, quotients and square roots cannot. Coefficients: Sun Microsystems' fdlibm 5.3.
-Largest errors found against 60 digits on 2e4 drawn points each: `logarithm` .8 ulp, `exponential` .8 ulp,
+Largest errors against 60 digits on 2e4 drawn points each: `logarithm` .8 ulp, `exponential` .8 ulp,
 `arcsine` 2.1 ulp, `arctangent` 1.1 ulp.
 """
 
@@ -20,7 +20,7 @@ SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 
 @inline
 def logarithm(x):
-    """ln x for normal x > 0."""
+    """Return ln x for normal x > 0."""
     bits = np.float64(x).view(np.int64)
     k = (bits - np.int64(SQRT_HALF_BITS)) >> np.int64(52)
     f = np.int64(bits - (k << np.int64(52))).view(np.float64) - 1.0
@@ -39,7 +39,7 @@ def logarithm(x):
 
 @inline
 def exponential(x):
-    """e**x for x <= 0; exactly 0 below -708."""
+    """Return e**x for x <= 0; exactly 0 below -708."""
     y = x if x > -708.0 else -708.0
     k = np.floor(y * 1.4426950408889634 + 0.5)
     high = y - k * LN2_HIGH
@@ -65,7 +65,7 @@ def exponential(x):
 
 @inline
 def arcsine(x):
-    """arcsin x for 0 <= x <= 1."""
+    """Return arcsin x for 0 <= x <= 1."""
     small = x < 0.5
     t = x * x if small else 0.5 * (1.0 - x)
     p = t * (
@@ -95,7 +95,7 @@ def arcsine(x):
 
 @inline
 def arctangent(x):
-    """arctan x for 0 <= x <= 1."""
+    """Return arctan x for 0 <= x <= 1."""
     low = x < 0.4375
     middle = x < 0.6875
     numerator = x if low else (2.0 * x - 1.0 if middle else x - 1.0)

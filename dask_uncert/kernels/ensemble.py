@@ -1,7 +1,7 @@
-"""Samples of one prediction, one member at a time: what each adds, and what they come to; compiled.
+"""Samples of a prediction, added one member at a time; compiled.
 
-A member is normalised as `measure` would and added; no more than the running sums of a block is ever held in
-float64. Members are added in their order, so a pixel has the same bits wherever it lies.
+A member is normalised as by `measure` and added; only the running sums of a block are held in float64. Members
+are added in their order, so a pixel has the same bits wherever it lies.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from dask_uncert.kernels.elementary import logarithm
-from dask_uncert.kernels.measures import STRIDE, TILE, compiled, gather
+from dask_uncert.kernels.measures import STRIDE, STRIP, compiled, gather
 from dask_uncert.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED
 
 
 @compiled
 def add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes, state):
-    """Add one member at the pixels asked for.
+    """Add one member at these pixels.
 
     probabilities: (a, classes, b) float32 or float64, any strides, not written to; pixel number i * b + j is
     the vector [i, :, j]. tolerance, exact: as in `Rounding`. By pixel number: sums (N, classes) of the
@@ -24,39 +24,39 @@ def add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes, 
     """
     classes = probabilities.shape[1]
     p = np.empty((classes, STRIDE))
-    best, lowest, total, entropy = np.empty(TILE), np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    first, logs = np.empty(TILE), np.empty(TILE)
-    for start in range(0, pixels.size, TILE):
-        width = min(TILE, pixels.size - start)
+    best, lowest, total, entropy = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
+    first, logs = np.empty(STRIP), np.empty(STRIP)
+    for start in range(0, pixels.size, STRIP):
+        width = min(STRIP, pixels.size - start)
         gather(probabilities, pixels, start, width, p)
-        for j in range(TILE):
+        for j in range(STRIP):
             best[j] = -np.inf
             lowest[j] = np.inf
             total[j] = 0.0
             entropy[j] = 0.0
             first[j] = 0.0  # stays so where all are NaN
         for c in range(classes):
-            for j in range(TILE):
+            for j in range(STRIP):
                 x = p[c, j]
                 best[j] = x if x > best[j] else best[j]
                 lowest[j] = x if x < lowest[j] else lowest[j]
         for c in range(classes - 1, -1, -1):
-            for j in range(TILE):
+            for j in range(STRIP):
                 first[j] = np.float64(c) if p[c, j] == best[j] else first[j]
         for c in range(classes):
-            for j in range(TILE):
+            for j in range(STRIP):
                 x = p[c, j]
                 x = 0.0 if x < 0.0 else (1.0 if x > 1.0 else x)
                 p[c, j] = x
                 total[j] += x
         for c in range(classes):
-            for j in range(TILE):
+            for j in range(STRIP):
                 p[c, j] /= total[j]  # a quotient, so that a vertex is exactly 1
         for c in range(classes):
-            for j in range(TILE):
+            for j in range(STRIP):
                 x = p[c, j]
                 logs[j] = logarithm(x if x > 1e-300 else 1.0)
-            for j in range(TILE):
+            for j in range(STRIP):
                 entropy[j] -= p[c, j] * logs[j]
         for j in range(width):
             i = pixels[start + j]
@@ -74,16 +74,16 @@ def add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes, 
 
 @compiled
 def close_members(pixels, samples, upper, sums, entropies, votes, state, values):
-    """Turn sums into means, in place, and write what the samples say of the pixels asked for.
+    """Turn sums into means, in place, and write the measures of the samples.
 
     samples: how many were added; upper: ln classes. values: (4, N) predictive entropy, expected entropy,
     mutual information (all in [0, upper]) and variation ratio. Where a member was missing or off, mean and
-    values are NaN, and state is MISSING (which goes first) or OFF alone.
+    values are NaN, and state is MISSING (which goes first) or OFF only.
     """
     classes = sums.shape[1]
-    entropy = np.empty(TILE)
-    for start in range(0, pixels.size, TILE):
-        width = min(TILE, pixels.size - start)
+    entropy = np.empty(STRIP)
+    for start in range(0, pixels.size, STRIP):
+        width = min(STRIP, pixels.size - start)
         p = np.zeros((classes, STRIDE))
         for j in range(width):
             i = pixels[start + j]
@@ -93,10 +93,10 @@ def close_members(pixels, samples, upper, sums, entropies, votes, state, values)
                 p[c, j] = x
         entropy[:] = 0.0
         for c in range(classes):
-            for j in range(TILE):
+            for j in range(STRIP):
                 x = p[c, j]
                 p[c, j] = x * logarithm(x if x > 1e-300 else 1.0)
-            for j in range(TILE):
+            for j in range(STRIP):
                 entropy[j] -= p[c, j]
         for j in range(width):
             i = pixels[start + j]

@@ -1,25 +1,25 @@
-"""Pixels to the joint histogram of p, c and u, compiled."""
+"""The joint histogram of p, c and u; compiled."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.kernels.counters import add, fixed, search
-from dask_uncert.kernels.measures import TILE, compiled
+from dask_uncert.kernels.histograms import add, find_bin, fixed
+from dask_uncert.kernels.measures import STRIP, compiled
 
 
 @compiled
 def find_rows(values, above, finder, rows, offsets):
-    """The row of each value of p, and where it lies in it, in [-1, 1] from end to end.
+    """Find the row of each value of p, and its place in the row, in [-1, 1] from end to end.
 
     finder: of rows over [0, 1], right-closed, the first also holds 0; a value on an edge belongs to the next
-    row where `above` says so. values: (n,) in [0, 1]; above: (n,) bool; rows: (n,) int64, offsets: (n,), written.
+    row where `above` is true. values: (n,) in [0, 1]; above: (n,) bool; rows: (n,) int64, offsets: (n,), written.
     """
     edges = finder.edges
     last = edges.size - 2
     for i in range(values.size):
         x = values[i]
-        b = search(x, x, finder)
+        b = find_bin(x, x, finder)
         if above[i] and x == edges[b + 1] and b < last:
             b += 1
         rows[i] = b
@@ -42,11 +42,11 @@ def count_joint(rows, offsets, levels, u, intervals, moments):
     for q in range(1, intervals.shape[0]):
         starts[q, 0] = starts[q - 1, 0] + 2 * np.int64(intervals[q - 1, 2])
         starts[q, 1] = starts[q - 1, 1] + 2 * np.int64(intervals[q - 1, 3])
-    t = np.empty((most, TILE))
-    x, interval = np.empty(TILE), np.zeros(TILE, np.int64)
-    for start in range(0, rows.size, TILE):
-        width = min(TILE, rows.size - start)
-        for j in range(TILE):
+    t = np.empty((most, STRIP))
+    x, interval = np.empty(STRIP), np.zeros(STRIP, np.int64)
+    for start in range(0, rows.size, STRIP):
+        width = min(STRIP, rows.size - start)
+        for j in range(STRIP):
             value = u[start + j] if j < width else 0.0
             q = 0
             while q < intervals.shape[0] - 1 and value > intervals[q, 1]:
@@ -55,13 +55,13 @@ def count_joint(rows, offsets, levels, u, intervals, moments):
             low, high = intervals[q, 0], intervals[q, 1]
             place = (2.0 * value - low - high) / (high - low) if high < np.inf else 0.0
             x[j] = min(1.0, max(-1.0, place))
-        for j in range(TILE):
+        for j in range(STRIP):
             t[0, j] = 1.0
         if most > 1:
-            for j in range(TILE):
+            for j in range(STRIP):
                 t[1, j] = x[j]
         for k in range(2, most):
-            for j in range(TILE):
+            for j in range(STRIP):
                 t[k, j] = 2.0 * x[j] * t[k - 1, j] - t[k - 2, j]
         for j in range(width):
             i = start + j

@@ -1,23 +1,22 @@
-"""Pixels to the joint histogram of p, c and u, in plain numpy: the definition that `joint` is held against."""
+"""The joint histogram of p, c and u in plain numpy: the definition that `joint` is tested against."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dask_uncert.formulas import fixed_point
-from dask_uncert.formulas.typing import Counts
+from dask_uncert.formulas.typing import Bools, Counts, Floats
 from dask_uncert.kernels.types import Finder
 
 
 def find_rows(
-    values: NDArray[np.float64],
-    above: NDArray[np.bool_],
+    values: Floats,
+    above: Bools,
     finder: Finder,
     rows: Counts,
-    offsets: NDArray[np.float64],
+    offsets: Floats,
 ) -> None:
-    """The row of each value of p and where it lies in it; see `compiled.find_rows`."""
+    """Find the row of each value of p and its place in the row; see `compiled.find_rows`."""
     edges = finder.edges
     closed = np.maximum(np.searchsorted(edges, values, side="left") - 1, 0)
     open_ = np.minimum(np.searchsorted(edges, values, side="right") - 1, edges.size - 2)
@@ -28,10 +27,10 @@ def find_rows(
 
 def count_joint(
     rows: Counts,
-    offsets: NDArray[np.float64],
+    offsets: Floats,
     levels: Counts,
-    u: NDArray[np.float64],
-    intervals: NDArray[np.float64],
+    u: Floats,
+    intervals: Floats,
     moments: Counts,
 ) -> None:
     """Add pixels to the moments of the joint histogram; see `compiled.count_joint`."""
@@ -45,8 +44,8 @@ def count_joint(
         while len(polynomials) < zeroth:
             polynomials.append(2.0 * x * polynomials[-1] - polynomials[-2])
         for k in range(int(zeroth)):
-            at = (levels[here], rows[here], before[q, 0] + k)
-            np.add.at(moments, at, fixed_point.encode(polynomials[k]))
+            group = (levels[here], rows[here], before[q, 0] + k)
+            np.add.at(moments, group, fixed_point.encode(polynomials[k]))
         for k in range(int(first)):
-            at = (levels[here], rows[here], zeroths + before[q, 1] + k)
-            np.add.at(moments, at, fixed_point.encode(offsets[here] * polynomials[k]))
+            group = (levels[here], rows[here], zeroths + before[q, 1] + k)
+            np.add.at(moments, group, fixed_point.encode(offsets[here] * polynomials[k]))

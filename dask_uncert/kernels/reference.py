@@ -1,4 +1,4 @@
-"""The pass over one block in plain numpy: the definition that `compiled` is held against."""
+"""The pass over one block in plain numpy: the definition that `compiled` is tested against."""
 
 from __future__ import annotations
 
@@ -9,32 +9,35 @@ from dask_uncert.formulas import fixed_point
 from dask_uncert.formulas.entropies import shannon_nats
 from dask_uncert.formulas.measure_values import measure_values
 from dask_uncert.formulas.measures import Measure, is_pointwise
-from dask_uncert.formulas.typing import Counts
-from dask_uncert.kernels.joint_reference import count_joint, find_rows  # noqa: F401, kernels
+from dask_uncert.formulas.typing import Bools, Counts, Floats, Indices
+from dask_uncert.kernels.joint_reference import count_joint as count_joint
+from dask_uncert.kernels.joint_reference import find_rows as find_rows
+from dask_uncert.kernels.tiles_reference import add_scores, add_tallies, add_values
 from dask_uncert.kernels.tiles_reference import filled_cells as filled_cells
-from dask_uncert.kernels.tiles_reference import scores_apart, tally_apart, values_apart
 from dask_uncert.kernels.types import (
     CLIPPED,
     MISSING,
-    NOTHING_APART,
+    NO_TILES,
     OFF,
     RENORMALISED,
     AnyFloats,
-    Apart,
     Finder,
     Pixels,
     Rounding,
+    ScoreCounts,
+    TileRows,
+    ValueCounts,
 )
 
 
 def measure(
     probabilities: AnyFloats,
-    pixels: NDArray[np.int64],
+    pixels: Indices,
     measures: tuple[Measure, ...],
     maxima: tuple[float, ...],
     rounding: Rounding,
 ) -> Pixels:
-    """Decisions and measures of the pixels asked for; see `compiled.measure`."""
+    """Return decisions and measures of these pixels; see `compiled.measure`."""
     classes = probabilities.shape[1]
     stored = np.moveaxis(probabilities, 1, 2).reshape(-1, classes)[pixels].astype(np.float64)
     predicted = stored.argmax(axis=1)
@@ -55,129 +58,86 @@ def measure(
     usable = ~missing & ~bad
     p = clipped[usable] / total[usable, None]
     values = np.full((len(measures), pixels.size), np.nan)
-    for row, one, maximum in zip(values, measures, maxima, strict=True):
-        if is_pointwise(one):
-            row[usable] = measure_values(one, p, axis=1, maximum=maximum)
+    for row, uncertainty, maximum in zip(values, measures, maxima, strict=True):
+        if is_pointwise(uncertainty):
+            row[usable] = measure_values(uncertainty, p, axis=1, maximum=maximum)
     return Pixels(values, predicted, second, confused, np.clip(highest, None, 1.0), state)
 
 
 def count_decisions(
-    reference: Counts,
-    predicted: Counts,
-    second: Counts,
-    confused: Counts,
-    pairs: Counts,
-    by_confused: Counts,
-    apart: Apart = NOTHING_APART,
+    reference: Indices, batch: Pixels, pairs: Counts, by_confused: Counts, tiles: TileRows = NO_TILES
 ) -> None:
     """Add pixels to the counts of decisions; see `compiled.count_decisions`."""
     counted = reference >= 0
-    c, k = reference[counted], predicted[counted]
+    c, k = reference[counted], batch.predicted[counted]
     right = c == k
-    near = ~right & (second[counted] == c)
-    np.add.at(pairs, (c, k, near.astype(np.int64)), 1)
-    np.add.at(by_confused, (confused[counted], right.astype(np.int64)), 1)
-    if apart.owner.size:
-        np.add.at(apart.counts, (apart.owner[counted], apart.places[0] + c * len(pairs) + k), 1)
+    second = ~right & (batch.second[counted] == c)
+    np.add.at(pairs, (c, k, second.astype(np.int64)), 1)
+    np.add.at(by_confused, (batch.confused[counted], right.astype(np.int64)), 1)
+    if tiles.row.size:
+        np.add.at(tiles.counts, (tiles.row[counted], tiles.starts[0] + c * len(pairs) + k), 1)
 
 
 def count_values(
-    values: NDArray[np.float64],
+    values: Floats,
     upper: float,
     finder: Finder,
-    reference: Counts,
-    predicted: Counts,
-    second: Counts,
-    confused: Counts,
-    histogram: Counts,
-    by_pair: Counts,
-    by_confused: Counts,
-    apart: Apart = NOTHING_APART,
+    reference: Indices,
+    batch: Pixels,
+    counts: ValueCounts,
+    tiles: TileRows = NO_TILES,
 ) -> None:
     """Add one measure's values to its histogram and power sums; see `compiled.count_values`."""
-    _count_scaled(
-        values, upper, finder.edges, reference, predicted, second, confused,
-        histogram, by_pair, by_confused, apart,
-    )  # fmt: skip
+    counted = reference >= 0
+    c, k, value = reference[counted], batch.predicted[counted], values[counted]
+    right = (c == k).astype(np.int64)
+    second = ((c != k) & (batch.second[counted] == c)).astype(np.int64)
+    bins = np.maximum(np.searchsorted(finder.edges, value, side="left") - 1, 0)
+    np.add.at(counts.histogram, (c, right, bins), 1)
+    x = value / upper
+    limbs = fixed_point.encode(np.stack([x, x * x, x * x * x], axis=1), counts.by_pair.shape[-1])
+    np.add.at(counts.by_pair, (c, k, second), limbs[:, :2])
+    np.add.at(counts.by_confused, (batch.confused[counted], right), limbs)
+    if tiles.row.size:
+        add_values(tiles, counted, right, bins, len(finder.edges) - 1, limbs)
 
 
 def count_wide_values(
-    values: NDArray[np.float64],
+    values: Floats,
     upper: float,
     finder: Finder,
-    reference: Counts,
-    predicted: Counts,
-    second: Counts,
-    confused: Counts,
-    histogram: Counts,
-    by_pair: Counts,
-    by_confused: Counts,
-    apart: Apart = NOTHING_APART,
+    reference: Indices,
+    batch: Pixels,
+    counts: ValueCounts,
+    tiles: TileRows = NO_TILES,
 ) -> None:
-    """As `count_values` for values without a range; see `compiled.count_wide_values`."""
-    _count_scaled(
-        values, 1.0, finder.edges, reference, predicted, second, confused,
-        histogram, by_pair, by_confused, apart,
-    )  # fmt: skip
-
-
-def _count_scaled(
-    values: NDArray[np.float64],
-    unit: float,
-    edges: NDArray[np.float64],
-    reference: Counts,
-    predicted: Counts,
-    second: Counts,
-    confused: Counts,
-    histogram: Counts,
-    by_pair: Counts,
-    by_confused: Counts,
-    apart: Apart,
-) -> None:
-    counted = reference >= 0
-    c, k, value = reference[counted], predicted[counted], values[counted]
-    right = (c == k).astype(np.int64)
-    near = ((c != k) & (second[counted] == c)).astype(np.int64)
-    bins = np.maximum(np.searchsorted(edges, value, side="left") - 1, 0)
-    np.add.at(histogram, (c, right, bins), 1)
-    x = value / unit
-    limbs = fixed_point.encode(np.stack([x, x * x, x * x * x], axis=1), by_pair.shape[-1])
-    np.add.at(by_pair, (c, k, near), limbs[:, :2])
-    np.add.at(by_confused, (confused[counted], right), limbs)
-    if apart.owner.size:
-        values_apart(apart, counted, right, bins, len(edges) - 1, limbs)
+    """Add values without a range, without division by `upper`; see `compiled.count_wide_values`."""
+    count_values(values, 1.0, finder, reference, batch, counts, tiles)
 
 
 def count_confidence(
-    confidence: NDArray[np.float64],
-    reference: Counts,
-    predicted: Counts,
-    finder: Finder,
-    tally: Counts,
-    apart: Apart = NOTHING_APART,
+    reference: Indices, batch: Pixels, finder: Finder, tally: Counts, tiles: TileRows = NO_TILES
 ) -> None:
     """Add the winning class's stated probability to its bins; see `compiled.count_confidence`."""
     counted = reference >= 0
-    x = confidence[counted]
+    x = batch.confidence[counted]
     bins = np.maximum(np.searchsorted(finder.edges, x, side="left") - 1, 0)
-    right = predicted[counted] == reference[counted]
-    np.add.at(tally, bins, _tallies(right, x))
-    if apart.owner.size:
-        tally_apart(apart, apart.owner[counted], int(apart.places[0]), bins, _tallies(right, x))
+    tallies = _tallies(batch.predicted[counted] == reference[counted], x)
+    np.add.at(tally, bins, tallies)
+    if tiles.row.size:
+        add_tallies(tiles, tiles.row[counted], int(tiles.starts[0]), bins, tallies)
 
 
 def count_probabilities(
     probabilities: AnyFloats,
-    pixels: Counts,
-    reference: Counts,
+    pixels: Indices,
+    reference: Indices,
     finder: Finder,
-    tally: Counts,
-    squared_error: Counts,
-    log_loss: Counts,
-    infinite: Counts,
-    apart: Apart = NOTHING_APART,
+    counts: ScoreCounts,
+    tiles: TileRows = NO_TILES,
 ) -> None:
     """Add every class's stated probability to its bins and proper scores; see `compiled.count_probabilities`."""
+    tally, squared_error, log_loss, infinite = counts
     classes = probabilities.shape[1]
     counted = reference >= 0
     c = reference[counted]
@@ -186,27 +146,28 @@ def count_probabilities(
     bins = np.maximum(np.searchsorted(finder.edges, p, side="left") - 1, 0)
     every = np.broadcast_to(np.arange(classes), p.shape)
     true = every == c[:, np.newaxis]
-    np.add.at(tally, (every, bins), _tallies(true, p))
+    tallies = _tallies(true, p)
+    np.add.at(tally, (every, bins), tallies)
     error = fixed_point.encode(np.square(p - true).sum(axis=1))
     squared_error += error.sum(axis=0)
     of_true = p[true]
     loss = fixed_point.encode(-np.log(np.where(of_true > 0, of_true, 1.0)))
     log_loss += loss.sum(axis=0)
     infinite += np.count_nonzero(of_true == 0)
-    if apart.owner.size:
-        rows = apart.owner[counted]
-        for k, place in enumerate(apart.places[3:].tolist()):
-            tally_apart(apart, rows, place, bins[:, k], _tallies(true[:, k], p[:, k]))
-        scores_apart(apart, rows, error, loss, of_true == 0)
+    if tiles.row.size:
+        rows = tiles.row[counted]
+        for k, start in enumerate(tiles.starts[3:].tolist()):
+            add_tallies(tiles, rows, start, bins[:, k], tallies[:, k])
+        add_scores(tiles, rows, error, loss, of_true == 0)
 
 
-def _tallies(came_true: NDArray[np.bool_], stated: NDArray[np.float64]) -> Counts:
-    """What each item adds to its bin (..., 4)."""
+def _tallies(came_true: Bools, stated: Floats) -> Counts:
+    """Return the contribution of each item to the tally of its bin, (..., 4)."""
     counts = np.stack([np.ones_like(came_true, np.int64), came_true.astype(np.int64)], axis=-1)
     return np.concatenate([counts, fixed_point.encode(stated)], axis=-1)
 
 
-def sum_soft_weights(weights: NDArray[np.float64], cells: Counts, sums: Counts) -> None:
+def sum_soft_weights(weights: Floats, cells: Counts, sums: Counts) -> None:
     """Add weights to the fixed-point sum of their cell; see `compiled.sum_soft_weights`."""
     taken = cells >= 0
     np.add.at(sums, cells[taken], fixed_point.encode(weights[taken]))
@@ -214,15 +175,15 @@ def sum_soft_weights(weights: NDArray[np.float64], cells: Counts, sums: Counts) 
 
 def add_member(
     probabilities: AnyFloats,
-    pixels: NDArray[np.int64],
+    pixels: Indices,
     tolerance: float,
     exact: float,
-    sums: NDArray[np.float64],
-    entropies: NDArray[np.float64],
+    sums: Floats,
+    entropies: Floats,
     votes: NDArray[np.int32],
     state: NDArray[np.uint8],
 ) -> None:
-    """Add one member of samples at the pixels asked for; see `compiled.add_member`."""
+    """Add one member of samples at these pixels; see `compiled.add_member`."""
     classes = probabilities.shape[1]
     stored = np.moveaxis(probabilities, 1, 2).reshape(-1, classes)[pixels].astype(np.float64)
     lowest, highest = stored.min(axis=1), stored.max(axis=1)
@@ -243,14 +204,14 @@ def add_member(
 
 
 def close_members(
-    pixels: NDArray[np.int64],
+    pixels: Indices,
     samples: int,
     upper: float,
-    sums: NDArray[np.float64],
-    entropies: NDArray[np.float64],
+    sums: Floats,
+    entropies: Floats,
     votes: NDArray[np.int32],
     state: NDArray[np.uint8],
-    values: NDArray[np.float64],
+    values: Floats,
 ) -> None:
     """Turn sums of samples into means and measures; see `compiled.close_members`."""
     bits = state[pixels]

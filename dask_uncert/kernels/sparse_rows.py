@@ -1,4 +1,4 @@
-"""What spatial tiles counted, dense rows to sparse ones, compiled: most cells of a tile stay 0."""
+"""The counts of spatial tiles, dense rows to sparse ones; compiled. Most cells of a tile stay 0."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dask_uncert.kernels.measures import compiled
 
 
 def filled_cells(counts: Counts) -> tuple[Counts, Counts, Counts]:
-    """Of rows (rows, cells): how many cells of each are not 0, these cells, rising, and what they hold."""
+    """Return how many cells of each row are not 0, these cells, rising, and their counts; counts: (rows, cells)."""
     number = np.zeros(len(counts), np.int64)
     _count(counts, number)
     cells = np.empty(number.sum(), np.int64)
-    held = np.empty_like(cells)
-    _fill(counts, cells, held)
-    return number, cells, held
+    filled = np.empty_like(cells)
+    _fill(counts, cells, filled)
+    return number, cells, filled
 
 
 @compiled
@@ -27,12 +27,12 @@ def _count(counts, number):
 
 
 @compiled
-def _fill(counts, cells, held):
+def _fill(counts, cells, filled):
     place = 0
     for i in range(counts.shape[0]):
         row = counts[i]
         for k in range(row.size):
             if row[k] != 0:
                 cells[place] = k
-                held[place] = row[k]
+                filled[place] = row[k]
                 place += 1

@@ -1,4 +1,4 @@
-"""What `measure` finds out about each pixel, and how a pixel's state is coded."""
+"""Named tuples that kernels take and return, and how the state of a pixel is coded."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.formulas.typing import Counts, Floats, Indices
+
+AnyFloats = NDArray[Any]
 USABLE, MISSING, OFF = 0, 1, 2
 """Probabilities usable; one of them NaN; further from the simplex than the tolerance."""
 CLIPPED, RENORMALISED = 4, 8
@@ -15,18 +18,18 @@ CLIPPED, RENORMALISED = 4, 8
 
 
 class Pixels(NamedTuple):
-    """Of n pixels, in the order asked for; the rows of `values` are NaN where the pixel is not usable."""
+    """Decisions and measures of n pixels; the rows of `values` are NaN where a pixel is not usable."""
 
-    values: NDArray[np.float64]  # (measures, n)
-    predicted: NDArray[np.int64]  # (n,) class index of the largest probability, ties to the lowest
-    second: NDArray[np.int64]  # (n,) class index of the second largest
-    confused: NDArray[np.int64]  # (n,) how many probabilities exceed 1/C
-    confidence: NDArray[np.float64]  # (n,) the largest probability as stored, clipped to 1
+    values: Floats  # (measures, n)
+    predicted: Indices  # (n,) class index of the largest probability, ties to the lowest
+    second: Indices  # (n,) class index of the second largest
+    confused: Indices  # (n,) how many probabilities exceed 1/C
+    confidence: Floats  # (n,) the largest probability as stored, clipped to 1
     state: NDArray[np.uint8]  # (n,)
 
 
 class Rounding(NamedTuple):
-    """What the storage dtype makes of the simplex."""
+    """The precision of the simplex in a storage dtype."""
 
     tolerance: float  # how far values and sums may be off before the vector is refused
     exact: float  # sums off by no more than this are as exact as the dtype can say
@@ -34,36 +37,53 @@ class Rounding(NamedTuple):
 
 
 class Finder(NamedTuple):
-    """Finds the bin of a value among edges: bins are right-closed, the first also holds its left end.
+    """A search table for the bin of a value among edges: bins are right-closed, the first also holds its left end.
 
-    Where `start` is empty the bins are equally wide but for rounding, and a bin's number follows from the
-    value, give or take one; else it says for each of equally wide cells in which bin to start looking.
+    Where `start` is empty the bins are equally wide but for rounding, and the number of a bin follows from the
+    value, give or take one; else `start` is the bin at which to start looking for each of equally wide cells.
     """
 
-    edges: NDArray[np.float64]  # (bins + 1,) rising from 0
-    start: NDArray[np.int64]  # (cells,) or (0,)
+    edges: Floats  # (bins + 1,) rising from 0
+    start: Indices  # (cells,) or (0,)
 
 
-class Apart(NamedTuple):
-    """Rows of counts that a kernel's pixels add to as well, a row a spatial tile; `owner` is empty for none.
+class ValueCounts(NamedTuple):
+    """Counts of one measure's values, see `summaries.Distribution`; sums have 2 limbs or more."""
 
-    places: at which cells of a row the kernel's numbers start, as it says. bins: of each fine bin of calibration,
-    the job's.
+    histogram: Counts  # (reference, right, bin)
+    by_pair: Counts  # (reference, predicted, second, 2 powers, limbs)
+    by_confused: Counts  # (confused classes, right, 3 powers, limbs)
+
+
+class ScoreCounts(NamedTuple):
+    """Counts of every class's stated probability, see `summaries.Calibration`."""
+
+    classwise: Counts  # (classes, bins, 4)
+    squared_error: Counts  # (2 limbs,)
+    log_loss: Counts  # (2 limbs,)
+    infinite: Counts  # (1,)
+
+
+class TileRows(NamedTuple):
+    """Rows of counts, one a spatial tile, that a kernel adds its pixels to as well; `row` is empty for none.
+
+    starts: the cells of a row at which the kernel's numbers start, in the order that the kernel says. bins: the
+    job's bin of calibration for each fine one.
     """
 
-    owner: NDArray[np.int64]  # (n,) the row of each pixel
-    counts: NDArray[np.int64]  # (rows, cells)
-    places: NDArray[np.int64]
-    bins: NDArray[np.int64]
+    row: Indices  # (n,) the row of each pixel
+    counts: Counts  # (rows, cells)
+    starts: Indices
+    bins: Indices
 
 
-NOTHING_APART = Apart(
+NO_TILES = TileRows(
     np.empty(0, np.int64), np.empty((0, 0), np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
 )
 
 
 def finder(edges: Sequence[float], upper: float) -> Finder:
-    """The Finder for edges that rise from 0 to `upper`."""
+    """Return the Finder for edges that rise from 0 to `upper`."""
     bounds = np.asarray(edges, np.float64)
     bins = bounds.size - 1
     even = np.arange(bins + 1) * (upper / bins)
@@ -71,6 +91,3 @@ def finder(edges: Sequence[float], upper: float) -> Finder:
         return Finder(bounds, np.empty(0, np.int64))
     left = np.arange(2 * bins) / (2 * bins) * upper * (1 - 1e-12)
     return Finder(bounds, np.clip(np.searchsorted(bounds, left, side="left") - 1, 0, bins - 1))
-
-
-AnyFloats = NDArray[Any]

@@ -5,29 +5,28 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dask_uncert.kernels.counters import _bin
-from dask_uncert.kernels.counters import bins_of as bins_of_tile
-from dask_uncert.kernels.measures import TILE
+from dask_uncert.kernels.histograms import find_bin, find_bins
+from dask_uncert.kernels.measures import STRIP
 from dask_uncert.kernels.types import finder
 from dask_uncert.summaries.calibration import fine_edges
 from dask_uncert.summaries.distribution import edges_with
 
 
 @numba.njit
-def bins_of(values, upper, found):
+def bins_of(values, upper, table):
     bins = np.empty(values.size, np.int64)
     for i in range(values.size):
-        bins[i] = _bin(values[i], upper, found)
+        bins[i] = find_bin(values[i], values[i] / upper, table)
     return bins
 
 
 @numba.njit
-def bins_of_tiles(values, upper, found):
-    bins, tile, places = np.empty(values.size, np.int64), np.zeros(TILE), np.empty(TILE, np.int64)
-    for start in range(0, values.size, TILE):
-        width = min(TILE, values.size - start)
-        tile[:width] = values[start : start + width]
-        bins_of_tile(tile, tile / upper, found, places)
+def bins_of_strips(values, upper, table):
+    bins, strip, places = np.empty(values.size, np.int64), np.zeros(STRIP), np.empty(STRIP, np.int64)
+    for start in range(0, values.size, STRIP):
+        width = min(STRIP, values.size - start)
+        strip[:width] = values[start : start + width]
+        find_bins(strip, strip / upper, table, places)
         bins[start : start + width] = places[:width]
     return bins
 
@@ -45,7 +44,7 @@ def check(edges, upper, rng):
     )
     wanted = np.maximum(np.searchsorted(inner, values, side="left") - 1, 0)
     assert np.array_equal(bins_of(values, upper, finder(edges, upper)), wanted)
-    assert np.array_equal(bins_of_tiles(values, upper, finder(edges, upper)), wanted)
+    assert np.array_equal(bins_of_strips(values, upper, finder(edges, upper)), wanted)
 
 
 @given(

@@ -1,0 +1,269 @@
+"""Values to the integer counts of a Summary, compiled; each adds to the arrays it is given."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
+from dask_uncert.kernels.measures import STRIDE, STRIP, compiled
+
+
+@compiled
+def count_decisions(reference, batch, pairs, by_confused, tiles):
+    """Add pixels to pairs (reference, predicted, reference is second) and by_confused (number, right).
+
+    reference: (n,) class index, negative where the pixel does not count. batch: the `Pixels`. tiles: starts of
+    confusion matrices (reference, predicted).
+    """
+    rows = tiles.counts.reshape(-1)
+    for i in range(reference.size):
+        c = reference[i]
+        if c >= 0:
+            predicted = batch.predicted[i]
+            right = 1 if predicted == c else 0
+            second = 1 if (right == 0 and batch.second[i] == c) else 0
+            pairs[c, predicted, second] += 1
+            by_confused[batch.confused[i], right] += 1
+            if tiles.row.size > 0:
+                row = tiles.row[i] * tiles.counts.shape[1] + tiles.starts[0]
+                rows[row + c * pairs.shape[1] + predicted] += 1
+
+
+@compiled
+def count_values(values, upper, finder, reference, batch, counts, tiles):
+    """Add one measure's values to its `ValueCounts`.
+
+    values: (n,) in [0, upper]; finder: of bins over [0, upper]. tiles: starts of histograms (right, bin) and of
+    sums (right, 3 powers, 2 limbs).
+    """
+    classes, bins = counts.histogram.shape[0], counts.histogram.shape[2]
+    # Flat indices: a view of a row would count its owner up and down for every pixel.
+    histogram, pairs, numbers = (
+        counts.histogram.reshape(-1), counts.by_pair.reshape(-1), counts.by_confused.reshape(-1),
+    )  # fmt: skip
+    tiled, rows = tiles.row.size > 0, tiles.counts.reshape(-1)
+    strip, shares, bin_of = np.zeros(STRIP), np.zeros(STRIP), np.empty(STRIP, np.int64)
+    q1, q2, q3 = np.empty(STRIP, np.int64), np.empty(STRIP, np.int64), np.empty(STRIP, np.int64)
+    for start in range(0, reference.size, STRIP):
+        width = min(STRIP, reference.size - start)
+        for j in range(width):
+            # A pixel that does not count may hold anything.
+            strip[j] = values[start + j] if reference[start + j] >= 0 else 0.0
+            x = strip[j] / upper
+            shares[j] = x
+            q1[j] = fixed(x)
+            q2[j] = fixed(x * x)
+            q3[j] = fixed(x * x * x)
+        find_bins(strip, shares, finder, bin_of)
+        for j in range(width):
+            i = start + j
+            c = reference[i]
+            if c < 0:
+                continue
+            right = np.int64(batch.predicted[i] == c)
+            second = (1 - right) * np.int64(batch.second[i] == c)
+            histogram[(2 * c + right) * bins + bin_of[j]] += 1
+            pair = ((c * classes + batch.predicted[i]) * 2 + second) * 4
+            number = (batch.confused[i] * 2 + right) * 6
+            add(q1[j], pairs, pair)
+            add(q1[j], numbers, number)
+            add(q2[j], pairs, pair + 2)
+            add(q2[j], numbers, number + 2)
+            add(q3[j], numbers, number + 4)
+            if tiled:
+                row = tiles.row[i] * tiles.counts.shape[1]
+                rows[row + tiles.starts[0] + right * bins + bin_of[j]] += 1
+                sums = row + tiles.starts[1] + right * 6
+                add(q1[j], rows, sums)
+                add(q2[j], rows, sums + 2)
+                add(q3[j], rows, sums + 4)
+
+
+@compiled
+def count_wide_values(values, upper, finder, reference, batch, counts, tiles):
+    """Add values without a range: as `count_values`, without division by `upper`, with more limbs."""
+    histogram, by_pair, by_confused = counts
+    for i in range(reference.size):
+        c = reference[i]
+        if c < 0:
+            continue
+        x = values[i]
+        low, high = 0, finder.edges.size - 2
+        while low < high:
+            middle = (low + high) // 2
+            if x > finder.edges[middle + 1]:
+                low = middle + 1
+            else:
+                high = middle
+        right = 1 if batch.predicted[i] == c else 0
+        second = 1 if (right == 0 and batch.second[i] == c) else 0
+        histogram[c, right, low] += 1
+        power = x
+        for k in range(3):
+            if k < 2:
+                add_wide(power, by_pair[c, batch.predicted[i], second, k])
+            add_wide(power, by_confused[batch.confused[i], right, k])
+            power *= x
+        if tiles.row.size > 0:
+            row, limbs = tiles.counts[tiles.row[i]], by_confused.shape[3]
+            row[tiles.starts[0] + right * histogram.shape[2] + low] += 1
+            power = x
+            for k in range(3):
+                start = tiles.starts[1] + (right * 3 + k) * limbs
+                add_wide(power, row[start : start + limbs])
+                power *= x
+
+
+@compiled
+def count_confidence(reference, batch, finder, tally, tiles):
+    """Add the winning class's stated probability to its bins (right-closed, the first also holds 0).
+
+    finder: of bins over [0, 1] whose edges are as the data's dtype has them. tally: (bins, 4) of items, those that
+    came true and the limbs of the summed probability. tiles: start of the tally of the job's bins.
+    """
+    flat, rows = tally.reshape(-1), tiles.counts.reshape(-1)
+    for i in range(reference.size):
+        c = reference[i]
+        if c < 0:
+            continue
+        x = batch.confidence[i]
+        b = find_bin(x, x, finder)
+        place, q, right = 4 * b, fixed(x), 1 if batch.predicted[i] == c else 0
+        flat[place] += 1
+        flat[place + 1] += right
+        add(q, flat, place + 2)
+        if tiles.row.size > 0:
+            place = tiles.row[i] * tiles.counts.shape[1] + tiles.starts[0] + 4 * tiles.bins[b]
+            rows[place] += 1
+            rows[place + 1] += right
+            add(q, rows, place + 2)
+
+
+@compiled
+def count_probabilities(probabilities, pixels, reference, finder, counts, tiles):
+    """Add every class's stated probability, clipped to [0, 1], to its bins and to the proper scores.
+
+    probabilities, pixels: as for `measure`. counts: the `ScoreCounts`. tiles: starts of squared errors, of log
+    losses, of infinite ones and of each class's tally.
+    """
+    tally, squared_error, log_loss, infinite = counts
+    classes, inner, bins = probabilities.shape[1], probabilities.shape[2], tally.shape[1]
+    flat, rows, cells = tally.reshape(-1), tiles.counts.reshape(-1), tiles.counts.shape[1]
+    tiled, row_of = tiles.row.size > 0, np.zeros(STRIP, np.int64)
+    p, q = np.zeros((classes, STRIDE)), np.empty((classes, STRIDE), np.int64)
+    bin_of, truth, error = np.empty((classes, STRIDE), np.int64), np.empty(STRIP, np.int64), np.empty(STRIP)
+    i = 0
+    while i < reference.size:
+        width = 0
+        while i < reference.size and width < STRIP:
+            if reference[i] >= 0:
+                outer = pixels[i] // inner
+                within = pixels[i] - outer * inner
+                for k in range(classes):
+                    p[k, width] = probabilities[outer, k, within]
+                truth[width] = reference[i]
+                error[width] = 0.0
+                if tiled:
+                    row_of[width] = tiles.row[i] * cells
+                width += 1
+            i += 1
+        for k in range(classes):
+            stated, whole = p[k], q[k]
+            for j in range(STRIP):
+                x = stated[j]
+                x = 0.0 if x < 0.0 else (1.0 if x > 1.0 else x)
+                stated[j] = x
+                whole[j] = fixed(x)
+                gap = x - np.float64(truth[j] == k)
+                error[j] += gap * gap
+            find_bins(stated, stated, finder, bin_of[k])
+        for j in range(width):
+            for k in range(classes):
+                place = 4 * (k * bins + bin_of[k, j])
+                flat[place] += 1
+                add(q[k, j], flat, place + 2)
+            flat[4 * (truth[j] * bins + bin_of[truth[j], j]) + 1] += 1
+            whole_error = fixed(error[j])
+            add(whole_error, squared_error, 0)
+            x = p[truth[j], j]
+            loss = fixed(-np.log(x)) if x > 0.0 else 0
+            add(loss, log_loss, 0)
+            infinite[0] += 0 if x > 0.0 else 1
+            if tiled:
+                row = row_of[j]
+                rows[row + tiles.starts[3 + truth[j]] + 4 * tiles.bins[bin_of[truth[j], j]] + 1] += 1
+                add(whole_error, rows, row + tiles.starts[0])
+                add(loss, rows, row + tiles.starts[1])
+                rows[row + tiles.starts[2]] += 0 if x > 0.0 else 1
+        if tiled:
+            for k in range(classes):
+                start = tiles.starts[3 + k]
+                for j in range(width):
+                    place = row_of[j] + start + 4 * tiles.bins[bin_of[k, j]]
+                    rows[place] += 1
+                    add(q[k, j], rows, place + 2)
+
+
+@compiled
+def sum_soft_weights(weights, cells, sums):
+    """Add weights in [0, 1] to the fixed-point sum (4 cells, 2 limbs) of their cell; negative cells are left out."""
+    flat = sums.reshape(-1)
+    for i in range(weights.size):
+        k = cells[i]
+        if k >= 0:
+            add(fixed(weights[i]), flat, 2 * k)
+
+
+@compiled
+def find_bins(values, shares, finder, bins):
+    """Find the bins of a strip of values; shares: the values over the range of the edges. All of the strip is read."""
+    if finder.start.size == 0:
+        number = finder.edges.size - 1
+        for j in range(STRIP):
+            b = min(np.int64(shares[j] * number), number - 1)
+            up = np.int64(values[j] > finder.edges[b + 1])
+            down = np.int64(values[j] <= finder.edges[b]) * np.int64(b > 0)
+            bins[j] = b + up - down
+    else:
+        for j in range(STRIP):
+            bins[j] = find_bin(values[j], shares[j], finder)
+
+
+@compiled
+def find_bin(value, share, finder):
+    """Return the bin of one value; share: the value over the range of the edges."""
+    if finder.start.size == 0:
+        b = min(np.int64(share * (finder.edges.size - 1)), finder.edges.size - 2)
+    else:
+        b = finder.start[min(np.int64(share * finder.start.size), finder.start.size - 1)]
+    while value > finder.edges[b + 1]:
+        b += 1
+    while b > 0 and value <= finder.edges[b]:
+        b -= 1
+    return b
+
+
+@compiled
+def fixed(x):
+    """Return a value in fixed point; see `formulas.fixed_point`."""
+    return np.int64(np.rint(x * np.float64(1 << FRACTION_BITS)))
+
+
+@compiled
+def add(q, limbs, place):
+    """Add a value in fixed point to the sum of two limbs that starts at `place`."""
+    limbs[place] += q >> LIMB_BITS
+    limbs[place + 1] += q & LIMB_MASK
+
+
+@compiled
+def add_wide(x, limbs):
+    """Add x >= 0 to a sum of any number of limbs; each step is exact."""
+    rest = np.rint(x * np.float64(1 << FRACTION_BITS))
+    for i in range(limbs.size):
+        weight = 1.0
+        for _ in range(limbs.size - 1 - i):
+            weight *= np.float64(1 << LIMB_BITS)
+        part = np.floor(rest / weight)
+        limbs[i] += np.int64(part)
+        rest -= part * weight
