@@ -7,8 +7,8 @@ import numpy as np
 from dask_uncert.formulas.bootstrap_intervals import Confidence, Interval
 from dask_uncert.formulas.resampling import bootstrap_weights, left_out_means, weighted_means
 from dask_uncert.formulas.typing import Floats
-from dask_uncert.metrics.resampling_units import Units, jackknife, joined, parts, weighted_totals
-from dask_uncert.metrics.scalars import Scalars, scalars
+from dask_uncert.metrics.resampling_units import Units, jackknife, parts, weighted_totals
+from dask_uncert.metrics.scalars import Scalars, concatenated, scalars
 
 WEIGHTS = 1 << 22  # of units in replicates, held at a time
 
@@ -19,7 +19,7 @@ def bootstrap_replicates(units: Units, confidence: Confidence) -> Scalars:
     for a, b in parts(confidence.replicates, max(1, WEIGHTS // len(units.names))):
         weights = bootstrap_weights(units.names, range(a, b), confidence.seed)
         pieces.append(scalars(units.like, weighted_totals(units, weights)))
-    return joined(pieces)
+    return concatenated(pieces)
 
 
 def pooled_intervals(units: Units, confidence: Confidence, groups: int | None = None) -> dict[str, Interval]:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from dask_uncert.formulas.resampling import weighted_sums
 from dask_uncert.formulas.typing import Counts
-from dask_uncert.metrics.scalars import Scalars, scalars
+from dask_uncert.metrics.scalars import Scalars, concatenated, scalars
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.marginals import MarginalReader, in_bins, marginal_reader, marginals, marginals_for
 from dask_uncert.summaries.stack import Stack
@@ -121,7 +121,7 @@ def unit_scalars(units: Units) -> Scalars:
     def read(a: int, b: int) -> MarginalReader:
         return lambda name: units.counts(name, a, b)
 
-    return joined([scalars(units.like, read(a, b)) for a, b in parts(len(units.names))])
+    return concatenated([scalars(units.like, read(a, b)) for a, b in parts(len(units.names))])
 
 
 def jackknife(units: Units, groups: int | None = None) -> Scalars:
@@ -144,7 +144,7 @@ def jackknife(units: Units, groups: int | None = None) -> Scalars:
         return one
 
     step = max(1, UNITS * count // number)
-    return joined([scalars(units.like, read(a, b)) for a, b in parts(count, step)])
+    return concatenated([scalars(units.like, read(a, b)) for a, b in parts(count, step)])
 
 
 def weighted_totals(units: Units, weights: Counts) -> MarginalReader:
@@ -176,8 +176,3 @@ def swapped_totals(one: Units, other: Units, swaps: Counts) -> tuple[MarginalRea
         return read
 
     return add(one, other), add(other, one)
-
-
-def joined(pieces: list[Scalars]) -> Scalars:
-    """Pieces of a leading dimension, put together."""
-    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}

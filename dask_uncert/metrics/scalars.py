@@ -1,30 +1,35 @@
 """Every scalar number of an Evaluation, for counts with or without a leading dimension.
 
-A number is read off counts and off nothing else; so the same formulas serve one Evaluation, every case of a
-cohort, every bootstrap replicate and all cases but one, and give the same bits wherever the counts are the same.
-What the numbers need are `items`; one that was not kept (`None`) takes its numbers with it.
+A scalar is a formula of marginals (`summaries.marginals`) and of nothing else. So the same formulas serve one
+Evaluation, every case of a cohort, every bootstrap replicate and the jackknife, and give the same bits wherever the
+counts are the same. A marginal that was not kept (None) takes its scalars with it.
 
-Names follow `results.json`: ``classes/liver/f1``, ``measures/gini/wrong/quantiles/0.95``.
+A scalar has a path, such as ``("classes", "liver", "f1")``: its keys in `results.json`, where a class, a threshold
+or a soft setting stands for its row. Its name is the path joined: ``classes/liver/f1``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from dask_uncert.formulas import calibration, distributions, scoring_rules, selective
+from dask_uncert.formulas import calibration as calibration_formulas
 from dask_uncert.formulas import confusion as confusion_formulas
+from dask_uncert.formulas import distributions, scoring_rules, selective
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.metrics.classification import OUTCOMES
-from dask_uncert.summaries.calibration import Bins, Calibration
+from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.marginals import MarginalReader, in_bins, marginal_reader
 from dask_uncert.summaries.soft_confusion import SoftConfusion
 
+K = TypeVar("K")
+Path = tuple[str, ...]
 Scalars = dict[str, Floats]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -42,183 +47,194 @@ SELECTIVE = {
 AT_ONCE = 1 << 19  # counts that a formula is given at once: what it makes of them stays near the processor
 
 
-def scalars(like: Evaluation, read: MarginalReader | None = None) -> Scalars:
-    """Every scalar number, by name: (...) each, where `read(marginal)` is (..., *marginal); `like` has the frame.
+class SoftSetting(NamedTuple):
+    """One setting of a soft confusion: the label of its row, its indices along the settings, and their values."""
 
-    read: by default of `like` itself.
+    label: str
+    confusion: SoftConfusion
+    indices: tuple[int, int, int]
+    threshold: float
+    sigma: float
+    damping: float
 
-    At most one leading dimension. Undefined numbers are NaN.
+
+def scalars(evaluation: Evaluation, read: MarginalReader | None = None) -> Scalars:
+    """Return every scalar by its name.
+
+    read: gives the marginals, (..., *marginal) with at most one leading dimension; scalars are then (...). By
+    default the evaluation's own. Undefined scalars are NaN.
 
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> numbers = scalars(found)
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> numbers = scalars(evaluation)
     >>> round(float(numbers["overall/accuracy"]), 4), float(numbers["classes/1/precision"])
     (0.6667, 1.0)
     """
-    read = marginal_reader(like) if read is None else read
+    return {"/".join(path): values for path, values in scalars_by_path(evaluation, read).items()}
+
+
+def scalars_by_path(evaluation: Evaluation, read: MarginalReader | None = None) -> dict[Path, Floats]:
+    """Return every scalar by its path; arguments as for `scalars`."""
+    read = marginal_reader(evaluation) if read is None else read
     confusion = read("confusion")
     assert confusion is not None
-    run = partial(_in_steps, confusion.ndim > 2)
-    found = run(partial(_agreement, like), confusion)
-    for i, one in enumerate(like.distributions):
-        sums, histogram = read(f"sums/{i}"), read(f"histogram/{i}")
-        if sums is not None:
-            found |= run(partial(_moments, one), confusion, sums)
-        if histogram is not None:
-            found |= run(partial(_histogram, one), histogram)
-    found |= _calibration(like, read, run, confusion)
-    for i in range(len(like.weighted)):
-        pairs = read(f"weighted/{i}")
-        if pairs is not None:
-            found |= run(partial(_weighted, like), pairs)
-    labels = setting_labels(like)
-    for i, soft in enumerate(like.soft_confusion):
-        weights = read(f"soft/{i}")
-        if weights is not None:
-            found |= run(partial(_soft, soft, labels), weights)
-        labels = labels[soft.weights[..., 0, 0].size :]
+    steps = partial(_in_steps, confusion.ndim > 2)
+    found: dict[Path, Floats] = steps(partial(_agreement, evaluation), confusion)
+    for i, distribution in enumerate(evaluation.distributions):
+        found |= steps(partial(_moments, distribution), confusion, read(f"sums/{i}"))
+        found |= steps(partial(_from_histogram, distribution), read(f"histogram/{i}"))
+    found |= _calibration(evaluation, read, steps, confusion)
+    for i in range(len(evaluation.weighted)):
+        found |= steps(partial(_weighted, evaluation), read(f"weighted/{i}"))
+    settings = soft_settings(evaluation)
+    for i, soft in enumerate(evaluation.soft_confusion):
+        own = [setting for setting in settings if setting.confusion is soft]
+        found |= steps(partial(_soft, own), read(f"soft/{i}"))
     return found
 
 
-def setting_labels(like: Evaluation) -> list[str]:
-    """What the rows of `soft_confusion` in `results.json` are called, in their order; each its own."""
-    found: list[str] = []
-    for one in like.soft_confusion:
-        s = one.settings
+def soft_settings(evaluation: Evaluation) -> list[SoftSetting]:
+    """Return the settings of all soft confusions, in the order of results.json; each has a label of its own."""
+    found: list[SoftSetting] = []
+    for soft in evaluation.soft_confusion:
+        s = soft.settings
         damped = f" by {s.uncertainty}" if s.uncertainty is not None else ""
         for i, k, m in np.ndindex(len(s.thresholds), len(s.sigmas), len(s.dampings)):
-            at = f"threshold {s.thresholds[i]} sigma {s.sigmas[k]} damping {s.dampings[m]}{damped}"
-            label = f"{like.classes[s.class_index].name}/{at}"
-            same = sum(one == label or one.startswith(f"{label} #") for one in found)
-            found.append(f"{label} #{same + 1}" if same else label)
+            values = s.thresholds[i], s.sigmas[k], s.dampings[m]
+            label = "threshold {} sigma {} damping {}".format(*values)
+            label = f"{evaluation.classes[s.class_index].name}/{label}{damped}"
+            same = sum(one.label == label or one.label.startswith(f"{label} #") for one in found)
+            found.append(SoftSetting(f"{label} #{same + 1}" if same else label, soft, (i, k, m), *values))
     return found
 
 
-def _in_steps(leading: bool, function: Callable[..., Scalars], *counts: Counts) -> Scalars:
+def concatenated(pieces: Sequence[Mapping[K, Floats]]) -> dict[K, Floats]:
+    """Return scalars whose leading dimension was cut into pieces as a whole again."""
+    return {key: np.concatenate([piece[key] for piece in pieces]) for key in pieces[0]}
+
+
+def _in_steps(
+    leading: bool, formula: Callable[..., dict[K, Floats]], *marginals: Counts | None
+) -> dict[K, Floats]:
+    """Apply a formula to so much of the leading dimension at a time; nothing where a marginal was not kept."""
+    counts = [marginal for marginal in marginals if marginal is not None]
+    if len(counts) < len(marginals):
+        return {}
     if not leading:
-        return function(*counts)
-    rows = len(counts[0])
-    step = max(1, AT_ONCE // max(1, sum(one.size // max(rows, 1) for one in counts)))
-    pieces = [function(*(one[i : i + step] for one in counts)) for i in range(0, max(rows, 1), step)]
-    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+        return formula(*counts)
+    rows = max(len(counts[0]), 1)
+    step = max(1, AT_ONCE // max(1, sum(one.size // rows for one in counts)))
+    return concatenated([formula(*(one[i : i + step] for one in counts)) for i in range(0, rows, step)])
 
 
-def _agreement(like: Evaluation, confusion: Counts) -> Scalars:
+def _agreement(evaluation: Evaluation, confusion: Counts) -> dict[Path, Floats]:
     support = confusion_formulas.support(confusion)
-    found = {
-        "overall/accuracy": confusion_formulas.accuracy(confusion),
-        "overall/kappa": confusion_formulas.kappa(confusion),
-        "overall/matthews": confusion_formulas.matthews(confusion),
+    found: dict[Path, Floats] = {
+        ("overall", "accuracy"): confusion_formulas.accuracy(confusion),
+        ("overall", "kappa"): confusion_formulas.kappa(confusion),
+        ("overall", "matthews"): confusion_formulas.matthews(confusion),
     }
     for name in MACRO:
-        found[f"overall/macro_{name}"] = confusion_formulas.macro(
-            getattr(confusion_formulas, name)(confusion), support
-        ).value
+        values = getattr(confusion_formulas, name)(confusion)
+        found["overall", f"macro_{name}"] = confusion_formulas.macro(values, support).value
     metrics = confusion_formulas.cell_metrics(*confusion_formulas.cells(confusion))
-    for i, one in enumerate(like.classes):
-        found |= {f"classes/{one.name}/{name}": values[..., i] for name, values in metrics.items()}
+    for i, c in enumerate(evaluation.classes):
+        found |= {("classes", c.name, name): values[..., i] for name, values in metrics.items()}
     return found
 
 
-def _weighted(like: Evaluation, pairs: Counts) -> Scalars:
-    """The numbers of the confusion matrix whose cells are sums of weights."""
+def _weighted(evaluation: Evaluation, pairs: Counts) -> dict[Path, Floats]:
+    """Return the scalars of the confusion matrix whose cells are sums of weights."""
     matrix = decode(pairs)
-    found = {
-        "weighted/accuracy": confusion_formulas.accuracy(matrix),
-        "weighted/kappa": confusion_formulas.kappa(matrix),
-        "weighted/total": np.asarray(matrix.sum(axis=(-2, -1))),
+    found: dict[Path, Floats] = {
+        ("weighted", "total"): np.asarray(matrix.sum(axis=(-2, -1))),
+        ("weighted", "accuracy"): confusion_formulas.accuracy(matrix),
+        ("weighted", "kappa"): confusion_formulas.kappa(matrix),
     }
     metrics = confusion_formulas.cell_metrics(*confusion_formulas.cells(matrix))
-    for i, one in enumerate(like.classes):
-        found[f"weighted/classes/{one.name}/reference"] = np.asarray(matrix[..., i, :].sum(axis=-1))
-        found[f"weighted/classes/{one.name}/predicted"] = np.asarray(matrix[..., i].sum(axis=-1))
-        for name in WEIGHTED:
-            found[f"weighted/classes/{one.name}/{name}"] = metrics[name][..., i]
+    for i, c in enumerate(evaluation.classes):
+        path = ("weighted", "classes", c.name)
+        found[*path, "reference"] = np.asarray(matrix[..., i, :].sum(axis=-1))
+        found[*path, "predicted"] = np.asarray(matrix[..., i].sum(axis=-1))
+        found |= {(*path, name): metrics[name][..., i] for name in WEIGHTED}
     return found
 
 
-def _moments(one: Distribution, confusion: Counts, sums: Counts) -> Scalars:
+def _moments(distribution: Distribution, confusion: Counts, sums: Counts) -> dict[Path, Floats]:
     right = np.trace(confusion, axis1=-2, axis2=-1)
     number = np.stack([confusion.sum(axis=(-2, -1)) - right, right], axis=-1)
-    found: Scalars = {}
+    found: dict[Path, Floats] = {}
     for outcome, chosen in OUTCOMES.items():
         n, s = number[..., chosen].sum(axis=-1), sums[..., chosen, :, :].sum(axis=-3)
-        at = f"measures/{one.measure.name}/{outcome}"
-        found[f"{at}/mean"] = np.asarray(distributions.mean(n, s) * one.unit)
-        found[f"{at}/std"] = np.asarray(distributions.standard_deviation(n, s) * one.unit)
-        found[f"{at}/skewness"] = distributions.skewness(n, s)
+        path = ("measures", distribution.measure.name, outcome)
+        found[*path, "mean"] = np.asarray(distributions.mean(n, s) * distribution.unit)
+        found[*path, "std"] = np.asarray(distributions.standard_deviation(n, s) * distribution.unit)
+        found[*path, "skewness"] = distributions.skewness(n, s)
     return found
 
 
-def _histogram(one: Distribution, histogram: Counts) -> Scalars:
-    """What two histograms of a measure, over wrong and right decisions (..., 2, bins), tell."""
-    name, edges = one.measure.name, np.asarray(one.edges)
-    found: Scalars = {}
+def _from_histogram(distribution: Distribution, histogram: Counts) -> dict[Path, Floats]:
+    """Return the scalars of a measure's histograms over wrong and right decisions, (..., 2, bins)."""
+    name, edges = distribution.measure.name, np.asarray(distribution.edges)
+    found: dict[Path, Floats] = {}
     for outcome, chosen in OUTCOMES.items():
         values = distributions.quantiles(histogram[..., chosen, :].sum(axis=-2), edges, QUANTILES)
         for i, q in enumerate(QUANTILES):
-            found[f"measures/{name}/{outcome}/quantiles/{q:g}"] = values[..., i]
+            found["measures", name, outcome, "quantiles", f"{q:g}"] = values[..., i]
     wrong, right = histogram[..., 0, :], histogram[..., 1, :]
-    if one.thresholds:
-        table = distributions.uncertainty_confusion(right, wrong, edges, one.thresholds)
-        for i, t in enumerate(one.thresholds):
+    if distribution.thresholds:
+        table = distributions.uncertainty_confusion(right, wrong, edges, distribution.thresholds)
+        for i, t in enumerate(distribution.thresholds):
             for metric in ("USen", "USpe", "UPre", "UAcc"):
-                found[f"uncertainty_confusion/{name}/{t}/{metric}"] = np.asarray(table[metric], np.float64)[
-                    ..., i
-                ]
-    found |= {f"selective/{name}/{key}": formula(right, wrong) for key, formula in SELECTIVE.items()}
-    risks = selective.risk_at_coverage(right, wrong, COVERAGES)
-    covered = selective.coverage_at_risk(right, wrong, RISKS)
-    for i, at in enumerate(COVERAGES):
-        found[f"selective/{name}/risk_at_coverage/{at}"] = risks[..., i]
-    for i, at in enumerate(RISKS):
-        found[f"selective/{name}/coverage_at_risk/{at}"] = covered[..., i]
+                values = np.asarray(table[metric], np.float64)
+                found["uncertainty_confusion", name, str(t), metric] = values[..., i]
+    found |= {("selective", name, key): formula(right, wrong) for key, formula in SELECTIVE.items()}
+    for key, formula, points in (
+        ("risk_at_coverage", selective.risk_at_coverage, COVERAGES),
+        ("coverage_at_risk", selective.coverage_at_risk, RISKS),
+    ):
+        values = formula(right, wrong, points)
+        found |= {("selective", name, key, str(x)): values[..., i] for i, x in enumerate(points)}
     return found
 
 
 def _calibration(
-    like: Evaluation, read: MarginalReader, run: Callable[..., Scalars], confusion: Counts
-) -> Scalars:
-    one = like.calibration
-    found: Scalars = {}
-    fine = read("winning")
-    binned = read("winning_in_bins") if fine is None else in_bins(fine, one)
-    if binned is not None:
-        found |= run(_binned, binned)
-    if fine is not None:
-        found |= run(partial(_equal_mass, one.bins), fine)
-    classes = [_of_class(read, c, one, run) for c in range(len(like.classes))]
-    of = {key: np.stack([c[key] for c in classes], axis=-1) for key in classes[0]}
-    if "ece" in of:
-        for i, c in enumerate(like.classes):
-            found[f"calibration/classes/{c.name}/ece"] = of["ece"][..., i]
-        found["calibration/classwise_ece"] = np.asarray(of["ece"].mean(axis=-1))
-    n, squared, log_loss, infinite = (
-        confusion.sum(axis=(-2, -1)),
-        *(read(name) for name in ("squared_error", "log_loss", "infinite")),
-    )
+    evaluation: Evaluation, read: MarginalReader, steps: Callable[..., dict[str, Floats]], confusion: Counts
+) -> dict[Path, Floats]:
+    bins = evaluation.calibration.bins
+
+    def tallies(fine: str, binned: str) -> tuple[Counts | None, Counts | None]:
+        tally = read(fine)
+        return tally, read(binned) if tally is None else in_bins(tally, evaluation.calibration)
+
+    fine, binned = tallies("winning", "winning_in_bins")
+    found: dict[Path, Floats] = {
+        ("calibration", name): values
+        for name, values in (steps(_bin_errors, binned) | steps(partial(_equal_mass, bins), fine)).items()
+    }
+    terms = []
+    for c in range(len(evaluation.classes)):
+        fine, binned = tallies(f"class/{c}", f"class_in_bins/{c}")
+        terms.append(steps(_class_error, binned) | steps(_brier_terms, fine))
+    by_class = {key: np.stack([one[key] for one in terms], axis=-1) for key in terms[0]}
+    if "ece" in by_class:
+        for i, of in enumerate(evaluation.classes):
+            found["calibration", "classes", of.name, "ece"] = by_class["ece"][..., i]
+        found["calibration", "classwise_ece"] = np.asarray(by_class["ece"].mean(axis=-1))
+    n = confusion.sum(axis=(-2, -1))
+    squared, log_loss, infinite = (read(name) for name in ("squared_error", "log_loss", "infinite"))
     if squared is not None:
         parts = {"score": scoring_rules.brier_score(n, squared)}
-        if "base" in of:
-            parts = scoring_rules.brier_parts(
-                scoring_rules.BrierTerms(of["reliability"], of["resolution"], of["base"]), n, squared
+        if "base" in by_class:
+            brier = scoring_rules.BrierTerms(
+                by_class["reliability"], by_class["resolution"], by_class["base"]
             )
-        found |= {f"calibration/brier/{name}": value for name, value in parts.items()}
+            parts = scoring_rules.brier_parts(brier, n, squared)
+        found |= {("calibration", "brier", name): values for name, values in parts.items()}
     if log_loss is not None and infinite is not None:
         losses = scoring_rules.negative_log_likelihood(n, log_loss, infinite)
         for name in ("value", "finite"):
-            found[f"calibration/nll/{name}"] = np.asarray(losses[name], np.float64)
-    return found
-
-
-def _of_class(read: MarginalReader, c: int, like: Calibration, run: Callable[..., Scalars]) -> Scalars:
-    fine = read(f"class/{c}")
-    binned = read(f"class_in_bins/{c}") if fine is None else in_bins(fine, like)
-    found: Scalars = {}
-    if binned is not None:
-        found |= run(lambda t: {"ece": calibration.expected_calibration_error(*_bins(t))}, binned)
-    if fine is not None:
-        found |= run(lambda t: scoring_rules.brier_terms(*_bins(t))._asdict(), fine)
+            found["calibration", "nll", name] = np.asarray(losses[name], np.float64)
     return found
 
 
@@ -226,22 +242,29 @@ def _bins(tally: Counts) -> Bins:
     return Bins(tally[..., 0], tally[..., 1], tally[..., 2:])
 
 
-def _binned(tally: Counts) -> Scalars:
+def _bin_errors(tally: Counts) -> Scalars:
     return {
-        "calibration/ece": calibration.expected_calibration_error(*_bins(tally)),
-        "calibration/mce": calibration.maximum_calibration_error(*_bins(tally)),
+        "ece": calibration_formulas.expected_calibration_error(*_bins(tally)),
+        "mce": calibration_formulas.maximum_calibration_error(*_bins(tally)),
     }
 
 
 def _equal_mass(bins: int, tally: Counts) -> Scalars:
-    return {"calibration/equal_mass_ece": calibration.equal_mass_calibration_error(*_bins(tally), bins)}
+    return {"equal_mass_ece": calibration_formulas.equal_mass_calibration_error(*_bins(tally), bins)}
 
 
-def _soft(one: SoftConfusion, labels: list[str], weights: Counts) -> Scalars:
-    cells = decode(weights)
-    metrics = confusion_formulas.cell_metrics(*(cells[..., i] for i in range(cells.shape[-1])))
-    found: Scalars = {}
-    at = np.ndindex(one.weights.shape[:3])
-    for label, where in zip(labels, at, strict=False):
-        found |= {f"soft_confusion/{label}/{name}": v[(..., *where)] for name, v in metrics.items()}
-    return found
+def _class_error(tally: Counts) -> Scalars:
+    return {"ece": calibration_formulas.expected_calibration_error(*_bins(tally))}
+
+
+def _brier_terms(tally: Counts) -> Scalars:
+    return scoring_rules.brier_terms(*_bins(tally))._asdict()
+
+
+def _soft(settings: Sequence[SoftSetting], weights: Counts) -> dict[Path, Floats]:
+    metrics = confusion_formulas.cell_metrics(*np.moveaxis(decode(weights), -1, 0))
+    return {
+        ("soft_confusion", setting.label, name): values[(..., *setting.indices)]
+        for setting in settings
+        for name, values in metrics.items()
+    }

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dask_uncert.execution.evaluate import evaluate
+from dask_uncert.formulas.bootstrap_intervals import Confidence, Interval
 from dask_uncert.formulas.resampling import bootstrap_weights
 from dask_uncert.metrics.resampling_units import (
     cases,
@@ -13,8 +14,8 @@ from dask_uncert.metrics.resampling_units import (
     unit_scalars,
     weighted_totals,
 )
-from dask_uncert.metrics.scalars import scalars, setting_labels
-from dask_uncert.reports.results.intervals import places
+from dask_uncert.metrics.scalars import scalars, soft_settings
+from dask_uncert.reports.results.intervals import Intervals
 from dask_uncert.reports.results.scene import results
 from dask_uncert.summaries.marginals import marginal_reader, marginals, marginals_for
 from dask_uncert.summaries.stack import Case, Stack
@@ -62,16 +63,25 @@ def same(found, expected):
     assert not off
 
 
-def test_scalars_are_the_numbers_of_results_json(evaluations):
+def with_intervals(found):
+    """Every (number, interval) in results."""
+    if isinstance(found, dict):
+        yield from (
+            (found[key.removesuffix("_interval")], ends) for key, ends in found.items() if "_interval" in key
+        )
+    for part in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
+        yield from with_intervals(part)
+
+
+def test_every_scalar_is_in_results_with_its_interval(evaluations):
     for evaluation in (evaluations["P0"], evaluations["P3"], sum(evaluations.values())):
-        found = results(evaluation)
         numbers = of(evaluation)
-        seen = set()
-        for name, within, key in places(found, setting_labels(evaluation)):
-            number = float(numbers[name])
-            assert within[key] == (number if np.isfinite(number) else None), name
-            seen.add(name)
-        assert seen == set(numbers)
+        marked = {name: Interval(i, i, 0) for i, name in enumerate(numbers)}
+        found = results(evaluation, Intervals(marked, {}, Confidence()))
+        values = {low: number for number, (low, _) in with_intervals(found)}
+        assert len(list(with_intervals(found))) == len(values) == len(numbers)
+        for i, number in enumerate(map(float, numbers.values())):
+            assert values[i] == (number if np.isfinite(number) else None)
         assert np.isinf(float(numbers["calibration/nll/value"]))
 
 
@@ -164,7 +174,7 @@ def test_what_was_not_kept_takes_its_numbers_with_it(evaluations):
 
 
 def test_labels_of_soft_settings_are_each_their_own(evaluations):
-    labels = setting_labels(evaluations["P0"])
+    labels = [setting.label for setting in soft_settings(evaluations["P0"])]
     assert len(set(labels)) == len(labels) == 10
     assert labels[-1] == "c/threshold 0.3 sigma 0.0 damping 0.0 #2"
 

@@ -1,7 +1,8 @@
-"""Numbers that come once a setting: selection by a measure, soft confusion at every (t, sigma, d)."""
+"""Parts of results with a row a setting: by threshold, by share kept, by setting of the soft confusion."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,45 +11,60 @@ import numpy as np
 from dask_uncert.formulas import confusion, selective
 from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.metrics import classification
-from dask_uncert.metrics.scalars import COVERAGES, RISKS, SELECTIVE
+from dask_uncert.metrics.scalars import COVERAGES, RISKS, SELECTIVE, soft_settings
+from dask_uncert.reports.results.intervals import INTERVAL
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.soft_confusion import SoftConfusion
+from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 
 
-def selected(evaluation: Evaluation, name: str) -> dict[str, Any]:
-    """What is gained when a measure decides which pixels to keep; bounds say what ties within bins leave open."""
-    right, wrong = (classification.histogram(evaluation, name, outcome) for outcome in ("correct", "wrong"))
+def uncertainty_confusion(evaluation: Evaluation, name: str, scalars: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the counts and scalars of a measure's uncertainty confusion, a row a threshold."""
+    counts = classification.uncertainty_confusion(evaluation, name)
+    return [
+        {"threshold": t, **{cell: counts[cell][i] for cell in ("TC", "FU", "FC", "TU")}, **scalars[str(t)]}
+        for i, t in enumerate(evaluation.measures[name].thresholds)
+    ]
+
+
+def selected(evaluation: Evaluation, name: str, scalars: dict[str, Any]) -> dict[str, Any]:
+    """Return what is gained when a measure decides which pixels to keep.
+
+    Bounds say what ties within bins leave open.
+    """
+    right, wrong = classification.right_and_wrong(evaluation, name)
     found: dict[str, Any] = {}
-    for key, formula in SELECTIVE.items():
-        found[key] = formula(right, wrong)
-        found[f"{key}_bound"] = [bound[()] for bound in selective.bounds(formula, right, wrong)]
-    found["risk_at_coverage"] = [
-        {"coverage": c, "risk": risk}
-        for c, risk in zip(COVERAGES, selective.risk_at_coverage(right, wrong, COVERAGES), strict=True)
-    ]
-    found["coverage_at_risk"] = [
-        {"risk": risk, "coverage": c}
-        for risk, c in zip(RISKS, selective.coverage_at_risk(right, wrong, RISKS), strict=True)
-    ]
+    for key, value in scalars.items():
+        found[key] = value
+        if key in SELECTIVE:
+            found[f"{key}_bound"] = selective.bounds(SELECTIVE[key], right, wrong)
+    found["risk_at_coverage"] = _points(scalars["risk_at_coverage"], COVERAGES, "coverage", "risk")
+    found["coverage_at_risk"] = _points(scalars["coverage_at_risk"], RISKS, "risk", "coverage")
     return found
 
 
-def soft(evaluation: Evaluation, one: SoftConfusion) -> list[dict[str, Any]]:
-    """The soft confusion of one class, a row a setting."""
-    s = one.settings
-    cells, metrics = classification.soft_cells(one), classification.soft_metrics(one)
+def _points(
+    scalars: dict[str, Any], points: Iterable[float], given: str, result: str
+) -> list[dict[str, Any]]:
+    """Return points of a curve as rows, with the interval of each where there is one."""
     rows = []
-    for i, k, m in np.ndindex(len(s.thresholds), len(s.sigmas), len(s.dampings)):
+    for x in points:
+        ends = {f"{result}{INTERVAL}": scalars[f"{x}{INTERVAL}"]} if f"{x}{INTERVAL}" in scalars else {}
+        rows.append({given: x, result: scalars[str(x)], **ends})
+    return rows
+
+
+def soft(evaluation: Evaluation, scalars: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the soft confusions of all classes, a row a setting."""
+    rows = []
+    for setting in soft_settings(evaluation):
+        settings = setting.confusion.settings
+        cells = classification.soft_cells(setting.confusion)
         rows.append(
             {
-                "class": evaluation.classes[s.class_index].name,
-                "threshold": s.thresholds[i],
-                "sigma": s.sigmas[k],
-                "damping": s.dampings[m],
-                "uncertainty": s.uncertainty,
-                "distribution": s.distribution,
-                **{name: values[i, k, m] for name, values in cells.items()},
-                **{name: values[i, k, m] for name, values in metrics.items()},
+                "class": evaluation.classes[settings.class_index].name,
+                **_settings(settings, setting.indices),
+                **{name: values[setting.indices] for name, values in cells.items()},
+                **scalars[setting.label],
                 # Each weight was rounded to 2**-44: that is all the sums can be off by.
                 "bound": int(evaluation.ledger.counted) * 2.0**-45,
             }
@@ -57,36 +73,40 @@ def soft(evaluation: Evaluation, one: SoftConfusion) -> list[dict[str, Any]]:
 
 
 def soft_overall(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Macro and micro over classes of the same settings: a row a setting.
+    """Return macro and micro averages over classes of the same settings, a row a setting.
 
     Macro is the mean over classes that have reference support, with how many it is of and how many supported
     classes were undefined; micro is of the cells poured together.
     """
     support = confusion.support(classification.confusion_matrix(evaluation))
     rows = []
-    alike: dict[Any, list[SoftConfusion]] = {}
+    alike: dict[SoftSettings, list[SoftConfusion]] = {}
     for one in evaluation.soft_confusion:
         alike.setdefault(replace(one.settings, class_index=0), []).append(one)
     for s, group in alike.items():
-        of_class = [one.settings.class_index for one in group]
-        cells = {
-            name: np.stack([classification.soft_cells(one)[name] for one in group], axis=-1) for name in CELLS
-        }
-        metrics = confusion.cell_metrics(*(cells[name] for name in CELLS))
-        pooled = confusion.cell_metrics(*(cells[name].sum(axis=-1) for name in CELLS))
-        for i, k, m in np.ndindex(len(s.thresholds), len(s.sigmas), len(s.dampings)):
-            row: dict[str, Any] = {
-                "classes": [evaluation.classes[c].name for c in of_class],
-                "threshold": s.thresholds[i],
-                "sigma": s.sigmas[k],
-                "damping": s.dampings[m],
-                "uncertainty": s.uncertainty,
-                "distribution": s.distribution,
-                "macro": {},
-                "micro": {name: values[i, k, m] for name, values in pooled.items()},
-            }
-            for name, values in metrics.items():
-                value, n, undefined = confusion.macro(values[i, k, m], support[of_class])
-                row["macro"][name] = {"value": value, "n": n, "undefined": undefined}
-            rows.append(row)
+        classes = [one.settings.class_index for one in group]
+        by_class = [classification.soft_cells(one) for one in group]
+        cells = [np.stack([of[name] for of in by_class], axis=-1) for name in CELLS]
+        metrics = confusion.cell_metrics(*cells)
+        pooled = confusion.cell_metrics(*(cell.sum(axis=-1) for cell in cells))
+        for index in np.ndindex(*cells[0].shape[:-1]):
+            means = {name: confusion.macro(of[index], support[classes]) for name, of in metrics.items()}
+            rows.append(
+                {
+                    "classes": [evaluation.classes[c].name for c in classes],
+                    **_settings(s, index),
+                    "macro": {name: mean._asdict() for name, mean in means.items()},
+                    "micro": {name: values[index] for name, values in pooled.items()},
+                }
+            )
     return rows
+
+
+def _settings(settings: SoftSettings, index: tuple[int, ...]) -> dict[str, Any]:
+    return {
+        "threshold": settings.thresholds[index[0]],
+        "sigma": settings.sigmas[index[1]],
+        "damping": settings.dampings[index[2]],
+        "uncertainty": settings.uncertainty,
+        "distribution": settings.distribution,
+    }

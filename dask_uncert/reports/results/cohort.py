@@ -14,8 +14,8 @@ from dask_uncert.metrics import cohort as cohort_metrics
 from dask_uncert.metrics.comparison import TESTS, Comparison
 from dask_uncert.metrics.scalars import QUANTILES
 from dask_uncert.reports.results.headline import Metric, headline
-from dask_uncert.reports.results.intervals import INTERVAL, add_intervals, said
-from dask_uncert.reports.results.scene import undefined_as_null
+from dask_uncert.reports.results.intervals import INTERVAL, Intervals
+from dask_uncert.reports.results.scene import results, undefined_as_null
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.stack import Case, Stack
 
@@ -92,42 +92,44 @@ def cohort_statistics(cohort: Cohort, evaluation: Evaluation) -> CohortStatistic
     )
 
 
-def add_cohort(found: dict[str, Any], numbers: CohortStatistics, evaluation: Evaluation) -> dict[str, Any]:
-    """Results with the parts `cohort`, `failed` and `comparison`, and with the intervals of pooled numbers."""
-    cohort, whole = numbers.cohort, numbers.whole
-    by_group = {
-        column: {
-            value: {"cases": numbers.sizes[column][value], "patients": len(of.patients), **_metrics(of)}
-            for value, of in parts.items()
-        }
-        for column, parts in numbers.shown.items()
-    }
-    by_rater = {
-        name: {"cases": len(cohort.raters[name]), "patients": len(of.patients), **_metrics(of)}
-        for name, of in numbers.raters.items()
-    }
-    found |= {
-        "cohort": {
-            "cases": len(cohort.stack),
-            "patients": len(whole.patients),
-            "groups": numbers.sizes,
-            "headline": [metric.name for metric in numbers.headline],
-            **_metrics(whole),
-            "by_group": by_group,
-            **({"by_rater": by_rater} if by_rater else {}),
+def cohort_intervals(statistics: CohortStatistics) -> Intervals | None:
+    """Return the intervals of the pooled numbers of a cohort; None where there are none."""
+    whole, confidence = statistics.whole, statistics.cohort.how()
+    if confidence is None or whole.pooled_interval is None:
+        return None
+    ends = zip(whole.metrics, *whole.pooled_interval, strict=True)
+    by_name = {name: Interval(*interval) for name, *interval in ends}
+    return Intervals(by_name, {"unit": "patient", "units": len(whole.patients)}, confidence)
+
+
+def cohort_results(evaluation: Evaluation, statistics: CohortStatistics) -> dict[str, Any]:
+    """Return the results of a cohort: those of its pooled evaluation, and what is read off its cases."""
+    cohort, whole = statistics.cohort, statistics.whole
+    found = results(evaluation, cohort_intervals(statistics))
+    by_rater = {name: _group(len(cohort.raters[name]), of) for name, of in statistics.raters.items()}
+    found["cohort"] = {
+        "cases": len(cohort.stack),
+        "patients": len(whole.patients),
+        "groups": statistics.sizes,
+        "headline": [metric.name for metric in statistics.headline],
+        "metrics": _metrics(whole),
+        "by_group": {
+            column: {value: _group(statistics.sizes[column][value], of) for value, of in groups.items()}
+            for column, groups in statistics.shown.items()
         },
-        "failed": [{"case": name, "reason": reason} for name, reason in cohort.failed.items()],
+        **({"by_rater": by_rater} if by_rater else {}),
     }
-    how = cohort.how()
-    if how is not None and whole.pooled_interval is not None:
-        together = whole.pooled_interval
-        each = {name: Interval(*(end[i] for end in together)) for i, name in enumerate(whole.metrics)}
-        undefined = add_intervals(found, evaluation, each)
-        found["confidence"] = {"unit": "patient", "units": len(whole.patients), **said(how, undefined)}
+    found["failed"] = [{"case": name, "reason": reason} for name, reason in cohort.failed.items()]
+    if "confidence" in found:
+        found["confidence"] = found.pop("confidence")
     if cohort.against is not None:
         found["comparison"] = comparison_results(cohort.against.comparison, "this", cohort.against.name)
     plain: dict[str, Any] = undefined_as_null(found)
     return plain
+
+
+def _group(cases: int, of: cohort_metrics.GroupStatistics) -> dict[str, Any]:
+    return {"cases": cases, "patients": len(of.patients), "metrics": _metrics(of)}
 
 
 def _metrics(of: cohort_metrics.GroupStatistics) -> dict[str, Any]:
@@ -149,7 +151,7 @@ def _metrics(of: cohort_metrics.GroupStatistics) -> dict[str, Any]:
             "n": of.n[i],
             "undefined": of.undefined[i],
         }
-    return {"metrics": found}
+    return found
 
 
 def comparison_results(found: Comparison, first: str, second: str) -> dict[str, Any]:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
-from dask_uncert.metrics.scalars import setting_labels
+from dask_uncert.metrics.scalars import soft_settings
 from dask_uncert.reports.names import pretty
 from dask_uncert.summaries.evaluation import Evaluation
 
@@ -20,7 +18,7 @@ MOST_MEASURES = 3
 
 
 class Metric(NamedTuple):
-    """A number by its name among `summaries.scalars`; `low` and `high` are the ends of its range.
+    """A scalar by its name (see `metrics.scalars`); `low` and `high` are the ends of its range.
 
     label, short: what it is called, also in a table's head. axis: metrics of the same one share an axis.
     """
@@ -72,18 +70,18 @@ def headline(evaluation: Evaluation) -> tuple[Metric, ...]:
 
 
 def soft(evaluation: Evaluation) -> list[Metric]:
-    """The soft F1 of each class that the job names, at its first uncertain threshold, else at its first damping."""
-    labels = iter(setting_labels(evaluation))
+    """Return the soft F1 of each class that the job names.
+
+    It is the one at the first threshold with a spread, or else at the first damping.
+    """
     found: dict[str, tuple[bool, Metric]] = {}
-    for one in evaluation.soft_confusion:
-        s = one.settings
-        name = evaluation.classes[s.class_index].name
-        for i, k, m in np.ndindex(len(s.thresholds), len(s.sigmas), len(s.dampings)):
-            label, spread, damped = next(labels), s.sigmas[k] > 0, s.dampings[m] > 0
-            if not (spread or damped) or (name in found and found[name][0] >= spread):
-                continue
-            at = f"t {s.thresholds[i]:g}, σ {s.sigmas[k]:g}, d {s.dampings[m]:g}"
-            short = "Soft F1" if len(evaluation.classes) == 2 else f"Soft F1 {name}"
-            metric = Metric(f"soft_confusion/{label}/f1", f"Soft F1 of {name}", short, 1.0, "f1", detail=at)
-            found[name] = spread, metric
+    for setting in soft_settings(evaluation):
+        name = evaluation.classes[setting.confusion.settings.class_index].name
+        spread = setting.sigma > 0
+        if not (spread or setting.damping > 0) or (name in found and found[name][0] >= spread):
+            continue
+        detail = f"t {setting.threshold:g}, σ {setting.sigma:g}, d {setting.damping:g}"
+        short = "Soft F1" if len(evaluation.classes) == 2 else f"Soft F1 {name}"
+        path = f"soft_confusion/{setting.label}/f1"
+        found[name] = spread, Metric(path, f"Soft F1 of {name}", short, 1.0, "f1", detail=detail)
     return [metric for _, metric in found.values()][:MOST_CLASSES]

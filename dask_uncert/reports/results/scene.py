@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from dask_uncert.formulas import calibration, confusion
+from dask_uncert.formulas import calibration as calibration_formulas
+from dask_uncert.formulas import confusion
 from dask_uncert.formulas.missing_data_bounds import accuracy_bounds, f1_bounds
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.metrics import classification
-from dask_uncert.metrics.scalars import MACRO, QUANTILES, WEIGHTED, scalars
+from dask_uncert.metrics.scalars import MACRO, scalars_by_path
 from dask_uncert.reports.results.breakdowns import by_class, by_confused, by_second_best
-from dask_uncert.reports.results.by_setting import selected, soft, soft_overall
-from dask_uncert.reports.results.intervals import add_tile_intervals
+from dask_uncert.reports.results.by_setting import selected, soft, soft_overall, uncertainty_confusion
+from dask_uncert.reports.results.intervals import Intervals, nested, scene_intervals
 from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
@@ -28,34 +29,41 @@ WINDOW_DELTA = 0.05
 FORMAT = 1
 
 
-def results(evaluation: Evaluation) -> dict[str, Any]:
-    """Every number of the evaluation, JSON-ready; the same Evaluation gives the same numbers."""
-    ledger = evaluation.ledger
+def results(evaluation: Evaluation, intervals: Intervals | None = None) -> dict[str, Any]:
+    """Return every number of the evaluation, JSON-ready; the same Evaluation gives the same numbers.
+
+    intervals: by default those of the scene's tiles, if it has any.
+    """
+    intervals = scene_intervals(evaluation) if intervals is None else intervals
+    scalars = nested(scalars_by_path(evaluation), intervals)
+    ledger, measures = evaluation.ledger, list(evaluation.measures)
     found = {
         "format": FORMAT,
         "counted": int(ledger.counted),
         "excluded": ledger.reasons(),
         "excluded_by_class": excluded_by_class(evaluation),
         "repaired": dict(zip(REPAIRS, ledger.repaired.tolist(), strict=True)),
-        "overall": _overall(evaluation),
-        "classes": _classes(evaluation),
-        "confusion": classification.confusion_matrix(evaluation).tolist(),
-        "weighted": _weighted(evaluation),
-        "measures": {name: _measure(evaluation, name) for name in evaluation.measures},
+        "overall": _overall(evaluation, scalars["overall"]),
+        "classes": _classes(evaluation, scalars["classes"]),
+        "confusion": classification.confusion_matrix(evaluation),
+        "weighted": _weighted(evaluation, scalars["weighted"]) if evaluation.weighted else None,
+        "measures": {name: _measure(evaluation, name, scalars["measures"][name]) for name in measures},
         "by_class": by_class(evaluation, reference=True),
         "by_predicted_class": by_class(evaluation, reference=False),
         "by_confused_classes": by_confused(evaluation),
         "by_second_best": by_second_best(evaluation),
-        "uncertainty_confusion": _uncertainty_confusion(evaluation),
-        "calibration": _calibration(evaluation),
-        "selective": {name: selected(evaluation, name) for name in evaluation.measures},
-        "soft_confusion": [row for one in evaluation.soft_confusion for row in soft(evaluation, one)],
+        "uncertainty_confusion": {
+            name: uncertainty_confusion(evaluation, name, rows)
+            for name, rows in scalars.get("uncertainty_confusion", {}).items()
+        },
+        "calibration": _calibration(evaluation, scalars["calibration"]),
+        "selective": {name: selected(evaluation, name, scalars["selective"][name]) for name in measures},
+        "soft_confusion": soft(evaluation, scalars.get("soft_confusion", {})),
         "soft_confusion_overall": soft_overall(evaluation),
         "class_distances": _class_distances(evaluation),
     }
-    _add_bounds(found, evaluation)
-    if evaluation.tiles is not None:
-        add_tile_intervals(found, evaluation)
+    if intervals is not None:
+        found["confidence"] = intervals.described()
     plain: dict[str, Any] = undefined_as_null(found)
     return plain
 
@@ -67,17 +75,6 @@ def excluded_by_class(evaluation: Evaluation) -> dict[str, dict[str, int]]:
     return {
         reason: {name: n for name, n in zip(names, row, strict=True) if n} for reason, row in rows if any(row)
     }
-
-
-def _add_bounds(found: dict[str, Any], evaluation: Evaluation) -> None:
-    """Where pixels were lost, what accuracy and F1 could be had they counted."""
-    lost = evaluation.ledger.lost()
-    if not lost.any():
-        return
-    matrix = classification.confusion_matrix(evaluation)
-    found["overall"]["accuracy_bounds"] = accuracy_bounds(matrix, lost).tolist()
-    for one, ends in zip(found["classes"], f1_bounds(matrix, lost).T.tolist(), strict=True):
-        one["f1_bounds"] = ends
 
 
 def to_json(found: dict[str, Any]) -> str:
@@ -100,75 +97,45 @@ def undefined_as_null(value: Any) -> Any:
     return value
 
 
-def _overall(evaluation: Evaluation) -> dict[str, Any]:
-    matrix = classification.confusion_matrix(evaluation)
-    support = confusion.support(matrix)
-    found: dict[str, Any] = {
-        "accuracy": confusion.accuracy(matrix),
-        "kappa": confusion.kappa(matrix),
-        "matthews": confusion.matthews(matrix),
-    }
-    for name in MACRO:
-        value, n, undefined = confusion.macro(getattr(confusion, name)(matrix), support)
-        found[f"macro_{name}"] = value
-        found[f"macro_{name}_n"] = n
-        found[f"macro_{name}_undefined"] = undefined
-    return found
+def _overall(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
+    matrix, lost = classification.confusion_matrix(evaluation), evaluation.ledger.lost()
+    support, found = confusion.support(matrix), {}
+    for key, value in scalars.items():
+        found[key] = value
+        if key.removeprefix("macro_") in MACRO:
+            mean = confusion.macro(getattr(confusion, key.removeprefix("macro_"))(matrix), support)
+            found |= {f"{key}_n": mean.n, f"{key}_undefined": mean.undefined}
+    return {**found, "accuracy_bounds": accuracy_bounds(matrix, lost)} if lost.any() else found
 
 
-def _weighted(evaluation: Evaluation) -> dict[str, Any] | None:
-    """The numbers of the confusion matrix of sums of weights; None without weights."""
-    if not evaluation.weighted:
-        return None
-    (one,) = evaluation.weighted
-    numbers = scalars(evaluation)
-    found: dict[str, Any] = {"unit": one.unit}
-    found |= {name: numbers[f"weighted/{name}"] for name in ("total", "accuracy", "kappa")}
-    found["classes"] = [
-        {
-            "code": c.code,
-            "name": c.name,
-            **{
-                key: numbers[f"weighted/classes/{c.name}/{key}"]
-                for key in ("reference", "predicted", *WEIGHTED)
-            },
-        }
-        for c in evaluation.classes
-    ]
-    return {**found, "confusion": one.confusion}
+def _classes(evaluation: Evaluation, scalars: dict[str, Any]) -> list[dict[str, Any]]:
+    matrix, lost = classification.confusion_matrix(evaluation), evaluation.ledger.lost()
+    rows = []
+    for i, c in enumerate(evaluation.classes):
+        counts = {"support": matrix[i].sum(), "predicted": matrix[:, i].sum()}
+        bounds = {"f1_bounds": f1_bounds(matrix, lost)[:, i]} if lost.any() else {}
+        rows.append({"code": c.code, "name": c.name, **counts, **scalars[c.name], **bounds})
+    return rows
 
 
-def _classes(evaluation: Evaluation) -> list[dict[str, Any]]:
-    matrix = classification.confusion_matrix(evaluation)
-    cells = confusion.cells(matrix)
-    metrics = confusion.cell_metrics(*cells)
-    return [
-        {
-            "code": one.code,
-            "name": one.name,
-            "support": matrix[i].sum(),
-            "predicted": matrix[:, i].sum(),
-            **{name: metrics[name][i] for name in metrics},
-        }
-        for i, one in enumerate(evaluation.classes)
-    ]
+def _weighted(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
+    """Return the numbers of the confusion matrix of sums of weights."""
+    (weighted,) = evaluation.weighted
+    classes = [{"code": c.code, "name": c.name, **scalars["classes"][c.name]} for c in evaluation.classes]
+    return {"unit": weighted.unit, **scalars, "classes": classes, "confusion": weighted.confusion}
 
 
-def _measure(evaluation: Evaluation, name: str) -> dict[str, Any]:
-    one = evaluation.measures[name]
-    found: dict[str, Any] = {"definition": _definition(one)}
+def _measure(evaluation: Evaluation, name: str, scalars: dict[str, Any]) -> dict[str, Any]:
+    distribution, n = evaluation.measures[name], evaluation.decisions.by_confused
+    found: dict[str, Any] = {"definition": _definition(distribution)}
+    for outcome, chosen in classification.OUTCOMES.items():
+        found[outcome] = {"n": n[:, chosen].sum(), **scalars[outcome]}
+    steps = [distribution.reach * i / ECDF_STEPS for i in range(1, ECDF_STEPS + 1)]
+    edges = np.asarray(distribution.edges)[1:]
+    bins = np.searchsorted(edges, np.asarray(steps) * (1 - 1e-12))
+    found["ecdf"] = {"at": edges[bins]}
     for outcome in classification.OUTCOMES:
-        values = classification.quantiles(evaluation, name, QUANTILES, outcome)
-        found[outcome] = {
-            **classification.moments(evaluation, name, outcome),
-            "quantiles": {f"{q:g}": v for q, v in zip(QUANTILES, values.tolist(), strict=True)},
-        }
-    at = [one.reach * i / ECDF_STEPS for i in range(1, ECDF_STEPS + 1)]
-    edges = np.asarray(one.edges)[1:]
-    places = np.searchsorted(edges, np.asarray(at) * (1 - 1e-12))
-    found["ecdf"] = {"at": edges[places]}
-    for outcome in classification.OUTCOMES:
-        found["ecdf"][outcome] = classification.ecdf(evaluation, name, outcome)[1][places]
+        found["ecdf"][outcome] = classification.ecdf(evaluation, name, outcome)[1][bins]
     return found
 
 
@@ -178,45 +145,26 @@ def _definition(one: Distribution) -> dict[str, Any]:
     return {**{k: v for k, v in words.items() if v is not None}, "upper": one.upper}
 
 
-def _uncertainty_confusion(evaluation: Evaluation) -> dict[str, list[dict[str, Any]]]:
-    found = {}
-    for name, one in evaluation.measures.items():
-        if one.thresholds:
-            columns = classification.uncertainty_confusion(evaluation, name)
-            found[name] = [
-                {"threshold": t, **{k: v[i] for k, v in columns.items()}}
-                for i, t in enumerate(one.thresholds)
-            ]
-    return found
-
-
-def _calibration(evaluation: Evaluation) -> dict[str, Any]:
-    one = evaluation.calibration
-    ends = [(m / one.bins, (m + 1) / one.bins) for m in range(one.bins)]
-    by_class = one.binned(one.fine_by_class)
+def _calibration(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
+    calibration = evaluation.calibration
+    ends = [(m / calibration.bins, (m + 1) / calibration.bins) for m in range(calibration.bins)]
+    by_class = zip(*calibration.binned(calibration.fine_by_class), strict=True)
+    classes, infinite = scalars.pop("classes"), {"infinite": calibration.infinite}
     return {
-        "ece": calibration_metrics.expected_calibration_error(evaluation),
-        "mce": calibration_metrics.maximum_calibration_error(evaluation),
-        "classwise_ece": calibration_metrics.classwise_calibration_error(evaluation),
-        "equal_mass_ece": calibration_metrics.equal_mass_calibration_error(evaluation),
-        "brier": calibration_metrics.brier(evaluation),
-        "nll": calibration_metrics.negative_log_likelihood(evaluation),
-        "bins": _reliability(ends, one.binned(one.fine)),
+        **{key: scalars[key] for key in ("ece", "mce", "classwise_ece")},
+        **scalars,
+        "nll": {"value": scalars["nll"]["value"], **infinite, **scalars["nll"]},
+        "bins": _reliability(ends, calibration.binned(calibration.fine)),
         "classes": [
-            {
-                "name": of.name,
-                "ece": calibration.expected_calibration_error(n[i], hits[i], sums[i]),
-                "bins": _reliability(ends, Bins(n[i], hits[i], sums[i])),
-            }
-            for n, hits, sums in (by_class,)
-            for i, of in enumerate(evaluation.classes)
+            {"name": c.name, **classes[c.name], "bins": _reliability(ends, Bins(*tally))}
+            for c, tally in zip(evaluation.classes, by_class, strict=True)
         ],
         "windows": _windows(evaluation),
     }
 
 
 def _reliability(ends: list[tuple[float, float]], bins: Bins) -> list[dict[str, Any]]:
-    stated, observed = calibration.reliability(*bins)
+    stated, observed = calibration_formulas.reliability(*bins)
     return [
         {"low": low, "high": high, "n": n, "correct": right, "confidence": c, "accuracy": a}
         for (low, high), n, right, c, a in zip(

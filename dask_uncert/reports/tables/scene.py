@@ -14,10 +14,10 @@ import numpy as np
 
 from dask_uncert.metrics import classification
 from dask_uncert.metrics import selective as selective_metrics
-from dask_uncert.metrics.scalars import QUANTILES, setting_labels
+from dask_uncert.metrics.scalars import QUANTILES, scalars_by_path
 from dask_uncert.reports.names import file_names, unit
-from dask_uncert.reports.results.intervals import interval_rows, without_intervals
-from dask_uncert.reports.results.scene import results
+from dask_uncert.reports.results.intervals import Intervals, scene_intervals, without_intervals
+from dask_uncert.reports.results.scene import results, undefined_as_null
 from dask_uncert.reports.tables.csv import as_csv
 from dask_uncert.summaries.evaluation import Evaluation
 
@@ -33,24 +33,32 @@ SOFT_NOT_METRICS = ("class", "threshold", "sigma", "damping", "uncertainty", "di
 
 
 def write_tables(
-    evaluation: Evaluation, folder: str | Path, found: dict[str, Any] | None = None
+    evaluation: Evaluation,
+    folder: str | Path,
+    found: dict[str, Any] | None = None,
+    intervals: Intervals | None = None,
 ) -> list[str]:
-    """Write every table into `folder`, made if need be; returns the file names in the order written.
+    """Write every table into `folder`, made if need be; return the file names in the order written.
 
-    found: `results(evaluation)`, if the caller has it already.
+    found, intervals: results and the intervals in them, if the caller has them already.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    if found is None:
+        intervals = scene_intervals(evaluation)
+        found = results(evaluation, intervals)
     written = []
-    for name, table in tables(evaluation, results(evaluation) if found is None else found):
+    for name, table in tables(evaluation, found, intervals):
         (folder / f"{name}.csv").write_text(as_csv(table), encoding="utf-8", newline="")
         written.append(f"{name}.csv")
     return written
 
 
-def tables(evaluation: Evaluation, found: dict[str, Any]) -> Iterator[tuple[str, Table]]:
-    """Name and rows (the header first) of every table."""
-    whole, found = found, without_intervals(found)
+def tables(
+    evaluation: Evaluation, found: dict[str, Any], intervals: Intervals | None = None
+) -> Iterator[tuple[str, Table]]:
+    """Yield the name and the rows, a header first, of every table."""
+    found = without_intervals(found)
     yield "overall", _overall(evaluation, found)
     yield "excluded", _excluded(found)
     yield "classes", _classes(found)
@@ -75,8 +83,8 @@ def tables(evaluation: Evaluation, found: dict[str, Any]) -> Iterator[tuple[str,
     yield "soft_confusion", _soft_confusion(found)
     yield "soft_confusion_overall", _soft_overall(found)
     yield "class_distances", _class_distances(evaluation, found)
-    if "confidence" in whole:
-        yield "intervals", interval_rows(whole, setting_labels(evaluation))
+    if intervals is not None:
+        yield "intervals", _intervals(evaluation, found, intervals)
 
 
 def _overall(evaluation: Evaluation, found: dict[str, Any]) -> Table:
@@ -298,3 +306,22 @@ def _class_distances(evaluation: Evaluation, found: dict[str, Any]) -> Table:
         return [header]
     parts = zip(names, distances["H"], distances["at"], strict=True)
     return [header, *([name, *row, share] for name, row, share in parts)]
+
+
+def _intervals(evaluation: Evaluation, found: dict[str, Any], intervals: Intervals) -> Table:
+    """Return a row for every scalar that has an interval, in the order of results.json."""
+    level = f"{100 * intervals.confidence.level:g} %"
+    rows: Table = [["number", "value", f"low ({level})", f"high ({level})", "undefined replicates"]]
+    values = scalars_by_path(evaluation)
+    for path in sorted(values, key=lambda path: _position(found, path)):
+        name = "/".join(path)
+        if name in intervals.by_name:
+            rows.append(undefined_as_null([name, values[path], *intervals.by_name[name]]))
+    return rows
+
+
+def _position(found: Any, path: tuple[str, ...]) -> tuple[int, ...]:
+    """Return where a scalar stands in results, for sorting; rows of a list keep their order."""
+    if not path or not isinstance(found, dict):
+        return ()
+    return (list(found).index(path[0]), *_position(found[path[0]], path[1:]))

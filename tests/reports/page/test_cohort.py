@@ -27,9 +27,8 @@ from dask_uncert.reports.figures.maps import UNDEFINED
 from dask_uncert.reports.figures.strip_plot import MOST_DOTS, WIDTH, axis_of, spread, strip
 from dask_uncert.reports.figures.style import BLUE, VERMILION
 from dask_uncert.reports.page.html import write_report
-from dask_uncert.reports.results.cohort import add_cohort, best_first, cohort_statistics
+from dask_uncert.reports.results.cohort import best_first, cohort_results, cohort_statistics
 from dask_uncert.reports.results.headline import headline
-from dask_uncert.reports.results.scene import results
 from dask_uncert.reports.results.schema import results_schema
 from dask_uncert.reports.tables.csv import as_csv
 from dask_uncert.reports.write import write_all
@@ -168,7 +167,7 @@ def test_one_patient_has_no_intervals_and_says_so(made, tmp_path):
     alone = replace(numbers.cohort, stack=numbers.cohort.stack.select(["P2"]), failed={}, against=None)
     evaluation = alone.stack.total()
     one = cohort_statistics(alone, evaluation)
-    found = add_cohort(results(evaluation), one, evaluation)
+    found = cohort_results(evaluation, one)
     jsonschema.validate(json.loads(json.dumps(found)), results_schema())
     assert "confidence" not in found
     assert "_interval" not in json.dumps(found)

@@ -5,7 +5,8 @@ import pytest
 
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas.soft_confusion import soft_weights
-from dask_uncert.reports.results.by_setting import COVERAGES, selected, soft_overall
+from dask_uncert.metrics.scalars import COVERAGES
+from dask_uncert.reports.results.scene import results
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def drawn():
 
 def test_macro_and_micro(drawn):
     p, y, found = drawn
-    rows = soft_overall(found)
+    rows = results(found)["soft_confusion_overall"]
     assert [row["sigma"] for row in rows] == [0, 0.1]
     for row in rows:
         assert row["classes"] == ["0", "1", "2", "3"]
@@ -36,7 +37,7 @@ def test_risk_at_coverage_is_that_of_the_most_certain(drawn):
     right = p.argmax(axis=1) == y
     gini = 1 - np.square(p).sum(axis=1)
     order = np.argsort(gini, kind="stable")
-    at = {row["coverage"]: row["risk"] for row in selected(found, "gini")["risk_at_coverage"]}
+    at = {row["coverage"]: row["risk"] for row in results(found)["selective"]["gini"]["risk_at_coverage"]}
     assert list(at) == list(COVERAGES)
     assert at[1.0] == pytest.approx(1 - right.mean(), abs=1e-12)
     for coverage in COVERAGES[:-1]:
