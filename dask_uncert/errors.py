@@ -39,6 +39,15 @@ def one_line(text: object, longest: int | None = None) -> str:
     return " ".join(str(text).split())[:longest] or "no message"
 
 
+def exception_text(error: Exception, longest: int = 200) -> str:
+    """Return the type and message of an exception on one line.
+
+    >>> exception_text(ValueError("no such\\n code"))
+    'ValueError: no such code'
+    """
+    return f"{type(error).__name__}: {one_line(error, longest)}"
+
+
 def listed(items: Iterable[object], most: int, separator: str = ", ") -> str:
     """Return the first `most` items and how many more there are.
 

@@ -10,7 +10,8 @@ from dask_uncert.errors import InputError
 from dask_uncert.inputs.cube import RESERVED, Cube, make_cube
 from dask_uncert.io.decoding import Role, declared
 from dask_uncert.io.lazy_array import MissingChunkMask
-from dask_uncert.io.open import Stored, open_stored
+from dask_uncert.io.open import open_stored
+from dask_uncert.io.readers.stored_array import StoredArray
 
 MissingChunks = Literal["refuse", "leave_out", "fill"]
 TOP = 0.5  # steps that a missing code may be off 1, the largest probability, to be taken for it
@@ -43,7 +44,7 @@ def open_given(one: InputSpec) -> dict[str, Cube]:
 
     Raises InputError where it cannot be used, and for missing chunks that are refused.
     """
-    stored = open_stored(one.place, one.array, one.name, one.dims, one.role)
+    stored = open_stored(one.place, one.array, one.name, one.dims)
     where = f"{one.where}:{one.array}" if one.array else one.where
     cube = make_cube(one.name, stored, one.dims, stored.dims, stored.chunks, where)
     own = one.role == "probabilities" and one.offset is None  # its scale is the request's
@@ -80,7 +81,7 @@ def open_given(one: InputSpec) -> dict[str, Cube]:
     return {one.name: cube, name: gap}
 
 
-def _say_absent(cube: Cube, stored: Stored, absent: Sequence[tuple[int, ...]]) -> str:
+def _say_absent(cube: Cube, stored: StoredArray, absent: Sequence[tuple[int, ...]]) -> str:
     first = ", ".join(map(str, absent[0]))
     more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
     kind = "are" if len(absent) > 1 else "is"

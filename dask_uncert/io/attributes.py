@@ -1,4 +1,4 @@
-"""What attributes say of an array: packing and missing codes by NetCDF and CF, its place as our own maps state it."""
+"""Attributes of arrays: packing and missing codes by NetCDF and CF, and the affine that our own maps have."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import binascii
 import json
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -18,48 +19,50 @@ from dask_uncert.io.geometry import Geometry, geometry_in
 MISSING = ("_FillValue", "missing_value")
 
 
-UNSIGNED = "_Unsigned"
-
-
-def meant(stored: np.dtype[Any], attributes: Mapping[str, Any]) -> np.dtype[Any]:
-    """The dtype that signed storage is of, where the attribute _Unsigned says so."""
-    unsigned = str(attributes.get(UNSIGNED, "")).lower() == "true" and stored.kind == "i"
+def actual_dtype(stored: np.dtype[Any], attributes: Mapping[str, Any]) -> np.dtype[Any]:
+    """Return the dtype of the values: unsigned if the attribute _Unsigned says so of signed storage."""
+    unsigned = str(attributes.get("_Unsigned", "")).lower() == "true" and stored.kind == "i"
     return np.dtype(f"u{stored.itemsize}") if unsigned else stored
 
 
 def decoding_in(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str) -> Decoding:
-    """The Decoding that the attributes scale_factor, add_offset, _FillValue and missing_value state.
+    """Return the Decoding that the attributes scale_factor, add_offset, _FillValue and missing_value state.
 
-    dtype: of the stored numbers. where: for messages. Raises InputError for attributes that are no numbers.
+    dtype: of the stored numbers. where: for messages. Raises InputError for attributes that are not numbers.
     """
-    found = {}
-    for key, plain in (("scale_factor", 1.0), ("add_offset", 0.0)):
-        (found[key],) = _numbers(attributes.get(key, plain), dtype, f"{where}: its attribute {key}") or (
-            plain,
+
+    def number(key: str, default: float) -> float:
+        (value,) = _numbers(attributes.get(key, default), dtype, f"{where}: its attribute {key}") or (
+            default,
         )
-    if found["scale_factor"] == 0 or not np.isfinite(list(found.values())).all():
-        raise InputError(f"{where}: its attributes state a scale_factor of {found['scale_factor']:g}.")
+        return value
+
+    scale, offset = number("scale_factor", 1.0), number("add_offset", 0.0)
+    if scale == 0 or not np.isfinite([scale, offset]).all():
+        raise InputError(f"{where}: its attributes state a scale_factor of {scale:g}.")
     missing: dict[float, None] = {}
     for key in MISSING:
         if attributes.get(key) is not None:
             codes = _numbers(attributes[key], dtype, f"{where}: its attribute {key}")
             missing.update(dict.fromkeys(codes))
-    return Decoding(found["scale_factor"], found["add_offset"], tuple(missing))
+    return Decoding(scale, offset, tuple(missing))
 
 
-def place_in(attributes: Mapping[str, Any], dims: Sequence[str], what: str, where: str) -> Geometry | None:
-    """Where voxels lie, by the attributes that our own maps have; None where there are none.
+def read_geometry(
+    attributes: Mapping[str, Any], dims: Sequence[str], name: str, where: str
+) -> Geometry | None:
+    """Return the geometry in the attributes that our own maps have; None if there is none.
 
-    what, where: for messages. Raises InputError for an affine that is none.
+    name, where: for messages. Raises InputError for an affine that cannot be used.
     """
     try:
         return geometry_in(attributes, dims)
     except (ValueError, TypeError) as error:
-        raise InputError(f"{what}: the attribute `affine` of {where} cannot be used: {error}.") from None
+        raise InputError(f"{name}: the attribute `affine` of {where} cannot be used: {error}.") from None
 
 
 def _numbers(value: Any, dtype: np.dtype[Any], where: str) -> tuple[float, ...]:
-    """The numbers of an attribute; a text may be one, or what xarray makes of a float, its bytes in base 64."""
+    """Return the numbers of an attribute; a text may be a number, or a float's bytes in base 64 as xarray has it."""
     try:
         if isinstance(value, bytes):
             value = value.decode()
@@ -68,10 +71,10 @@ def _numbers(value: Any, dtype: np.dtype[Any], where: str) -> tuple[float, ...]:
         flat = np.atleast_1d(np.asarray(value)).ravel()
         if flat.dtype.kind not in "biuf" or flat.size > 64:
             raise ValueError(f"of type {flat.dtype}")
-        whole = 1 << (8 * dtype.itemsize)  # a negative code of unsigned numbers is the one of the same bits
+        whole = 1 << (8 * dtype.itemsize)  # a negative code for unsigned numbers means the same bits
         return tuple(
             code + whole if dtype.kind == "u" and isinstance(code, int) and code < 0 else code
-            for code in (one.item() for one in flat)
+            for code in flat.tolist()
         )
     except (ValueError, TypeError, binascii.Error, struct.error):
         raise InputError(f"{where} is {str(value)[:60]!r}; expected a number.") from None
@@ -88,18 +91,16 @@ def _from_text(text: str, dtype: np.dtype[Any]) -> float:
 
 
 def as_fill_value(code: float, dtype: np.dtype[Any]) -> Any:
-    """A missing code as the attribute _FillValue of a Zarr array: a float as xarray has it, its bytes in base 64."""
+    """Return a missing code as the attribute _FillValue of a Zarr array: floats as bytes in base 64, as xarray does."""
     if dtype.kind != "f":
         return int(code)
     return base64.standard_b64encode(struct.pack("<d", code)).decode()
 
 
-def plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes that JSON can hold."""
-    found = {}
+def json_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes that JSON can hold."""
+    kept = {}
     for key, value in attributes.items():
-        try:
-            found[str(key)] = json.loads(json.dumps(value, allow_nan=False))
-        except (TypeError, ValueError):
-            continue
-    return found
+        with suppress(TypeError, ValueError):
+            kept[str(key)] = json.loads(json.dumps(value, allow_nan=False))
+    return kept

@@ -1,7 +1,7 @@
-"""Files that can only be read whole: compressed ones, and those behind a URL. Read once a process, then kept.
+"""Files that can only be read whole: compressed files and files behind a URL. Each process reads and caches them once.
 
-A block needs a part of a volume, and gzip has no parts. So the bytes stay while their file is among the last
-used in this process, shared by all that read it.
+A block needs a part of a volume, but a gzip stream can only be read from its start. So the bytes of the files used
+last stay in this process, shared by all that read them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, exception_text
 from dask_uncert.io.paths import file_system, is_remote
 
-KEPT, KEPT_BYTES = 4, 512 << 20
-"""The last four files stay, more of them while all together hold at most so many bytes."""
-EXPANSION = 1032  # bytes that a byte of a deflate stream can become at most (zlib's technical details)
+CACHED_FILES, CACHED_BYTES = 4, 512 << 20
+"""The last four files are cached, and more as long as all together take no more than these bytes."""
+EXPANSION = 1032  # bytes that one byte of a deflate stream can expand to (zlib's technical details)
 STEP = 1 << 20  # bytes decompressed at a time
 
 Bytes = NDArray[np.uint8]
@@ -32,51 +32,44 @@ Stamp = tuple[Hashable, ...]
 
 
 def file_name(store: str) -> str:
-    """The address without what may follow a URL's path, in lower case: what its ending is read off."""
+    """Return the address in lower case, without what may follow a URL's path: its ending is the file's."""
     return store.split("::")[0].split("?")[0].lower() if is_remote(store) else store.lower()
 
 
 def is_gzip(store: str) -> bool:
-    """Whether the name says gzip."""
+    """Return whether the name is that of a gzip file."""
     return file_name(store).endswith(".gz")
 
 
-def stamp_of(store: str, what: str) -> Stamp:
-    """Changes whenever a local file is written: size, time, number; of a remote one new each time.
+def file_stamp(store: str, name: str) -> Stamp:
+    """Return size, time and inode of a local file, which change when it is written; a new stamp for a remote file.
 
     Raises InputError where there is no such file.
     """
     if is_remote(store):
         return (uuid.uuid4().hex,)
     try:
-        found = os.stat(store)
+        status = os.stat(store)
     except OSError as error:
-        raise refusal(store, what, error) from None
-    return found.st_size, found.st_mtime_ns, found.st_ino
+        raise file_error(store, name, error) from None
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def refusal(store: str, what: str, error: Exception) -> InputError:
-    """What to say of a file that could not be opened or read to its end."""
+def file_error(store: str, name: str, error: Exception) -> InputError:
+    """Return the error to raise when the file of input `name` cannot be opened or read to its end."""
     if isinstance(error, FileNotFoundError):
-        return InputError(f"{what}: there is no file at {store}. Check `store` under `inputs: {what}`.")
+        return InputError(f"{name}: there is no file at {store}. Check `store` under `inputs: {name}`.")
     if isinstance(error, IsADirectoryError):
-        return InputError(f"{what}: {store} is a folder, not the file its name says.")
+        return InputError(f"{name}: {store} is a folder, not a file as its name suggests.")
     if isinstance(error, gzip.BadGzipFile) and "Not a gzipped file" in str(error):
-        return InputError(f"{what}: {store} is not compressed by gzip. Name it without `.gz` if it is whole.")
+        return InputError(f"{name}: {store} is not compressed by gzip. Rename it without `.gz`.")
     if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):
-        return InputError(
-            f"{what}: {store} is damaged ({_brief(error)}). Copy it again from where it is whole."
-        )
-    return InputError(f"{what}: {store} cannot be read ({_brief(error)}).")
+        return InputError(f"{name}: {store} is damaged ({exception_text(error)}). Copy it again.")
+    return InputError(f"{name}: {store} cannot be read ({exception_text(error)}).")
 
 
-def _brief(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:120]}" if text else type(error).__name__
-
-
-def opened(store: str) -> Any:
-    """The file, to be read as it is stored."""
+def open_raw(store: str) -> Any:
+    """Return the open file, not decompressed."""
     if not is_remote(store):
         return open(store, "rb")
     system, path = file_system(store)
@@ -84,10 +77,10 @@ def opened(store: str) -> Any:
 
 
 @contextmanager
-def stream(store: str, what: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """The file's bytes, decompressed where its name says gzip; InputError for whatever goes wrong inside."""
+def open_stream(store: str, name: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Yield the open file, decompressed if it is a gzip file; raise InputError for every error inside."""
     try:
-        with opened(store) as file:
+        with open_raw(store) as file:
             if is_gzip(store):
                 with gzip.GzipFile(fileobj=file) as plain:
                     yield plain
@@ -95,18 +88,18 @@ def stream(store: str, what: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
                 yield file
     except InputError:
         raise
-    except Exception as error:  # of remote file systems, many kinds
-        raise refusal(store, what, error) from None
+    except Exception as error:  # remote file systems raise many kinds
+        raise file_error(store, name, error) from None
 
 
-def read_whole(store: str, what: str, start: int, count: int) -> Bytes:
-    """The `count` bytes from `start` to the very end, not to be written to; InputError for another end.
+def read_to_end(store: str, name: str, start: int, count: int) -> Bytes:
+    """Return the `count` bytes from `start` to the end of the file; raise InputError if it ends elsewhere.
 
-    Reading to the end is what verifies gzip's checksum.
+    gzip's checksum is verified only when a file is read to its end.
     """
-    found = np.empty(count, np.uint8)
-    view = found.data
-    with stream(store, what) as file:
+    content = np.empty(count, np.uint8)
+    view = content.data
+    with open_stream(store, name) as file:
         skipped = len(file.read(start))
         done = 0
         while done < count and (piece := file.read(min(STEP, count - done))):
@@ -114,40 +107,35 @@ def read_whole(store: str, what: str, start: int, count: int) -> Bytes:
             done += len(piece)
         if done < count or file.read(1):
             ends = f"ends after {skipped + done}" if done < count else "is longer"
-            raise InputError(f"{what}: the header of {store} states {start + count} bytes, but it {ends}.")
-    found.flags.writeable = False
-    return found
+            raise InputError(f"{name}: the header of {store} states {start + count} bytes, but it {ends}.")
+    content.flags.writeable = False
+    return content
 
 
-_KEPT: OrderedDict[Hashable, Bytes] = OrderedDict()
+_CACHE: OrderedDict[Hashable, Bytes] = OrderedDict()
 _READING: dict[Hashable, threading.Lock] = {}
 _LOCK = threading.Lock()
 
 
-def kept(key: Hashable, read: Callable[[], Bytes]) -> Bytes:
-    """What `read` gave for this key, read now unless it is still there; threads that ask meanwhile wait for it."""
+def cached(key: Hashable, read: Callable[[], Bytes]) -> Bytes:
+    """Return the cached bytes for this key, or read them now; other threads that need them wait."""
     with _LOCK:
         lock = _READING.setdefault(key, threading.Lock())
     with lock:
         with _LOCK:
-            if key in _KEPT:
-                _KEPT.move_to_end(key)
+            if key in _CACHE:
+                _CACHE.move_to_end(key)
                 _READING.pop(key, None)
-                return _KEPT[key]
+                return _CACHE[key]
         try:
-            found = read()
+            content = read()
         except BaseException:
             with _LOCK:
                 _READING.pop(key, None)
             raise
         with _LOCK:
             _READING.pop(key, None)
-            _KEPT[key] = found
-            while len(_KEPT) > KEPT and sum(one.nbytes for one in _KEPT.values()) > KEPT_BYTES:
-                _KEPT.popitem(last=False)
-    return found
-
-
-def as_volume(raw: Bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Bytes as an array whose first axis runs fastest."""
-    return raw.view(dtype).reshape(shape, order="F")
+            _CACHE[key] = content
+            while len(_CACHE) > CACHED_FILES and sum(c.nbytes for c in _CACHE.values()) > CACHED_BYTES:
+                _CACHE.popitem(last=False)
+    return content

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.io.geometry import Geometry, geometry_in
 from dask_uncert.io.maps import RGB, preview
-from dask_uncert.io.readers.zarr import describe, located, opening
+from dask_uncert.io.readers.zarr import describe, opening, writable_store
 
 Slice = tuple[int, int]
 """An axis of a volume, and the place along it."""
@@ -24,7 +24,7 @@ def telling_slice(store: str, names: Sequence[str]) -> Slice | None:
     most wrong pixels, otherwise in the middle.
     """
     with opening(store):
-        group = zarr.open_group(located(store), mode="r")
+        group = zarr.open_group(writable_store(store), mode="r")
         array = _array_of(group, "correct" if "correct" in names else names[0])
     grid = _grid(array)
     if len(grid) != 3:
@@ -49,7 +49,7 @@ def sliced(store: str, name: str, at: Slice | None, most: int = 600) -> tuple[ND
     if at is None:
         return preview(store, name, most)
     with opening(store):
-        array = _array_of(zarr.open_group(located(store), mode="r"), name)
+        array = _array_of(zarr.open_group(writable_store(store), mode="r"), name)
     axis, place = at
     dims = _dims(array)
     left = [i for i in range(3) if i != axis]

@@ -10,8 +10,8 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
-from dask_uncert.io.attributes import MISSING, plain
-from dask_uncert.io.readers.zarr import dimension_names, located, opening
+from dask_uncert.io.attributes import MISSING, json_attributes
+from dask_uncert.io.readers.zarr import dimension_names, opening, writable_store
 
 
 class MapWriter:
@@ -35,7 +35,7 @@ class MapWriter:
         """
         chunks = _dividing(block)
         with opening(self.store, to_write=True):
-            group = zarr.open_group(located(self.store), mode="w", attributes=dict(attributes))
+            group = zarr.open_group(writable_store(self.store), mode="w", attributes=dict(attributes))
             for name, (dtype, fill, about) in maps.items():
                 extra = extras.get(name, {})
                 group.create_array(
@@ -52,7 +52,7 @@ class MapWriter:
         """Write one block of every map at its offset along the grid."""
         with opening(self.store, to_write=True):
             arrays = {
-                name: zarr.open_array(located(f"{self.store}/{name}"), mode="r+", zarr_format=3)
+                name: zarr.open_array(writable_store(f"{self.store}/{name}"), mode="r+", zarr_format=3)
                 for name in maps
             }
         for name, values in maps.items():
@@ -62,7 +62,7 @@ class MapWriter:
     def add_grid_mapping(self, name: str, about: Mapping[str, Any]) -> None:
         """Write a variable without dimensions that says in its attributes how the maps are projected."""
         with opening(self.store, to_write=True):
-            array = zarr.open_group(located(self.store), mode="r+").create_array(
+            array = zarr.open_group(writable_store(self.store), mode="r+").create_array(
                 name, shape=(), dtype="int32", dimension_names=(), attributes=dict(about), overwrite=True
             )
         array[...] = 0
@@ -71,12 +71,14 @@ class MapWriter:
         """Write one-dimensional coordinates beside the maps: name to (values, attributes)."""
         for name, (values, about) in found.items():
             with opening(self.store, to_write=True):
-                array = zarr.open_group(located(self.store), mode="r+").create_array(
+                array = zarr.open_group(writable_store(self.store), mode="r+").create_array(
                     name,
                     shape=values.shape,
                     dtype=values.dtype,
                     dimension_names=(name,),
-                    attributes={key: value for key, value in plain(about).items() if key not in MISSING},
+                    attributes={
+                        key: value for key, value in json_attributes(about).items() if key not in MISSING
+                    },
                     overwrite=True,  # a run that was stopped may have written it
                 )
             array[...] = values
@@ -94,7 +96,7 @@ def preview(store: str, name: str, most: int = 600) -> tuple[NDArray[Any], tuple
     float64, two dimensions and their names; a picture keeps its bytes and has a third dimension, of size 3.
     """
     with opening(store):
-        array = _array_of(zarr.open_group(located(store), mode="r"), name)
+        array = _array_of(zarr.open_group(writable_store(store), mode="r"), name)
     names = dimension_names(array) or ("",) * array.ndim
     colours = tuple(slice(None) for dim in names if dim in RGB)
     grid = array.shape[: array.ndim - len(colours)]

@@ -1,10 +1,11 @@
-"""Which chunks a Zarr store holds; and a remote store in which a missing one is an error, not its fill value."""
+"""Which chunks a Zarr store holds, and a remote store that refuses to read a missing one as its fill value."""
 
 from __future__ import annotations
 
 import math
 import os
 import zipfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,88 +16,88 @@ from dask_uncert.errors import InputError
 from dask_uncert.io.paths import file_system, is_remote
 
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
-UNLISTED = ("http://", "https://")  # servers that say of a file whether it is there, and no more
-MOST_ASKED = 1 << 14
-MOST_CHUNKS = 1 << 24  # a second of listing for every million
-AT_ONCE = 16
+UNLISTED = ("http://", "https://")  # these servers only tell whether a single file exists
+MAX_REQUESTS = 1 << 14
+MAX_CHUNKS = 1 << 24  # listing takes a second for every million
+THREADS = 16
+Index = tuple[int, ...]
 
 
-def absent_of(array: Any, prefix: str, store: str, what: str) -> list[tuple[int, ...]]:
-    """Numbers of the chunks, or shards, of a zarr.Array that its store does not hold, in C order.
+def absent_chunks(array: Any, path: str, store: str, name: str) -> list[Index]:
+    """Return the indices of the chunks, or shards, of a zarr.Array that its store does not hold, in C order.
 
-    store, prefix: its address, and the array's path in it. Raises InputError where the store can neither be listed nor asked for so many.
+    Raises InputError where the store can be neither listed nor asked for so many.
     """
     chunks = array.shards or array.chunks
     numbers = tuple(-(-n // c) for n, c in zip(array.shape, chunks, strict=True))
-    if math.prod(numbers) > MOST_CHUNKS:
+    if math.prod(numbers) > MAX_CHUNKS:
         raise InputError(
-            f"{what}: {store}:{prefix} states {math.prod(numbers):.3g} chunks, of shape {tuple(chunks)} for the shape "
-            f"{tuple(array.shape)}: its metadata are damaged, or its chunks too small to be worked with. Convert it, or "
-            f"say `missing_chunks: fill`."
+            f"{name}: {store}:{path} states {math.prod(numbers):.3g} chunks, of shape {tuple(chunks)} for the shape "
+            f"{tuple(array.shape)}: its metadata are damaged, or its chunks are too small to work with. Convert it, or "
+            f"use `missing_chunks: fill`."
         )
     encode = array.metadata.encode_chunk_key
     if store.startswith(UNLISTED):
-        return _asked(store, prefix, numbers, encode, what)
-    there = _listed(store, prefix)
-    return [number for number in np.ndindex(*numbers) if encode(number) not in there]
+        return _absent_by_requests(store, path, list(np.ndindex(*numbers)), encode, name)
+    files = _list_files(store, path)
+    return [index for index in np.ndindex(*numbers) if encode(index) not in files]
 
 
-def _listed(store: str, prefix: str) -> set[str]:
-    """Paths of all files of an array, relative to it."""
+def _list_files(store: str, path: str) -> set[str]:
+    """Return the paths of all files of an array, relative to it."""
     if is_remote(store):
         system, root = file_system(store)
-        place = f"{root.rstrip('/')}/{prefix}".rstrip("/")
-        return {str(path)[len(place) :].lstrip("/") for path in system.find(place)}
+        folder = f"{root.rstrip('/')}/{path}".rstrip("/")
+        return {str(file)[len(folder) :].lstrip("/") for file in system.find(folder)}
     if store.lower().endswith(".zip"):
-        with zipfile.ZipFile(store) as packed:
-            start = f"{prefix}/" if prefix else ""
-            return {name[len(start) :] for name in packed.namelist() if name.startswith(start)}
-    place = os.path.join(store, prefix)
-    found = set()
-    for folder, _, names in os.walk(place):
-        inside = os.path.relpath(folder, place).replace(os.sep, "/")
-        found.update(names if inside == "." else [f"{inside}/{name}" for name in names])
-    return found
+        with zipfile.ZipFile(store) as archive:
+            prefix = f"{path}/" if path else ""
+            return {name[len(prefix) :] for name in archive.namelist() if name.startswith(prefix)}
+    root = os.path.join(store, path)
+    files: set[str] = set()
+    for folder, _, names in os.walk(root):
+        inside = os.path.relpath(folder, root).replace(os.sep, "/")
+        files.update(names if inside == "." else [f"{inside}/{name}" for name in names])
+    return files
 
 
-def _asked(
-    store: str, prefix: str, numbers: tuple[int, ...], encode: Any, what: str
-) -> list[tuple[int, ...]]:
-    """The same from a server that cannot be listed: every chunk is asked for."""
-    wanted = list(np.ndindex(*numbers))
-    if len(wanted) > MOST_ASKED:
+def _absent_by_requests(
+    store: str, path: str, indices: list[Index], encode: Callable[[Index], str], name: str
+) -> list[Index]:
+    """Return the absent chunks of a server that cannot be listed, with a request for every chunk."""
+    if len(indices) > MAX_REQUESTS:
         raise InputError(
-            f"{what}: {store} cannot be listed, and asking for each of its {len(wanted)} chunks would take too long. Say "
+            f"{name}: {store} cannot be listed, and asking for each of its {len(indices)} chunks would take too long. Use "
             f"`missing_chunks: fill` if those it lacks are the fill value, or read it from where it can be listed."
         )
     system, root = file_system(store)
-    place = "/".join(part for part in (root.rstrip("/"), prefix) if part)
-    with ThreadPoolExecutor(AT_ONCE) as several:
-        there = several.map(lambda number: system.exists(f"{place}/{encode(number)}"), wanted)
-        return [number for number, found in zip(wanted, there, strict=True) if not found]
+    folder = "/".join(part for part in (root.rstrip("/"), path) if part)
+    with ThreadPoolExecutor(THREADS) as pool:
+        exists = pool.map(lambda index: system.exists(f"{folder}/{encode(index)}"), indices)
+        return [index for index, present in zip(indices, exists, strict=True) if not present]
 
 
-class Strict(WrapperStore[Any]):
-    """A store in which a chunk that is not found is an error, but for those known to be absent."""
+class StrictStore(WrapperStore[Any]):
+    """A store in which a missing chunk is an error, except for those known to be absent."""
 
     def __init__(self, store: Any, absent: frozenset[str] | None = frozenset()) -> None:
-        """absent: keys of chunks within their array; None where any may be missing, and is the fill value."""
+        """absent: keys of chunks within their array; None if any may be missing and is the fill value."""
         super().__init__(store)
         self.absent = absent
 
-    def _with_store(self, store: Any) -> Strict:
+    def _with_store(self, store: Any) -> StrictStore:
         return type(self)(store, self.absent)
 
     async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
-        """The value of a key; FileNotFoundError for a chunk that is not there."""
-        found = await self._store.get(key, prototype, byte_range)
-        if found is not None or self.absent is None or key.endswith(METADATA):
-            return found
-        if not any(key == one or key.endswith(f"/{one}") for one in self.absent):
-            raise FileNotFoundError(f"chunk {key} is not in the store any more")
+        """Return the value of a key; raise FileNotFoundError for a missing chunk."""
+        value = await self._store.get(key, prototype, byte_range)
+        if value is not None or self.absent is None or key.endswith(METADATA):
+            return value
+        if not any(key == absent or key.endswith(f"/{absent}") for absent in self.absent):
+            raise FileNotFoundError(f"chunk {key} is no longer in the store")
         return None
 
 
-def runs_code(array: Any) -> bool:
-    """Whether decoding the array would unpickle objects."""
+def may_run_code(array: Any) -> bool:
+    """Return whether decoding the array would unpickle objects."""
     return np.dtype(array.dtype).hasobject or "pickle" in str(array.metadata.to_dict()).lower()

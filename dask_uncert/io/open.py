@@ -1,63 +1,21 @@
-"""An input opened by its address, whatever it is stored as.
+"""Opening an input by its address, in whichever format it is.
 
-Each reader is one file behind `Stored`; its library is imported when the first such input is opened.
+Each format has a reader in `readers/`; a reader and its library are imported when the first such input is opened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dask_uncert.errors import InputError
-from dask_uncert.io.decoding import Decoding, Role
+from dask_uncert.errors import InputError, exception_text
 from dask_uncert.io.file_cache import file_name
-from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.paths import check_no_password, is_remote
-from dask_uncert.io.retries import Retried, persistently
+from dask_uncert.io.readers.stored_array import StoredArray
+from dask_uncert.io.retries import Retried, with_retries
 
-
-class Stored(Protocol):
-    """An opened input: it knows what its header says, reads what is sliced, and pickles as its address.
-
-    Slicing gives numbers as they are stored, in this machine's byte order; nothing is scaled or masked.
-    dims: as stored, None where they are not named. decoding: what the file says that stored numbers mean.
-    absent_chunks: which chunks, by their numbers along the axes, the store does not hold though it should; reading
-    gives the fill value there. held: bytes that stay in memory while it is read.
-    """
-
-    store: str
-    array: str
-    shape: tuple[int, ...]
-    ndim: int
-    dtype: np.dtype[Any]
-    chunks: tuple[int, ...]
-    dims: tuple[str, ...] | None
-    decoding: Decoding
-    held: int
-
-    @property
-    def attributes(self) -> dict[str, Any]: ...
-
-    def __getitem__(self, region: Any) -> NDArray[Any]: ...
-
-    def absent_chunks(self) -> Sequence[tuple[int, ...]]:
-        """Chunks that are not there; () where a file has no chunks that can be missing."""
-
-    def fingerprint(self) -> str | None:
-        """Changes whenever the input is written; None where that cannot be told."""
-
-    def geometry(self, dims: Sequence[str]) -> Geometry | None:
-        """Where it lies, under the names its dimensions go by; None where it does not say."""
-
-    def coordinates(self, dims: Sequence[str]) -> dict[str, tuple[NDArray[Any], Mapping[str, Any]]]:
-        """One-dimensional coordinates that stand beside it, with their attributes."""
-
-
-Reader = Callable[[str, str, str, Sequence[str] | None, Role], Any]
-"""Opens (store, array, name of the input, dims, role) without reading values."""
+Reader = Callable[[str, str, str, Sequence[str] | None], StoredArray]
+"""Opens (store, array, name of the input, dims) without reading values."""
 
 
 class Format(NamedTuple):
@@ -70,45 +28,45 @@ class Format(NamedTuple):
 
 
 def _nifti() -> Reader:
-    from dask_uncert.io.readers import nifti
+    from dask_uncert.io.readers.nifti import NiftiArray
 
-    return nifti.opened
+    return NiftiArray
 
 
 def _geotiff() -> Reader:
-    from dask_uncert.io.readers import geotiff
+    from dask_uncert.io.readers.geotiff import GeoTiffArray
 
-    return geotiff.opened
+    return GeoTiffArray
 
 
 def _netcdf() -> Reader:
-    from dask_uncert.io.readers import netcdf4
+    from dask_uncert.io.readers.netcdf4 import open_netcdf
 
-    return netcdf4.opened
+    return open_netcdf
 
 
 def _envi() -> Reader:
-    from dask_uncert.io.readers import envi
+    from dask_uncert.io.readers.envi import EnviArray
 
-    return envi.opened
+    return EnviArray
 
 
 def _numpy() -> Reader:
-    from dask_uncert.io.readers import numpy
+    from dask_uncert.io.readers.numpy import NumpyArray
 
-    return numpy.opened
+    return NumpyArray
 
 
 def _matlab() -> Reader:
-    from dask_uncert.io.readers import matlab
+    from dask_uncert.io.readers.matlab import open_matlab
 
-    return matlab.opened
+    return open_matlab
 
 
 def _zarr() -> Reader:
-    from dask_uncert.io.readers import zarr
+    from dask_uncert.io.readers.zarr import ZarrArray
 
-    return zarr.opened
+    return ZarrArray
 
 
 FORMATS = (
@@ -120,42 +78,38 @@ FORMATS = (
     Format("MATLAB", (".mat",), _matlab),
 )
 ZARR = Format("Zarr", (), _zarr)
-"""Every other name is a Zarr store."""
+"""The format of stores with any other name."""
 
 
 def format_of(store: str) -> Format:
-    """The format that the store's name says."""
-    name = file_name(store)
-    return next((one for one in FORMATS if name.endswith(one.endings)), ZARR)
+    """Return the format by the store's name."""
+    return next((form for form in FORMATS if file_name(store).endswith(form.endings)), ZARR)
 
 
-def open_stored(
-    store: str, array: str, what: str, dims: Sequence[str] | None = None, role: Role = "values"
-) -> Stored:
-    """Open an input without reading its values; what: its name, for messages.
+def open_stored(store: str, array: str, name: str, dims: Sequence[str] | None = None) -> StoredArray:
+    """Open an input without reading its values; name: the input's, for messages.
 
-    dims: names declared for its dimensions. Raises InputError for what is not there or cannot be used.
+    dims: names declared for its dimensions. Raises InputError for an input that is missing or cannot be used.
     """
     check_no_password(store)
-    found = format_of(store)
+    form = format_of(store)
     try:
-        reader = found.reader()
+        reader = form.reader()
     except ModuleNotFoundError as error:
-        if found.extra is None or (error.name or "").startswith("dask_uncert"):
+        if form.extra is None or (error.name or "").startswith("dask_uncert"):
             raise
         raise InputError(
-            f"{what}: reading {found.name} files such as {store} needs {error.name}, which is not installed. Run "
-            f"`python -m pip install 'dask-uncert[{found.extra}]'`."
+            f"{name}: reading {form.name} files such as {store} needs {error.name}, which is not installed. Run "
+            f"`python -m pip install 'dask-uncert[{form.extra}]'`."
         ) from None
     try:
-        opened: Stored = persistently(lambda: reader(store, array, what, dims, role), is_remote(store))
+        opened = with_retries(lambda: reader(store, array, name, dims), is_remote(store))
     except InputError:
         raise
-    except Exception as error:  # of libraries at metadata that they take as they come
-        text = " ".join(str(error).split())[:200]
+    except Exception as error:  # libraries that trust damaged metadata raise many kinds
         raise InputError(
-            f"{what}: {store}{f':{array}' if array else ''} is damaged, or of a kind that is not read "
-            f"({type(error).__name__}: {text})."
+            f"{name}: {store}{f':{array}' if array else ''} is damaged, or its kind is not supported "
+            f"({exception_text(error)})."
         ) from error
     retried: Any = Retried(opened)
-    return cast(Stored, retried)
+    return cast(StoredArray, retried)

@@ -1,7 +1,7 @@
-"""Reads that failed in passing, tried again a bounded number of times; what is not there is never tried again.
+"""Reads that fail for a moment are repeated a bounded number of times; what does not exist is never asked for again.
 
-A network drops and a server says that it is busy; a file that does not exist does not come to be. So errors of a
-transfer are tried again, and "not found" or "not allowed" is final.
+A network drops, or a server is busy; a file that does not exist will not appear. So errors of a transfer are retried,
+and "not found" or "not allowed" is final.
 """
 
 from __future__ import annotations
@@ -21,64 +21,55 @@ from dask_uncert.errors import InputError
 from dask_uncert.io.lazy_array import Wrapped
 from dask_uncert.io.paths import is_remote
 
-TRIES = {True: 6, False: 3}
-"""Of one read, behind a URL and on a disk."""
-FIRST_WAIT, LONGEST_WAIT = 0.2, 10.0  # seconds; each wait is twice the one before, and shortened at random
+MAX_ATTEMPTS = {True: 6, False: 3}
+"""Attempts of one read, behind a URL and on a disk."""
+FIRST_WAIT, LONGEST_WAIT = 0.2, 10.0  # seconds; each wait is twice the one before, shortened at random
 FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, KeyError)
-PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.ECONNRESET, errno.EREMOTEIO)
-"""Of local reads, what network file systems say in passing."""
+TRANSIENT = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.ECONNRESET, errno.EREMOTEIO)
+"""Errors of local reads that network file systems raise for a moment."""
 BUSY = (
-    "slowdown",
-    "throttl",
-    "503",
-    "500",
-    "502",
-    "504",
-    "429",
-    "timeout",
-    "timed out",
-    "reduce your request rate",
-)
-"""In what clients of object stores say."""
+    "slowdown", "throttl", "503", "500", "502", "504", "429", "timeout", "timed out", "reduce your request rate",
+)  # fmt: skip
+"""Words in messages of object stores that are busy."""
 _LOCK = threading.Lock()
 _PROCESS = uuid.uuid4().hex
-_taken = 0
-Found = TypeVar("Found")
+_retries = 0
+Value = TypeVar("Value")
 
 
-def taken() -> tuple[str, int]:
-    """A name of this process, and how many reads it has tried again so far."""
-    return _PROCESS, _taken
+def retry_count() -> tuple[str, int]:
+    """Return a name of this process, and how many reads it has retried so far."""
+    return _PROCESS, _retries
 
 
-def persistently(
-    read: Callable[[], Found], remote: bool, wait: Callable[[float], None] = time.sleep
-) -> Found:
-    """What `read` gives, tried again while it fails in passing; raises what it raised the last time."""
-    global _taken
-    for attempt in range(1, TRIES[remote] + 1):
+def with_retries(
+    read: Callable[[], Value], remote: bool, wait: Callable[[float], None] = time.sleep
+) -> Value:
+    """Return what `read` returns, repeated while it fails for a moment; raise its last error."""
+    global _retries
+    for attempt in range(1, MAX_ATTEMPTS[remote] + 1):
         try:
             return read()
         except Exception as error:
-            if attempt == TRIES[remote] or not is_passing(error, remote):
+            if attempt == MAX_ATTEMPTS[remote] or not is_transient(error, remote):
                 raise
             with _LOCK:
-                _taken += 1
+                _retries += 1
             wait(random.uniform(0.5, 1.0) * min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1)))
     raise AssertionError("unreachable")
 
 
-def is_passing(error: BaseException, remote: bool) -> bool:
-    """Whether an error, or what caused it, may be gone the next time."""
+def is_transient(error: BaseException, remote: bool) -> bool:
+    """Return whether an error, or its cause, may be gone the next time."""
     chain = list(_causes(error))
-    if any(isinstance(one, FINAL) for one in chain):
+    if any(isinstance(cause, FINAL) for cause in chain):
         return False
     if not remote:
-        return any(isinstance(one, OSError) and one.errno in PASSING for one in chain)
+        return any(isinstance(cause, OSError) and cause.errno in TRANSIENT for cause in chain)
     return any(
-        isinstance(one, ConnectionError | TimeoutError | OSError)
-        or (not isinstance(one, InputError) and any(word in str(one).lower() for word in BUSY))
-        for one in chain
+        isinstance(cause, ConnectionError | TimeoutError | OSError)
+        or (not isinstance(cause, InputError) and any(word in str(cause).lower() for word in BUSY))
+        for cause in chain
     )
 
 
@@ -91,7 +82,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 class Retried(Wrapped):
-    """A stored array whose reads are tried again, also of what stands beside its values."""
+    """A stored array whose reads are retried: of its values, coordinates, geometry, fingerprint and missing chunks."""
 
     def __init__(self, data: Any) -> None:
         super().__init__(data)
@@ -99,29 +90,23 @@ class Retried(Wrapped):
         self.ndim, self.dtype = len(self.shape), np.dtype(data.dtype)
 
     def __getitem__(self, region: Any) -> NDArray[Any]:
-        return np.asarray(self._persistently(lambda: self.data[region]))
+        return np.asarray(self._retry(lambda: self.data[region]))
 
     def absent_chunks(self) -> Any:
-        """As of the array."""
-        return self._persistently(self.data.absent_chunks)
+        return self._retry(self.data.absent_chunks)
 
     def fingerprint(self) -> Any:
-        """As of the array."""
-        return self._persistently(self.data.fingerprint)
+        return self._retry(self.data.fingerprint)
 
     def geometry(self, dims: Any) -> Any:
-        """As of the array."""
-        return self._persistently(lambda: self.data.geometry(dims))
+        return self._retry(lambda: self.data.geometry(dims))
 
     def coordinates(self, dims: Any) -> Any:
-        """As of the array."""
-        return self._persistently(lambda: self.data.coordinates(dims))
+        return self._retry(lambda: self.data.coordinates(dims))
 
-    def _persistently(self, read: Callable[[], Found]) -> Found:
+    def _retry(self, read: Callable[[], Value]) -> Value:
         try:
-            return persistently(read, is_remote(self.data.store))
+            return with_retries(read, is_remote(self.data.store))
         except InputError as error:
-            said = str(error)
-        raise InputError(
-            said
-        )  # alone: what caused it, of a library's own kind, may not travel between processes
+            message = str(error)
+        raise InputError(message)  # without its cause, which other processes may not be able to unpickle

@@ -15,7 +15,7 @@ import zarr
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
-from dask_uncert.io.readers.zarr import located, opening
+from dask_uncert.io.readers.zarr import opening, writable_store
 from dask_uncert.io.summary_store import read_frame
 from dask_uncert.summaries.sparse_rows import Row, Rows
 from dask_uncert.summaries.stack import Case, Layout, Stack, width_of
@@ -40,7 +40,7 @@ def write_cases(store: str, cases: Sequence[Case], layout: Layout, rows: Iterabl
         },
     }
     with opening(store, to_write=True):
-        group = zarr.open_group(located(store), mode="a").create_group("cases", attributes=about)
+        group = zarr.open_group(writable_store(store), mode="a").create_group("cases", attributes=about)
     writers = {path: _RowsWriter(store, group, path, width_of(layout, path)) for path in layout}
     for row in rows:
         for path, writer in writers.items():
@@ -58,7 +58,7 @@ def has_cases(store: str) -> bool:
     """Whether the summary at `store` keeps its cases apart."""
     try:
         with opening(store):
-            return "cases" in zarr.open_group(located(store), mode="r")
+            return "cases" in zarr.open_group(writable_store(store), mode="r")
     except Exception:
         return False
 
@@ -73,7 +73,7 @@ def read_cases(store: str) -> Stack:
         raise InputError(f"{store} holds one evaluation and no cases: it is not of a cohort.")
     try:
         with opening(store):
-            group = zarr.open_group(located(store), mode="r", path="cases")
+            group = zarr.open_group(writable_store(store), mode="r", path="cases")
             words: dict[str, Any] = dict(group.attrs)
             layout = {p: (tuple(a["dims"]), tuple(a["shape"])) for p, a in words["arrays"].items()}
             rows = {}
@@ -154,6 +154,6 @@ class _RowsWriter:
 def make_groups(store: str, paths: Iterable[str]) -> None:
     """An empty group at `store`, and those at these paths below it; "" is the store itself."""
     with opening(store, to_write=True):
-        root = zarr.open_group(located(store), mode="w")
+        root = zarr.open_group(writable_store(store), mode="w")
         for path in sorted(set(paths) - {""}):
             root.create_group(path)

@@ -10,8 +10,8 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
-from dask_uncert.errors import InputError
-from dask_uncert.io.readers.zarr import brief, located, opening
+from dask_uncert.errors import InputError, exception_text
+from dask_uncert.io.readers.zarr import opening, writable_store
 
 FORMAT = 1
 
@@ -22,7 +22,7 @@ def write_counts(
     """A Summary's frame and arrays under `total/`; the same Summary gives the same bytes."""
     with opening(store, to_write=True):
         root = zarr.open_group(
-            located(store), mode="w", attributes={"dask_uncert": "summary", "format": FORMAT}
+            writable_store(store), mode="w", attributes={"dask_uncert": "summary", "format": FORMAT}
         )
         total = root.create_group("total", attributes={"frame": json.dumps(frame)})
         for path, dims, value in arrays:
@@ -53,10 +53,10 @@ def read_frame(store: str) -> dict[str, Any]:
 def _total(store: str) -> tuple[zarr.Group, dict[str, Any]]:
     try:
         with opening(store):
-            root = zarr.open_group(located(store), mode="r")
+            root = zarr.open_group(writable_store(store), mode="r")
         kind, version = root.attrs.get("dask_uncert"), root.attrs.get("format")
     except Exception as error:
-        raise InputError(f"there is no summary at {store} ({brief(error)}).") from error
+        raise InputError(f"there is no summary at {store} ({exception_text(error)}).") from error
     if kind != "summary":
         raise InputError(f"{store} is a Zarr group, but no summary of dask_uncert.")
     if version != FORMAT:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from zarr.codecs import BloscCodec
 
 from dask_uncert.errors import InputError
-from dask_uncert.io.attributes import as_fill_value, plain
+from dask_uncert.io.attributes import as_fill_value, json_attributes
 from dask_uncert.io.decoding import Decoding
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.paths import AnyPath, as_path, write_atomic
-from dask_uncert.io.readers.zarr import StoredArray, located, opening
+from dask_uncert.io.readers.zarr import ZarrArray, opening, writable_store
 
 CHUNK_BYTES = 2 << 20  # of a chunk, about: a pixel's neighbourhood is read with little beside it
 SHARD_BYTES = 64 << 20  # of a shard, about: a task reads one
@@ -123,7 +123,9 @@ def create(
     """Make the group with an empty array and its coordinates; mark: what it is a conversion of, in its attributes."""
     store = str(folder)
     with opening(store, to_write=True):
-        group = zarr.open_group(located(store), mode="w", attributes={"dask_uncert": "converted", **mark})
+        group = zarr.open_group(
+            writable_store(store), mode="w", attributes={"dask_uncert": "converted", **mark}
+        )
         group.create_array(
             name, shape=layout.shape, chunks=layout.chunks, shards=layout.shards, dtype=dtype, fill_value=0,
             dimension_names=tuple(dims), attributes=dict(attributes),
@@ -131,7 +133,11 @@ def create(
         )  # fmt: skip
         for dim, (values, about) in coordinates.items():
             one = group.create_array(
-                dim, shape=values.shape, dtype=values.dtype, dimension_names=(dim,), attributes=plain(about)
+                dim,
+                shape=values.shape,
+                dtype=values.dtype,
+                dimension_names=(dim,),
+                attributes=json_attributes(about),
             )
             one[...] = values
     write_atomic(folder / DONE / BEGUN, b"")
@@ -141,7 +147,7 @@ def mark_of(folder: AnyPath) -> dict[str, Any] | None:
     """What a folder is a conversion of; None where it is none."""
     try:
         with opening(str(folder)):
-            found = dict(zarr.open_group(located(str(folder)), mode="r").attrs)
+            found = dict(zarr.open_group(writable_store(str(folder)), mode="r").attrs)
     except Exception:
         return None
     return found if found.get("dask_uncert") == "converted" else None
@@ -161,10 +167,10 @@ class Writer:
             return 0
         values = np.asarray(self.source[region])
         with opening(self.folder, to_write=True):
-            group = zarr.open_group(located(self.folder), mode="r+")
+            group = zarr.open_group(writable_store(self.folder), mode="r+")
             array: Any = group[self.name]
         array[region] = values
-        back = StoredArray(self.folder, self.name, "what was written")[region]
+        back = ZarrArray(self.folder, self.name, "what was written")[region]
         if back.dtype != values.dtype or back.tobytes() != np.ascontiguousarray(values).tobytes():
             said = ", ".join(f"{part.start}:{part.stop}" for part in region)
             raise InputError(
@@ -178,7 +184,7 @@ def about(
     attributes: Mapping[str, Any], decoding: Decoding, dtype: np.dtype[Any], geometry: Geometry | None
 ) -> dict[str, Any]:
     """Attributes of the new array: those there were, what stored numbers mean, and where it lies."""
-    found = {key: value for key, value in plain(attributes).items() if key not in PACKING}
+    found = {key: value for key, value in json_attributes(attributes).items() if key not in PACKING}
     if decoding.is_packed:
         found |= {"scale_factor": decoding.scale, "add_offset": decoding.offset}
     codes = [code for code in decoding.missing if math.isfinite(code)]

@@ -14,9 +14,10 @@ from dask_uncert.clusters import connect
 from dask_uncert.clusters.task_pool import stream
 from dask_uncert.errors import InputError
 from dask_uncert.inputs.cube import RESERVED, make_cube
-from dask_uncert.io.open import Stored, open_stored
+from dask_uncert.io.open import open_stored
 from dask_uncert.io.output_folder import Report, put_in_place
 from dask_uncert.io.paths import AnyPath, absolute, is_remote, remove
+from dask_uncert.io.readers.stored_array import StoredArray
 from dask_uncert.io.zarr_copy import DONE, Layout, Writer, about, create, layout_of, mark_of
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def convert(
     place = str(source) if "://" in str(source) else str(Path(source).resolve())
     goal = absolute(target)
     _check_apart(place, goal)
-    stored = open_stored(str(source) if "://" not in place else place, array, "input", dims, "values")
+    stored = open_stored(str(source) if "://" not in place else place, array, "input", dims)
     cube = make_cube("input", stored, dims, stored.dims, stored.chunks, str(source))
     whole = [dim in RESERVED for dim in cube.dims]
     layout = layout_of(stored.shape, stored.dtype.itemsize, whole, chunks, shards)
@@ -124,7 +125,7 @@ def _check_apart(place: str, goal: AnyPath) -> None:
         )
 
 
-def _check_whole(stored: Stored, source: str) -> None:
+def _check_whole(stored: StoredArray, source: str) -> None:
     absent = stored.absent_chunks()
     if absent:
         first = ", ".join(map(str, absent[0]))
@@ -134,7 +135,7 @@ def _check_whole(stored: Stored, source: str) -> None:
         )
 
 
-def _mark(stored: Stored, place: str, dims: Sequence[str], layout: Layout, name: str) -> str | None:
+def _mark(stored: StoredArray, place: str, dims: Sequence[str], layout: Layout, name: str) -> str | None:
     """Of the input as it is stored and of how it is written; None where the input cannot tell whether it changed."""
     fingerprint = stored.fingerprint()
     if fingerprint is None:

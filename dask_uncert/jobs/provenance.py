@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from dask_uncert.clusters import connect
 from dask_uncert.execution.plan import Plan
 from dask_uncert.inputs.names import gap_of
-from dask_uncert.io.open import Stored
 from dask_uncert.io.output_folder import peak_memory, versions
-from dask_uncert.io.retries import taken
+from dask_uncert.io.readers.stored_array import StoredArray
+from dask_uncert.io.retries import retry_count
 from dask_uncert.jobs.schema import AnyJob
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def tried(client: Client) -> dict[str, int]:
     """How many reads each process has tried again: the workers, and this one."""
-    return dict([taken(), *client.run(taken, on_error="ignore").values()])
+    return dict([retry_count(), *client.run(retry_count, on_error="ignore").values()])
 
 
 def facts_of(client: Client, before: Mapping[str, int]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def remarks_of(plan: Plan) -> list[str]:
     return [remark for cube in plan.scene.cubes.values() for remark in cube.remarks]
 
 
-def input_of(stored: Stored) -> dict[str, Any]:
+def input_of(stored: StoredArray) -> dict[str, Any]:
     """Which array an input is, as plain data."""
     return {
         "store": stored.store,

@@ -27,7 +27,7 @@ from dask_uncert.io.maps import preview
 from dask_uncert.io.open import format_of
 from dask_uncert.io.output_folder import Report, being_written, is_finished, versions, write_record
 from dask_uncert.io.paths import AnyPath, absolute, as_path, is_remote
-from dask_uncert.io.retries import taken
+from dask_uncert.io.retries import retry_count
 from dask_uncert.io.saving import load, save
 from dask_uncert.jobs.cohort.run import failure, run_cohort
 from dask_uncert.jobs.cohort_schema import CohortJob
@@ -81,7 +81,7 @@ def run(
         if failed:
             warnings.warn(failure(failed, output), FailedCasesWarning, stacklevel=2)
         return pooled
-    tried_before = dict([taken()])
+    tried_before = dict([retry_count()])
     plan = plan_job(words, folder)
     read = {name: cube for name, cube in plan.scene.cubes.items() if gap_of(name) is None}
     stored = {name: cube.data.fingerprint() for name, cube in read.items()}

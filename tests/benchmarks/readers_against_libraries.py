@@ -115,7 +115,7 @@ def main() -> None:
         for name, file, array, axis, open_it, read in formats(folder, p):
 
             def ours(file: str = file, array: str = array, axis: int = axis) -> None:
-                file_cache._KEPT.clear()
+                file_cache._CACHE.clear()
                 stored = open_stored(str(folder / file), array, "p", list("abc"))
                 for y, x in blocks():
                     np.array(stored[(slice(None), y, x) if axis == 0 else (y, x)])
@@ -132,11 +132,11 @@ def main() -> None:
             print(f"{name:8} {mine:.3f} s, the library alone {own:.3f} s: {mine / own:.2f}")
         nibabel.save(nibabel.Nifti1Image(p[:256, :256], np.eye(4)), folder / "a.nii.gz")
         reads = []
-        kept = file_cache.read_whole
-        file_cache.read_whole = lambda *given: reads.append(1) or kept(*given)
+        kept = file_cache.read_to_end
+        file_cache.read_to_end = lambda *given: reads.append(1) or kept(*given)
         from dask_uncert.io.readers import nifti
 
-        nifti.read_whole = file_cache.read_whole
+        nifti.read_to_end = file_cache.read_to_end
         stored = open_stored(str(folder / "a.nii.gz"), "", "p", list("abc"))
         for y in range(0, 256, 64):
             stored[y : y + 64]

@@ -17,7 +17,7 @@ import zarr
 
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.inputs.cube import Cube
-from dask_uncert.io.readers.zarr import StoredArray
+from dask_uncert.io.readers.zarr import ZarrArray
 
 SIDE, CLASSES = 1024, 16
 
@@ -32,7 +32,7 @@ def main() -> None:
             store, shape=(SIDE, SIDE, CLASSES), chunks=(64, 64, CLASSES), dtype="float32"
         )
         array[...] = np.tile(tile, (SIDE // 512, SIDE // 512, 1))
-        stored = StoredArray(store, "", "probabilities")
+        stored = ZarrArray(store, "", "probabilities")
         probabilities = Cube("probabilities", stored, ("y", "x", "class"), stored.chunks, store)
         codes = rng.integers(0, CLASSES, (SIDE, SIDE)).astype("uint8")
         reference = Cube("reference", codes, ("y", "x"))

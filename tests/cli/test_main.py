@@ -129,7 +129,7 @@ def with_input(job, name, **changes):
 def test_a_wrong_request_is_one_paragraph(job, tmp_path):
     cases = {
         "no store at": {"inputs": with_input(job, "probabilities", store="other.zarr")},
-        "holds no array 'posteriors'; it holds: labels, posterior": {
+        "has no array 'posteriors'; it has: labels, posterior": {
             "inputs": with_input(job, "probabilities", array="posteriors")
         },
         "name 2 dimensions, but": {"inputs": with_input(job, "probabilities", dims=["y", "x"])},

@@ -24,6 +24,7 @@ from dask_uncert.inputs.cube import Cube, align
 from dask_uncert.io.geometry import Reversed, brought_together, geometry_in, geometry_of, shared_geometry
 from dask_uncert.io.open import open_stored
 from dask_uncert.io.readers import nifti as nifti_reader
+from dask_uncert.io.readers import stored_array
 from dask_uncert.jobs.load import plan_job, read_job
 from dask_uncert.metrics import classification
 
@@ -293,11 +294,11 @@ def test_many_blocks_decompress_a_volume_once(tmp_path, monkeypatch):
         "probabilities": nifti(tmp_path / "p.nii.gz", p, np.eye(4)),
     }
     reads = []
-    whole = nifti_reader.read_whole
+    whole = nifti_reader.read_to_end
     monkeypatch.setattr(
-        nifti_reader, "read_whole", lambda store, *rest: reads.append(store) or whole(store, *rest)
+        nifti_reader, "read_to_end", lambda store, *rest: reads.append(store) or whole(store, *rest)
     )
-    monkeypatch.setattr(nifti_reader, "SLAB", 1 << 12)
+    monkeypatch.setattr(stored_array, "MIN_CHUNK_BYTES", 1 << 12)
     plan = plan_job(*read_job(job(tmp_path, inputs, classes=BINARY)))
     assert plan.grid.blocks > 10
     assert plan.block_memory() > p.nbytes + label.nbytes  # both volumes stay in memory

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
 from dask_uncert.io import retries
-from dask_uncert.io.retries import TRIES, Retried, persistently, taken
+from dask_uncert.io.retries import MAX_ATTEMPTS, Retried, retry_count, with_retries
 
 PASSING = [
     ConnectionResetError("x"),
@@ -58,15 +58,15 @@ def at_once(monkeypatch):
 
 @given(st.sampled_from(PASSING), st.integers(0, 8), st.booleans())
 def test_errors_in_passing_are_tried_again_a_bounded_number_of_times(error, times, wrapped):
-    data, before = Failing(caused(error) if wrapped else error, times), taken()[1]
+    data, before = Failing(caused(error) if wrapped else error, times), retry_count()[1]
     stored = Retried(data)
-    if times < TRIES[True]:
+    if times < MAX_ATTEMPTS[True]:
         assert stored[1:3].tolist() == [1, 2]
-        assert taken()[1] - before == times
+        assert retry_count()[1] - before == times
     else:
         with pytest.raises(type(data.error)):
             stored[1:3]
-    assert data.reads == min(times + 1, TRIES[True])
+    assert data.reads == min(times + 1, MAX_ATTEMPTS[True])
     assert stored.chunks == (2,)
 
 
@@ -74,7 +74,7 @@ def test_errors_in_passing_are_tried_again_a_bounded_number_of_times(error, time
 def test_what_is_not_there_is_final(error, wrapped, remote):
     data = Failing(caused(error) if wrapped else error, 1)
     with pytest.raises(type(data.error)):
-        persistently(lambda: data[0], remote)
+        with_retries(lambda: data[0], remote)
     assert data.reads == 1
 
 
@@ -82,7 +82,7 @@ def test_what_is_not_there_is_final(error, wrapped, remote):
 def test_local_damage_is_no_passing_matter(error):
     data = Failing(error, 1)
     with pytest.raises(type(error)):
-        persistently(lambda: data[0], remote=False)
+        with_retries(lambda: data[0], remote=False)
     assert data.reads == 1
 
 
@@ -90,7 +90,7 @@ def test_waits_grow_and_are_bounded(monkeypatch):
     monkeypatch.setattr(retries, "FIRST_WAIT", 4.0)
     waits = []
     with pytest.raises(TimeoutError):
-        persistently(lambda: Failing(TimeoutError("x"), 99)[0], True, waits.append)
-    assert len(waits) == TRIES[True] - 1
+        with_retries(lambda: Failing(TimeoutError("x"), 99)[0], True, waits.append)
+    assert len(waits) == MAX_ATTEMPTS[True] - 1
     assert all(wait <= retries.LONGEST_WAIT for wait in waits)
     assert waits[0] <= 4 <= waits[-1] * 2

@@ -213,14 +213,14 @@ def test_a_block_that_does_not_read_back_is_an_error(tmp_path_factory, seed):
     layout = layout_of(values.shape, 8, (False, False))
     zarr_copy.create(folder / "a", "v", layout, values.dtype, ("y", "x"), {}, {}, {})
 
-    class Worse(zarr_copy.StoredArray):
+    class Worse(zarr_copy.ZarrArray):
         def __getitem__(self, region):
             found = super().__getitem__(region).copy()
             found[seed % 4, seed % 3] += 1
             return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(zarr_copy, "StoredArray", Worse)
+        patch.setattr(zarr_copy, "ZarrArray", Worse)
         with pytest.raises(InputError, match=r"the block \[0:4, 0:4\] of .* does not read back"):
             Writer(values, str(folder / "a"), "v")(layout.blocks()[0])
     assert [one.name for one in (folder / "a" / DONE).iterdir()] == [zarr_copy.BEGUN]

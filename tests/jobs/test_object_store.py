@@ -78,9 +78,9 @@ def test_a_server_that_goes_on_failing_ends_in_an_error(server, scene, monkeypat
     from dask_uncert.io import retries
 
     monkeypatch.setattr(retries, "FIRST_WAIT", 0.01)
-    monkeypatch.setattr(retries, "TRIES", {True: 3, False: 3})
+    monkeypatch.setattr(retries, "MAX_ATTEMPTS", {True: 3, False: 3})
     stored = open_stored("s3://bucket/scene.zarr", "p", "probabilities")
-    before = retries.taken()[1]
+    before = retries.retry_count()[1]
     server.rule = lambda environment: "error" if "/p/c/1/1" in environment["PATH_INFO"] else None
     try:
         with pytest.raises(
@@ -89,7 +89,7 @@ def test_a_server_that_goes_on_failing_ends_in_an_error(server, scene, monkeypat
             stored[16:32, 16:32, :]
     finally:
         server.rule = None
-    assert retries.taken()[1] - before == 2
+    assert retries.retry_count()[1] - before == 2
 
 
 def test_an_object_that_is_gone_is_an_error_not_zeros(tmp_path, server, scene, dask_uncert_command):

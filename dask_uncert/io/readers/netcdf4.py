@@ -1,6 +1,6 @@
-"""Reading NetCDF-4 and HDF5, by h5py; dimensions by the rules of NetCDF and CF.
+"""Reading NetCDF-4 and HDF5, with h5py; dimensions by the rules of NetCDF and CF.
 
-HDF5 is not safe under threads, so every call into it holds one lock. Nothing outside the file is ever read: external
+HDF5 is not thread-safe, so every call into it holds one lock. Nothing outside the file is ever read: external
 links, external storage and virtual datasets are refused.
 """
 
@@ -17,177 +17,163 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
-from dask_uncert.io.decoding import Role
-from dask_uncert.io.file_cache import opened as opened_file
-from dask_uncert.io.file_cache import refusal, stamp_of
+from dask_uncert.io.file_cache import file_error, open_raw
 from dask_uncert.io.geometry import canonical_crs
-from dask_uncert.io.indexing import slabs, spans_of
+from dask_uncert.io.indexing import spans_of
 from dask_uncert.io.paths import is_remote
-from dask_uncert.io.readers.cf_variable import HIDDEN, Described, plain
+from dask_uncert.io.readers.cf_variable import CFVariable, plain, plain_attributes
+from dask_uncert.io.readers.stored_array import Coordinates, StoredArray, slabs
 
 _LOCK = threading.RLock()
-MAGIC = b"\x89HDF\r\n\x1a\n"
-CLASSIC = (b"CDF\x01", b"CDF\x02")
-NO_DIMENSION = b"This is a netCDF dimension but not a netCDF variable"
+NETCDF3 = (b"CDF\x01", b"CDF\x02")
+NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 MATLAB = "MATLAB_class"
 
 
-def opened(store: str, array: str, what: str, dims: Sequence[str] | None, role: Role) -> Any:
-    """A variable or dataset by its file's address and its path in it; see `StoredDataset`."""
+def open_netcdf(store: str, array: str, name: str, dims: Sequence[str] | None = None) -> StoredArray:
+    """Open a variable of a NetCDF file of either version, or a dataset of an HDF5 file."""
     try:
-        with opened_file(store) as file:
+        with open_raw(store) as file:
             start = file.read(4)
     except Exception as error:
-        raise refusal(store, what, error) from None
-    if start in CLASSIC:
-        from dask_uncert.io.readers.netcdf3 import StoredClassic
+        raise file_error(store, name, error) from None
+    if start in NETCDF3:
+        from dask_uncert.io.readers.netcdf3 import NetCDF3Array
 
-        return StoredClassic(store, array, what)
-    return StoredDataset(store, array, what)
+        return NetCDF3Array(store, array, name)
+    return HDF5Array(store, array, name)
 
 
-class StoredDataset(Described):
-    """A dataset of an HDF5 file, opened lazily in whichever process slices it; it pickles as its address.
+class HDF5Array(CFVariable):
+    """A dataset of an HDF5 file, opened lazily in each process that slices it.
 
-    Dimensions are those of NetCDF-4 or other dimension scales; None where they have no names. Axes of a dataset
-    written by MATLAB are in MATLAB's order.
+    Dimensions are those of NetCDF-4 or other dimension scales; None if they have no names. Axes of a dataset that
+    MATLAB wrote are in MATLAB's order.
     """
 
-    def __init__(self, store: str, array: str, what: str) -> None:
-        """what: the input's name, for messages. Raises InputError for a file or dataset that cannot be used."""
-        self.store, self.array, self.what = store, array.strip("/"), what
-        self._stamp = stamp_of(store, what)
+    HANDLE = "_file"
+
+    def __init__(self, store: str, array: str, name: str) -> None:
+        super().__init__(store, array.strip("/"), name)
         self._file: Any = None
-        with self._dataset() as data:
+        with self._open() as data:
             self._matlab = MATLAB in data.attrs
             self.dims = None if self._matlab else _dims_of(data)
             self.describe(data.shape[::-1] if self._matlab else data.shape, data.dtype, dict(data.attrs))
             chunks = data.chunks or slabs(data.shape, data.dtype.itemsize)
-            self.chunks: tuple[int, ...] = tuple(chunks[::-1] if self._matlab else chunks)
+            self.chunks = tuple(chunks[::-1] if self._matlab else chunks)
             self._chunked = data.chunks is not None
-            self._crs = _crs_of(data, self.attributes)
-            _check_storage(data, what, repr(self))
+            self.crs = _crs_of(data, self.attributes)
+            if _is_elsewhere(data):
+                raise self.error(
+                    f"the numbers of {self} are in other files, which are not read. Copy them into one file."
+                )
 
     def __getitem__(self, region: Any) -> NDArray[Any]:
         spans, rest = spans_of(region, self.shape)
         window = tuple(slice(a, b) for a, b in spans)
-        with self._dataset() as data:
-            found = np.asarray(data[window[::-1] if self._matlab else window]).astype(self.stored, copy=False)
-        return np.asarray((found.T if self._matlab else found).view(self.dtype)[rest])
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_file": None}
+        with self._open() as data:
+            values = np.asarray(data[window[::-1] if self._matlab else window])
+        values = values.astype(self.stored, copy=False)
+        return np.asarray((values.T if self._matlab else values).view(self.dtype)[rest])
 
     def absent_chunks(self) -> list[tuple[int, ...]]:
-        """Chunks that were never written; HDF5 reads them as the fill value."""
+        """Return the chunks that were never written; HDF5 reads them as the fill value."""
         if not self._chunked:
             return []
-        with self._dataset() as data:
+        with self._open() as data:
             numbers = tuple(-(-n // c) for n, c in zip(data.shape, data.chunks, strict=True))
             if data.id.get_num_chunks() == math.prod(numbers):
                 return []
-            there: set[tuple[int, ...]] = set()
+            written: set[tuple[int, ...]] = set()
             data.id.chunk_iter(
-                lambda info: there.add(
+                lambda info: written.add(
                     tuple(o // c for o, c in zip(info.chunk_offset, data.chunks, strict=True))
                 )
             )
-        absent = [number for number in np.ndindex(*numbers) if number not in there]
-        return [number[::-1] for number in absent] if self._matlab else absent
+        absent = [index for index in np.ndindex(*numbers) if index not in written]
+        return [index[::-1] for index in absent] if self._matlab else absent
 
-    def coordinates(self, dims: Sequence[str]) -> dict[str, tuple[NDArray[Any], Mapping[str, Any]]]:
-        """The coordinate variables of its dimensions, with their attributes."""
-        found: dict[str, tuple[NDArray[Any], Mapping[str, Any]]] = {}
+    def coordinates(self, dims: Sequence[str]) -> Coordinates:
+        """Return the coordinate variables of its dimensions, with their attributes."""
+        coordinates: Coordinates = {}
         if self.dims is None:
-            return found
-        with self._dataset() as data:
-            for dim, name in zip(dims, self.dims, strict=True):
-                one = _inside(data.parent, name)
-                if one is not None and one.ndim == 1 and one.dtype.kind in "iuf" and not _is_bare(one):
-                    attributes = {key: plain(value) for key, value in one.attrs.items() if key not in HIDDEN}
-                    found[dim] = (np.asarray(one[...]), attributes)
-        return found
-
-    @property
-    def crs(self) -> str | None:
-        """The reference system of the coordinates, by CF's grid mapping; None where there is none."""
-        return self._crs
+            return coordinates
+        with self._open() as data:
+            for dim, key in zip(dims, self.dims, strict=True):
+                variable = _dataset_in(data.parent, key)
+                if variable is None or variable.ndim != 1 or variable.dtype.kind not in "iuf":
+                    continue
+                if not bytes(variable.attrs.get("NAME", b"")).startswith(NO_VARIABLE):
+                    coordinates[dim] = (np.asarray(variable[...]), plain_attributes(variable.attrs))
+        return coordinates
 
     @contextmanager
-    def _dataset(self) -> Iterator[Any]:
-        """The dataset, under HDF5's lock."""
+    def _open(self) -> Iterator[Any]:
+        """Yield the dataset, under HDF5's lock."""
         with _LOCK:
             try:
                 if self._file is None:
-                    self._file = _open(self.store)
-                yield _found(self._file, self.array, self.what, self.store)
+                    self._file = _open_file(self.store)
+                yield self._dataset()
             except InputError:
                 raise
-            except Exception as error:  # of HDF5, many kinds
-                raise refusal(self.store, self.what, error) from None
+            except Exception as error:  # HDF5 raises many kinds
+                raise file_error(self.store, self.name, error) from None
+
+    def _dataset(self) -> Any:
+        """Return the dataset at a path of hard links, which cannot leave the file."""
+        path, node = self.array, self._file
+        if ".." in path.split("/"):
+            raise self.error(f"array name {path!r} must not contain '..'.")
+        for key in filter(None, path.split("/")):
+            link = node.get(key, getlink=True) if isinstance(node, h5py.Group) and key in node else None
+            if link is None:
+                raise self.error(f"{self.store} has no array {path!r}; it has: {_dataset_names(self._file)}.")
+            if not isinstance(link, h5py.HardLink):
+                raise self.error(
+                    f"{path} in {self.store} is a link to somewhere else; name its target, or copy it there."
+                )
+            node = node[key]
+        if isinstance(node, h5py.Dataset):
+            return node
+        if not path and len(single := [key for key in node if _dataset_in(node, key) is not None]) == 1:
+            return node[single[0]]
+        raise self.error(
+            f"{self.store} has several arrays; name one with `array`: {_dataset_names(self._file)}."
+        )
 
 
-def _open(store: str) -> Any:
+def _open_file(store: str) -> Any:
     if is_remote(store):
-        return h5py.File(opened_file(store), "r")
-    with open(store, "rb"):  # else HDF5 would word what is missing or forbidden
+        return h5py.File(open_raw(store), "r")
+    with open(store, "rb"):  # HDF5's own messages for missing or forbidden files are less clear
         pass
     return h5py.File(store, "r")
 
 
-def _found(file: Any, path: str, what: str, store: str) -> Any:
-    """The dataset at a path of hard links, which cannot leave the file."""
-    if ".." in path.split("/"):
-        raise InputError(f"{what}: array name {path!r} must not contain '..'.")
-    here = file
-    for name in filter(None, path.split("/")):
-        link = here.get(name, getlink=True) if isinstance(here, h5py.Group) and name in here else None
-        if link is None:
-            raise InputError(f"{what}: {store} holds no array {path!r}; it holds: {_listed(file)}.")
-        if not isinstance(link, h5py.HardLink):
-            raise InputError(
-                f"{what}: {path} in {store} is a link to another place; name that, or copy it there."
-            )
-        here = here[name]
-    if isinstance(here, h5py.Dataset):
-        return here
-    if not path and len(single := [name for name in file if _inside(file, name) is not None]) == 1:
-        return file[single[0]]
-    raise InputError(f"{what}: {store} holds several arrays; name one with `array`: {_listed(file)}.")
-
-
-def _listed(file: Any, most: int = 20) -> str:
+def _dataset_names(file: Any, most: int = 20) -> str:
     names: list[str] = []
 
-    def note(name: str, one: Any) -> bool | None:
-        if isinstance(one, h5py.Dataset) and one.ndim:
-            names.append(name)
+    def collect(key: str, node: Any) -> bool | None:
+        if isinstance(node, h5py.Dataset) and node.ndim:
+            names.append(key)
         return True if len(names) > most else None
 
-    file.visititems(note)
+    file.visititems(collect)
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "") or "none"
 
 
-def _inside(group: Any, name: str) -> Any:
-    """The dataset of this name in a group, if it lies in the file itself; else None."""
-    link = group.get(name, getlink=True) if name in group else None
-    one = group[name] if isinstance(link, h5py.HardLink) else None
-    return one if isinstance(one, h5py.Dataset) and not _is_elsewhere(one) else None
+def _dataset_in(group: Any, key: str) -> Any:
+    """Return the dataset of this name in a group; None if there is none in this file."""
+    link = group.get(key, getlink=True) if key in group else None
+    node = group[key] if isinstance(link, h5py.HardLink) else None
+    return node if isinstance(node, h5py.Dataset) and not _is_elsewhere(node) else None
 
 
 def _is_elsewhere(data: Any) -> bool:
-    """Whether the numbers of a dataset lie in other files."""
+    """Return whether the numbers of a dataset are in other files."""
     return bool(data.is_virtual or data.external)
-
-
-def _check_storage(data: Any, what: str, where: str) -> None:
-    if _is_elsewhere(data):
-        raise InputError(f"{what}: {where} lies in other files, which are not read. Copy it into one.")
-
-
-def _is_bare(data: Any) -> bool:
-    """Whether this is a dimension of NetCDF-4 that has no coordinates."""
-    return bytes(data.attrs.get("NAME", b"")).startswith(NO_DIMENSION)
 
 
 def _dims_of(data: Any) -> tuple[str, ...] | None:
@@ -201,11 +187,10 @@ def _dims_of(data: Any) -> tuple[str, ...] | None:
 
 
 def _crs_of(data: Any, attributes: Mapping[str, Any]) -> str | None:
-    name = attributes.get("grid_mapping")
-    one = _inside(data.parent, str(name)) if name else None
-    if one is None:
+    """Return the reference system of CF's grid mapping; None if there is none."""
+    key = attributes.get("grid_mapping")
+    mapping = _dataset_in(data.parent, str(key)) if key else None
+    if mapping is None:
         return None
-    for key in ("crs_wkt", "spatial_ref"):
-        if key in one.attrs:
-            return canonical_crs(str(plain(one.attrs[key])))
-    return None
+    texts = (mapping.attrs[key] for key in ("crs_wkt", "spatial_ref") if key in mapping.attrs)
+    return next((canonical_crs(str(plain(text))) for text in texts), None)

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from dask_uncert.io.attributes import plain
+from dask_uncert.io.attributes import json_attributes
 from dask_uncert.io.geometry import Geometry
 
 
@@ -25,12 +25,14 @@ def write_netcdf(
 ) -> None:
     """Write a map; stored: the map's own array, whose attributes go along."""
     attributes = {
-        k: v for k, v in plain(getattr(stored, "attributes", {})).items() if not isinstance(v, list | dict)
+        k: v
+        for k, v in json_attributes(getattr(stored, "attributes", {})).items()
+        if not isinstance(v, list | dict)
     }
     missing = attributes.pop("_FillValue", None)
     found = xr.Dataset(
         {name: (tuple(dims), values, attributes)},
-        coords={dim: (dim, one, plain(about)) for dim, (one, about) in coordinates.items()},
+        coords={dim: (dim, one, json_attributes(about)) for dim, (one, about) in coordinates.items()},
         attrs={"Conventions": "CF-1.11"},
     )
     if geometry is not None:

@@ -102,7 +102,7 @@ def test_what_a_header_says(tmp_path):
         ({"byte_order": None}, "does not state byte order"),
         ({"byte_order": 2}, "states byte order = 2"),
         ({"file_compression": 1}, "states file compression"),
-        ({"data_gain_values": "{1, 2, 3}"}, "have several data gain values"),
+        ({"data_gain_values": "{1, 2, 3}"}, "states several data gain values"),
         ({"data_ignore_value": "none"}, "states data ignore value = 'none'; expected numbers"),
     ],
 )
@@ -117,17 +117,17 @@ def test_headers_that_cannot_be_right(tmp_path, words, said):
 def test_partners_that_are_missing_or_too_many(tmp_path):
     path = write(tmp_path, np.zeros((3, 4, 3), "u2"))
     (tmp_path / "a.dat").write_bytes(b"")
-    with pytest.raises(InputError, match=r"several files may be the numbers of .*a.hdr: a.img, a.dat"):
+    with pytest.raises(InputError, match=r"several files may be the data file of .*a.hdr: a.img, a.dat"):
         open_stored(path, "", "p")
     assert open_stored(path.replace(".hdr", ".img"), "", "p").shape == (3, 4, 3)
     (tmp_path / "a.img.hdr").write_text("ENVI\n")
     with pytest.raises(InputError, match=r"several files may be the header of .*a.img: a.img.hdr, a.hdr"):
         open_stored(path.replace(".hdr", ".img"), "", "p")
     (tmp_path / "b.hdr").write_text("ENVI\n")
-    with pytest.raises(InputError, match=r"there is no file of numbers beside .*b.hdr"):
+    with pytest.raises(InputError, match=r"there is no data file beside .*b.hdr"):
         open_stored(str(tmp_path / "b.hdr"), "", "p")
     (tmp_path / "c.img").write_bytes(b"")
-    with pytest.raises(InputError, match=r"there is no file of header beside .*c.img"):
+    with pytest.raises(InputError, match=r"there is no header beside .*c.img"):
         open_stored(str(tmp_path / "c.img"), "", "p")
     (tmp_path / "c.hdr").write_text("HDR\n")
     with pytest.raises(InputError, match="its first line is not ENVI"):

@@ -152,7 +152,7 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path):
         file.write_mask(np.ones((3, 4), bool))
     with pytest.raises(InputError, match="has a mask beside its bands"):
         open_stored(masked, "", "p")
-    with pytest.raises(InputError, match="holds complex64 numbers"):
+    with pytest.raises(InputError, match="holds complex64; expected real numbers"):
         open_stored(write(tmp_path / "c.tif", np.zeros((1, 3, 4), "c8")), "", "p")
     with pytest.raises(InputError, match="leave out `array: b1`"):
         open_stored(good, "b1", "p")

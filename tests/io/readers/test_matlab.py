@@ -37,7 +37,7 @@ def test_what_is_no_number_is_refused(tmp_path):
     scipy.io.savemat(tmp_path / "a.mat", {"p": np.zeros((3, 4)), "s": {"a": 1}, "q": np.ones((2, 2))})
     for array, said in (
         ("s", "s in .*a.mat is a struct; expected numbers"),
-        ("x", "holds no variable 'x'"),
+        ("x", "has no variable 'x'"),
         ("", "p, q"),
     ):
         with pytest.raises(InputError, match=said):

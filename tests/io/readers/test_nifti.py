@@ -142,7 +142,7 @@ def test_f1_what_is_no_label_stays_none(tmp_path):
 
 def test_probabilities_stored_as_integers_keep_their_factor(tmp_path):
     path = write(tmp_path / "p.nii.gz", np.array([[[0, 127, 255]]], "u1"), slope=1 / 255)
-    stored = open_stored(path, "", "probabilities", role="probabilities")
+    stored = open_stored(path, "", "probabilities")
     assert stored.dtype == np.uint8
     assert stored.decoding.scale == pytest.approx(1 / 255, rel=1e-7)
     assert values_of(stored, role="probabilities").dtype == np.uint8
@@ -174,10 +174,10 @@ def test_a_compressed_volume_is_read_once_and_few_are_kept(tmp_path, monkeypatch
     values = np.random.default_rng(0).integers(0, 9, (40, 40, 40)).astype("i2")
     paths = [write(tmp_path / f"{i}.nii.gz", values + i) for i in range(12)]
     reads = []
-    whole = nifti.read_whole
-    monkeypatch.setattr(nifti, "read_whole", lambda store, *rest: reads.append(store) or whole(store, *rest))
-    monkeypatch.setattr(file_cache, "KEPT_BYTES", 6 * values.nbytes)
-    file_cache._KEPT.clear()
+    whole = nifti.read_to_end
+    monkeypatch.setattr(nifti, "read_to_end", lambda store, *rest: reads.append(store) or whole(store, *rest))
+    monkeypatch.setattr(file_cache, "CACHED_BYTES", 6 * values.nbytes)
+    file_cache._CACHE.clear()
     for i, path in enumerate(paths):
         for z in range(0, 40, 8):
             part = pickle.loads(pickle.dumps(open_stored(path, "", "features")))[:, :, z : z + 8]
@@ -185,12 +185,12 @@ def test_a_compressed_volume_is_read_once_and_few_are_kept(tmp_path, monkeypatch
             with pytest.raises(ValueError, match="read-only"):
                 part[0, 0, 0] = 1
     assert reads == paths
-    assert len(file_cache._KEPT) == 6
+    assert len(file_cache._CACHE) == 6
     write(tmp_path / "11.nii.gz", values - 1)  # another volume under the same name
     assert np.array_equal(open_stored(paths[11], "", "features")[...], values - 1)
-    monkeypatch.setattr(file_cache, "KEPT_BYTES", 0)
+    monkeypatch.setattr(file_cache, "CACHED_BYTES", 0)
     open_stored(paths[0], "", "features")[...]
-    assert len(file_cache._KEPT) == file_cache.KEPT
+    assert len(file_cache._CACHE) == file_cache.CACHED_FILES
 
 
 def test_threads_that_ask_at_once_share_one_reading(tmp_path, monkeypatch):
@@ -199,8 +199,8 @@ def test_threads_that_ask_at_once_share_one_reading(tmp_path, monkeypatch):
     values = np.arange(60_000, dtype="i4").reshape(30, 40, 50)
     stored = open_stored(write(tmp_path / "a.nii.gz", values), "", "features")
     reads = []
-    whole = nifti.read_whole
-    monkeypatch.setattr(nifti, "read_whole", lambda *args: reads.append(args) or whole(*args))
+    whole = nifti.read_to_end
+    monkeypatch.setattr(nifti, "read_to_end", lambda *args: reads.append(args) or whole(*args))
     with ThreadPoolExecutor(8) as pool:
         parts = list(pool.map(lambda z: stored[:, :, z], range(50)))
     assert np.array_equal(np.stack(parts, axis=-1), values)
@@ -245,8 +245,8 @@ BROKEN = {  # what is done to a good file, and what is said then
     "cut in the header": (lambda p: p.write_bytes(p.read_bytes()[:60]), "does not begin with|damaged"),
     "empty": (lambda p: p.write_bytes(b""), "does not begin with a header"),
     "text": (lambda p: p.write_text("this is no volume at all " * 40), "does not begin|not compressed by gzip"),
-    "magic": (lambda p: changed(p, 344, b"abc\0"), "has the mark b'abc'"),
-    "half a pair": (lambda p: changed(p, 344, b"ni1\0"), "half a pair"),
+    "magic": (lambda p: changed(p, 344, b"abc\0"), "has the magic number b'abc'"),
+    "is half of a pair": (lambda p: changed(p, 344, b"ni1\0"), "is half of a pair"),
     "longer along y": (lambda p: changed(p, 44, (7).to_bytes(2, "little")), "states .* bytes"),
     "shorter along y": (lambda p: changed(p, 44, (3).to_bytes(2, "little")), "states .* bytes"),
     "negative along y": (lambda p: changed(p, 44, b"\xff\xff"), "states the shape"),
@@ -258,7 +258,7 @@ BROKEN = {  # what is done to a good file, and what is said then
     "unknown type": (lambda p: changed(p, 70, (999).to_bytes(2, "little")), "damaged"),
     "complex": (lambda p: changed(p, 70, (32).to_bytes(2, "little")), "holds complex64; expected real numbers"),
     "colours": (lambda p: changed(p, 70, (128).to_bytes(2, "little")), r"holds colours \(R, G, B\)"),
-    "voxels inside the header": (lambda p: changed(p, 108, np.float32(16).tobytes()), "inside of it"),
+    "voxels inside the header": (lambda p: changed(p, 108, np.float32(16).tobytes()), "inside the header"),
     "voxels later": (lambda p: changed(p, 108, np.float32(368).tobytes()), "states"),
     "voxels nowhere": (lambda p: changed(p, 108, np.float32(np.nan).tobytes()), "damaged"),
     "intercept": (lambda p: changed(p, 112, np.array([2, np.inf], "f4").tobytes()), "damaged"),
@@ -286,7 +286,7 @@ def test_other_refusals(tmp_path):
     good = tmp_path / "a.nii"
     write(good, np.zeros((2, 2, 2), "u1"))
     (tmp_path / "b.nii.gz").write_bytes(good.read_bytes())
-    with pytest.raises(InputError, match=r"not compressed by gzip. Name it without"):
+    with pytest.raises(InputError, match=r"not compressed by gzip. Rename it without"):
         open_stored(str(tmp_path / "b.nii.gz"), "", "mask")
     (tmp_path / "c.nii").write_bytes(gzip.compress(good.read_bytes()))
     with pytest.raises(InputError, match=r"compressed by gzip. Name it `.nii.gz`"):

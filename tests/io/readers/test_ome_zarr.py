@@ -46,8 +46,8 @@ def test_an_image_whose_chunks_were_never_written_is_known_to_lack_them():
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("image-01.zarr", "holds several arrays or none"),
-        ("image-02.zarr", "holds several arrays or none"),
+        ("image-01.zarr", "has several arrays or none"),
+        ("image-02.zarr", "has several arrays or none"),
         ("image-03.zarr", "name the level '0', but there is no such array"),
     ],
 )

@@ -10,7 +10,7 @@ import zarr
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.maps import MapWriter, preview
-from dask_uncert.io.readers.zarr import StoredArray
+from dask_uncert.io.readers.zarr import ZarrArray
 from dask_uncert.io.summary_store import read_counts, write_counts
 
 VALUES = np.random.default_rng(0).random((40, 30, 3)).astype("float32")
@@ -28,7 +28,7 @@ def test_read_as_stored_and_after_pickling(tmp_path, layout):
     else:
         words["dimension_names"] = ("y", "x", "class")
     group.create_array("p", shape=VALUES.shape, dtype=VALUES.dtype, **words)[...] = VALUES
-    one = StoredArray(store, "p", "probabilities")
+    one = ZarrArray(store, "p", "probabilities")
     assert one.dims == ("y", "x", "class")
     assert one.chunks == ((20, 30, 3) if layout == "sharded" else (10, 10, 3))
     again = pickle.loads(pickle.dumps(one))
@@ -40,10 +40,10 @@ def test_read_as_stored_and_after_pickling(tmp_path, layout):
 def test_fingerprint_changes_with_the_data(tmp_path):
     store = str(tmp_path / "a.zarr")
     zarr.open_group(store, mode="w").create_array("p", data=VALUES)
-    mark = StoredArray(store, "p", "p").fingerprint()
-    assert StoredArray(store, "p", "p").fingerprint() == mark
+    mark = ZarrArray(store, "p", "p").fingerprint()
+    assert ZarrArray(store, "p", "p").fingerprint() == mark
     zarr.open_group(store, mode="r+")["p"][0, 0, 0] = 7
-    assert StoredArray(store, "p", "p").fingerprint() != mark
+    assert ZarrArray(store, "p", "p").fingerprint() != mark
 
 
 def test_what_cannot_be_opened_is_said(tmp_path):
@@ -51,13 +51,13 @@ def test_what_cannot_be_opened_is_said(tmp_path):
     (tmp_path / "empty.zarr").mkdir()
     for name in ("text.zarr", "empty.zarr"):
         with pytest.raises(InputError, match=f"mask: .*{name} is not a readable Zarr store"):
-            StoredArray(str(tmp_path / name), "p", "mask")
+            ZarrArray(str(tmp_path / name), "p", "mask")
     zarr.open_group(str(tmp_path / "a.zarr"), mode="w").create_group("inner").create_array("p", data=VALUES)
-    with pytest.raises(InputError, match="holds no array 'p'; it holds: none"):
-        StoredArray(str(tmp_path / "a.zarr"), "p", "mask")
+    with pytest.raises(InputError, match="has no array 'p'; it has: none"):
+        ZarrArray(str(tmp_path / "a.zarr"), "p", "mask")
     with pytest.raises(InputError, match="must not contain"):
-        StoredArray(str(tmp_path / "a.zarr"), "../other.zarr/p", "mask")
-    assert StoredArray(str(tmp_path / "a.zarr"), "inner/p", "mask").shape == VALUES.shape
+        ZarrArray(str(tmp_path / "a.zarr"), "../other.zarr/p", "mask")
+    assert ZarrArray(str(tmp_path / "a.zarr"), "inner/p", "mask").shape == VALUES.shape
 
 
 def test_blocks_never_share_a_chunk_and_a_retry_changes_nothing(tmp_path):
@@ -97,7 +97,7 @@ def test_opening_in_many_threads_leaves_the_configuration_and_the_bytes_alone(tm
 
     def work(number):
         for _ in range(20):
-            assert np.array_equal(StoredArray(store, "p", "p")[:3], VALUES[:3])
+            assert np.array_equal(ZarrArray(store, "p", "p")[:3], VALUES[:3])
         write_counts(str(tmp_path / f"during{number}"), {}, counts)
 
     with ThreadPoolExecutor(8) as pool:

@@ -1,0 +1,167 @@
+"""What every opened input has in common, whichever format it has."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dask_uncert.errors import InputError, exception_text
+from dask_uncert.io.decoding import AS_STORED, Decoding
+from dask_uncert.io.file_cache import Bytes, cached, file_error, file_stamp
+from dask_uncert.io.geometry import Geometry
+from dask_uncert.io.paths import is_remote, url_fingerprint
+
+MIN_CHUNK_BYTES = 1 << 20
+Coordinates = dict[str, tuple[NDArray[Any], Mapping[str, Any]]]
+"""Values and attributes of one-dimensional coordinates, by dimension."""
+
+
+class StoredArray(ABC):
+    """An array in a file or store: slicing reads it, and it pickles as its address.
+
+    Slices hold numbers as stored, in this machine's byte order; nothing is scaled or masked.
+    name: the input's name, for messages. dims: names in the file, None if it has none. decoding: how the file says
+    that stored numbers become values. held: bytes that stay in memory while it is read. crs: the reference system of
+    its coordinates.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunks: tuple[int, ...]
+    dims: tuple[str, ...] | None = None
+    decoding: Decoding = AS_STORED
+    held: int = 0
+    crs: str | None = None
+    HANDLE: ClassVar[str] = ""
+    """Name of the attribute with the open file, which is opened again after pickling."""
+
+    def __init__(self, store: str, array: str, name: str) -> None:
+        self.store, self.array, self.name = store, array, name
+        self.attributes: dict[str, Any] = {}
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @abstractmethod
+    def __getitem__(self, region: Any) -> NDArray[Any]: ...
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: None if key == self.HANDLE else value for key, value in self.__dict__.items()}
+
+    def __repr__(self) -> str:
+        return f"{self.store}:{self.array}" if self.array else self.store
+
+    def absent_chunks(self) -> Sequence[tuple[int, ...]]:
+        """Return the indices of chunks that the store does not hold and that would be read as the fill value."""
+        return []
+
+    def fingerprint(self) -> str | None:
+        """Return a value that changes when the input is written; None where a server does not tell."""
+        return file_fingerprint(self.store, self.name)
+
+    def geometry(self, dims: Sequence[str]) -> Geometry | None:
+        """Return the positions of the voxels, with these names of the dimensions; None if the file has none."""
+        return None
+
+    def coordinates(self, dims: Sequence[str]) -> Coordinates:
+        """Return the one-dimensional coordinates in the file, with these names of the dimensions."""
+        return {}
+
+    def error(self, message: str) -> InputError:
+        """Return the error to raise for this input."""
+        return InputError(f"{self.name}: {message}")
+
+    def damaged(self, kind: str, error: Exception) -> InputError:
+        """Return the error to raise when a library cannot read the file: not of this kind, or damaged."""
+        return self.error(f"{self} is not {kind}, or is damaged ({exception_text(error)}). Copy it again.")
+
+    def check_unnamed(self) -> None:
+        """Refuse the name of an array where a file holds one array without a name."""
+        if self.array:
+            raise self.error(f"{self.store} is one array; leave out `array: {self.array}`.")
+
+    def check_local(self, format_name: str) -> None:
+        """Refuse a URL for a format that is read from local files only."""
+        if is_remote(self.store):
+            raise self.error(f"{format_name} files are read from local disks only; copy {self.store} here.")
+
+    def check_numbers(self, stored: np.dtype[Any], kinds: str = "biuf") -> None:
+        """Refuse anything but real numbers of up to 64 bits."""
+        if stored.kind not in kinds or stored.itemsize > 8 or stored.subdtype is not None:
+            raise self.error(f"{self} holds {stored}; expected real numbers of at most 64 bits.")
+
+
+class FileArray(StoredArray):
+    """All numbers of one file, or the last of them: mapped in a local file, otherwise read whole once a process."""
+
+    HANDLE = "_mapped"
+    path: str
+    """Local path or URL of the file with the numbers."""
+    stored: np.dtype[Any]
+    offset: int = 0
+    stored_shape: tuple[int, ...]
+    order: Literal["C", "F"] = "C"
+    read_whole: bool = False
+
+    def open_file(self, path: str) -> None:
+        """Remember how the file with the numbers looks now: it must not change until it is read."""
+        self.path, self._stamp = path, file_stamp(path, self.name)
+        self._mapped: NDArray[Any] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the numbers as stored."""
+        return math.prod(self.stored_shape) * self.stored.itemsize
+
+    @property
+    def file_size(self) -> int:
+        """Bytes of a local file when it was opened."""
+        return int(str(self._stamp[0]))
+
+    def values(self) -> NDArray[Any]:
+        """Return all numbers as stored, which must not be written to; refuse a file that has changed since."""
+        if not is_remote(self.path) and file_stamp(self.path, self.name) != self._stamp:
+            raise self.error(f"{self.path} has changed since it was opened. Run again when it is complete.")
+        if self.read_whole:
+            raw = cached((self.store, self.array, *self._stamp), self._read)
+            return np.ndarray(self.stored_shape, self.stored, raw, order=self.order)
+        if not self.nbytes:
+            return np.empty(self.stored_shape, self.stored)
+        if self._mapped is None:
+            try:
+                self._mapped = np.memmap(
+                    self.path, self.stored, "r", self.offset, self.stored_shape, self.order
+                )
+            except (OSError, ValueError) as error:
+                raise file_error(self.path, self.name, error) from None
+        return self._mapped
+
+    def _read(self) -> Bytes:
+        raise NotImplementedError
+
+
+def file_fingerprint(store: str, name: str) -> str | None:
+    """Return a value that changes when the file is written; None for a remote one whose server does not tell."""
+    if is_remote(store):
+        return url_fingerprint(store)
+    size, time, _ = file_stamp(store, name)
+    return hashlib.sha256(json.dumps([size, time]).encode()).hexdigest()
+
+
+def slabs(shape: Sequence[int], itemsize: int, axis: int = 0) -> tuple[int, ...]:
+    """Return chunks of whole slices across an axis, the slowest in the file, of about 1 MiB."""
+    if not shape:
+        return ()
+    sizes = [max(1, n) for n in shape]
+    slice_bytes = max(1, itemsize * math.prod(shape[:axis]) * math.prod(shape[axis:][1:]))
+    sizes[axis] = max(1, min(shape[axis], -(-MIN_CHUNK_BYTES // slice_bytes)))
+    return tuple(sizes)
