@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert.clusters.task_pool import KilledError, stream
 from dask_uncert.errors import ClusterError, one_line
-from dask_uncert.execution.checkpoints import Checkpoints
 from dask_uncert.execution.chunking import cut_in_groups
 from dask_uncert.execution.graph import Reduction
 from dask_uncert.execution.plan import Plan
@@ -78,43 +76,42 @@ def _compute_by_groups(client: Client, inputs: str, reduction: Reduction) -> Any
     def group_name(number: int) -> str:
         return f"{len(left[number])} blocks from {grid.describe(grid.index(left[number][0]))}"
 
-    compute_group = _ComputeGroup(reduction, checkpoints, left)
+    def compute_group(number: int) -> None:
+        if not checkpoints.has(number):
+            checkpoints.save(reduction.sum_blocks(left[number]), number)
+
+    def compute_block(block: int) -> Any:
+        return reduction.sum_blocks([block])
+
     suspects = 0
-    for _, result in stream(
-        client, compute_group, left, "evaluate-group", again=False, kept=KEPT, named=group_name
-    ):
-        if not isinstance(result, KilledError):
-            _raise_errors(result)
-            continue
-        suspects += 1
-        if suspects > MOST_SUSPECTS:
-            break
+    tried = stream(client, compute_group, left, "evaluate-group", again=False, kept=KEPT, named=group_name)
+    for _, result in tried:
+        if isinstance(result, KilledError):
+            suspects += 1
+            if suspects > MOST_SUSPECTS:
+                break
+        elif isinstance(result, Exception):
+            raise result
     alone, killers = [number for number in left if not checkpoints.has(number)], list[str]()
     while alone and len(killers) < MOST_NAMED:
         number = alone.pop(0)
-        total: Any = None
+        total: Any = 0
         killers_before = len(killers)
-        blocks = stream(
-            client, partial(_compute_block, reduction), left[number], "evaluate-alone",
-            alone=True, kept=KEPT, named=block_name,
-        )  # fmt: skip
-        for block, result in blocks:
+        for block, result in stream(
+            client, compute_block, left[number], "evaluate-alone", alone=True, kept=KEPT, named=block_name
+        ):
             if isinstance(result, KilledError):
                 killers.append(f"{grid.describe(grid.index(block))} ({result})")
+            elif isinstance(result, Exception):
+                raise result
             else:
-                total = _raise_errors(result) if total is None else total + _raise_errors(result)
+                total = total + result
         if len(killers) == killers_before:
             checkpoints.save(total, number)
     if killers:
         raise ClusterError(_killers_message(killers, inputs, bool(alone)))
-    total = sum((checkpoints.load(number) for number in range(1, len(groups))), start=checkpoints.load(0))
+    total = sum(checkpoints.load(number) for number in range(len(groups)))
     return total if reduction.finalize is None else reduction.finalize(total)
-
-
-def _raise_errors(result: Any) -> Any:
-    if isinstance(result, Exception):
-        raise result
-    return result
 
 
 def _killers_message(killers: list[str], inputs: str, more: bool) -> str:
@@ -130,20 +127,3 @@ def _killers_message(killers: list[str], inputs: str, more: bool) -> str:
         f"block. Inputs: {inputs}. {rest} Repair {'those parts' if several else 'that part'}, or give workers more "
         f"memory, then run again."
     )
-
-
-@dataclass(frozen=True)
-class _ComputeGroup:
-    """Computes and saves the sum of a group, unless it is there."""
-
-    reduction: Reduction
-    checkpoints: Checkpoints
-    groups: dict[int, range]
-
-    def __call__(self, number: int) -> None:
-        if not self.checkpoints.has(number):
-            self.checkpoints.save(self.reduction.sum_blocks(self.groups[number]), number)
-
-
-def _compute_block(reduction: Reduction, block: int) -> Any:
-    return reduction.sum_blocks([block])

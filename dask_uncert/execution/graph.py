@@ -9,6 +9,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import dask
@@ -65,11 +67,7 @@ class Reduction:
     def sum_blocks(self, blocks: Iterable[int]) -> Any:
         """Return the sum over blocks given by number, computed one by one in this thread."""
         task = _BlockTask(self.function, tuple(self.cubes), self.cubes, self.grid, None)
-        total: Any = None
-        for number in blocks:
-            result = task(self.grid.index(number), {})
-            total = result if total is None else total + result
-        return total
+        return reduce(add, (task(self.grid.index(number), {}) for number in blocks))
 
 
 def _delayed(function: Callable[..., Any], name: str, *args: Any) -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dask_uncert.blocks import diagnostics, regression
 from dask_uncert.blocks.classification import evaluate_block
 from dask_uncert.blocks.encoding import rounding_of
-from dask_uncert.blocks.regression import Refused, RegressionRequest, evaluate_regression_block
+from dask_uncert.blocks.regression import RegressionRequest, evaluate_regression_block
 from dask_uncert.blocks.tiles import HELD
 from dask_uncert.execution.chunking import Grid
 from dask_uncert.execution.decode_block import Orders
@@ -59,10 +59,10 @@ class InspectBlock:
 
     def __call__(
         self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]
-    ) -> Counter[Any] | diagnostics.OutOfRange | Refused:
+    ) -> Counter[Any] | diagnostics.OutOfRange | regression.UnusableUncertainties:
         decoded = self.decode(arrays)
         if isinstance(self.request, RegressionRequest):
-            return regression.refused_uncertainties(self.request, decoded, len(offset), offset)
+            return regression.unusable_uncertainties(self.request, decoded, offset)
         if self.problem == "codes":
             return diagnostics.unknown_codes(self.request, decoded["reference"], decoded.get(GAPS))
         if self.problem == "uncertainty":
@@ -82,7 +82,7 @@ def problem_message(problem: str, finding: Any, request: AnyRequest, scene: Scen
     source = cubes["reference" if problem == "codes" else name]
     where, dtype = source.where, source.dtype
     if isinstance(request, RegressionRequest):
-        return regression.say_refused(finding, problem, dims, where)
+        return regression.unusable_uncertainties_message(finding, problem, dims, where)
     if problem == "codes":
         return diagnostics.say_codes(finding, request, where)
     if problem == "uncertainty":

@@ -46,3 +46,12 @@ def test_a_lost_pixel_fails_the_pass(kind, here, lost_pixel):
 def test_here_and_on_dask_are_the_same(kind):
     plan = plan_of(kind)
     assert plan.compute_here() == plan.compute() == plan.in_one_task().compute_here()
+
+
+def test_a_regression_of_several_outputs_may_lack_chunks():
+    """The input that says where chunks are missing has no outputs of its own."""
+    dims, values = ("y", "x", "output"), np.ones((4, 6, 2))
+    cubes = {name: Cube(name, values, dims) for name in ("mean", "reference", "variance")}
+    cubes["absent_mean"] = Cube("absent_mean", np.indices((4, 6))[0] < 3, ("y", "x"))
+    evaluation = prepare_regression(cubes, block=(2, 3)).compute_here()
+    assert evaluation.ledger.reasons()["mean_missing_chunk"] == 18
