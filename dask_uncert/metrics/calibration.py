@@ -1,4 +1,4 @@
-"""Calibration and proper scores, read off an Evaluation."""
+"""Calibration and proper scores of an Evaluation."""
 
 from __future__ import annotations
 
@@ -10,107 +10,224 @@ from dask_uncert.summaries.evaluation import Evaluation
 
 
 def expected_calibration_error(evaluation: Evaluation) -> float:
-    """ECE of the winning class's confidence over the job's bins, in [0, 1], best 0 ([A22] (13)).
+    """Return the expected calibration error (ECE) of the predicted class, over the job's bins.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+
+    Returns
+    -------
+    float
+        In [0, 1], best 0; NaN where no pixel is counted.
+
+    References
+    ----------
+    [A22], equation (13).
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> round(du.expected_calibration_error(found), 4)
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> round(du.expected_calibration_error(evaluation), 4)
     0.3
     """
-    one = evaluation.calibration
-    return float(calibration.expected_calibration_error(*one.binned(one.fine)))
+    tallies = evaluation.calibration
+    return float(calibration.expected_calibration_error(*tallies.binned(tallies.fine)))
 
 
 def maximum_calibration_error(evaluation: Evaluation) -> float:
-    """The largest gap of a bin between accuracy and mean confidence, in [0, 1], best 0.
+    """Return the maximum calibration error: the largest gap between accuracy and mean confidence of a bin.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+
+    Returns
+    -------
+    float
+        In [0, 1], best 0; NaN where no pixel is counted.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> round(du.maximum_calibration_error(found), 4)
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> round(du.maximum_calibration_error(evaluation), 4)
     0.6
     """
-    one = evaluation.calibration
-    return float(calibration.maximum_calibration_error(*one.binned(one.fine)))
+    tallies = evaluation.calibration
+    return float(calibration.maximum_calibration_error(*tallies.binned(tallies.fine)))
 
 
 def classwise_calibration_error(evaluation: Evaluation) -> float:
-    """Mean over classes of the ECE of each class against the rest, in [0, 1], best 0.
+    """Return the mean over classes of the calibration error of each class against the rest.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+
+    Returns
+    -------
+    float
+        In [0, 1], best 0; NaN where no pixel is counted.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> round(du.classwise_calibration_error(found), 4)
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> round(du.classwise_calibration_error(evaluation), 4)
     0.3
     """
-    one = evaluation.calibration
-    return float(calibration.classwise_calibration_error(*one.binned(one.fine_by_class)))
+    tallies = evaluation.calibration
+    return float(calibration.classwise_calibration_error(*tallies.binned(tallies.fine_by_class)))
 
 
 def equal_mass_calibration_error(evaluation: Evaluation) -> float:
-    """ECE over as many bins of about equal mass, merged from fine ones of .001; in [0, 1], best 0.
+    """Return the calibration error over bins of about equal numbers of pixels.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+
+    Returns
+    -------
+    float
+        In [0, 1], best 0; NaN where no pixel is counted.
+
+    Notes
+    -----
+    There are as many bins as the job asks for, merged from fine bins of at most .001.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> round(du.equal_mass_calibration_error(found), 4)
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> round(du.equal_mass_calibration_error(evaluation), 4)
     0.3
     """
-    one = evaluation.calibration
-    return float(calibration.equal_mass_calibration_error(*one.fine, one.bins))
+    tallies = evaluation.calibration
+    return float(calibration.equal_mass_calibration_error(*tallies.fine, tallies.bins))
 
 
 def brier(evaluation: Evaluation) -> dict[str, float]:
-    """The Brier score, summed over classes, in [0, 2], best 0; with its reliability, resolution, uncertainty.
+    """Return the Brier score, summed over classes, and its parts.
 
-    score = reliability - resolution + uncertainty + within_bins, over fine bins of .001.
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
 
+    Returns
+    -------
+    dict of str to float
+        ``score`` in [0, 2], best 0, and ``reliability``, ``resolution``, ``uncertainty``, ``within_bins``.
+
+    Notes
+    -----
+    ``score = reliability - resolution + uncertainty + within_bins``, over fine bins of at most .001.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> round(du.brier(found)["score"], 4)
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> round(du.brier(evaluation)["score"], 4)
     0.2733
     """
-    one = evaluation.calibration
-    parts = scoring_rules.brier_decomposition(*one.fine_by_class, one.squared_error)
+    tallies = evaluation.calibration
+    parts = scoring_rules.brier_decomposition(*tallies.fine_by_class, tallies.squared_error)
     return {name: float(value) for name, value in parts.items()}
 
 
 def negative_log_likelihood(evaluation: Evaluation) -> dict[str, float]:
-    """Mean -ln p of the true class, in nats: `value` (inf where a true class got 0), `infinite`, `finite`.
+    """Return the negative log likelihood: the mean of -ln p of the true class, in nats.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+
+    Returns
+    -------
+    dict of str to float
+        ``value`` in [0, inf], best 0, inf where a true class got probability 0; ``infinite``, the number of
+        these pixels; ``finite``, the mean over the others.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> round(du.negative_log_likelihood(found)["value"], 4)
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> round(du.negative_log_likelihood(evaluation)["value"], 4)
     0.4149
     """
-    one = evaluation.calibration
-    parts = scoring_rules.negative_log_likelihood(one.fine.number.sum(), one.log_loss, one.infinite)
+    tallies = evaluation.calibration
+    parts = scoring_rules.negative_log_likelihood(
+        tallies.fine.number.sum(), tallies.log_loss, tallies.infinite
+    )
     return {name: value.item() for name, value in parts.items()}
 
 
 def windows_curve(
     evaluation: Evaluation, class_index: int, points: ArrayLike, delta: float = 0.05
 ) -> tuple[Counts, Floats]:
-    """Of pixels whose probability of a class lies in [p - delta, p + delta], how many, and the share of it.
+    """Return how often a class is true where its probability is close to each point.
 
-    points: (P,); both results (P,), NaN where the window is empty ([J22] VII).
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+    class_index : int
+        Position of the class in the class table.
+    points : array_like, (P,)
+        Probabilities p, the centres of the windows.
+    delta : float, default 0.05
+        Half the width of a window, [p - delta, p + delta].
 
+    Returns
+    -------
+    n : ndarray of int64, (P,)
+        Pixels in each window.
+    share : ndarray of float64, (P,)
+        Share of them that are of the class; NaN where a window is empty.
+
+    References
+    ----------
+    [J22], section VII.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> [part.tolist() for part in du.windows_curve(found, 1, [0.1, 0.4], 0.05)]
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> [part.tolist() for part in du.windows_curve(evaluation, 1, [0.1, 0.4], 0.05)]
     [[1, 1], [0.0, 1.0]]
     """
-    one = evaluation.calibration
-    chosen = one.fine_by_class
-    return calibration.windows_curve(
-        chosen.number[class_index], chosen.positives[class_index], one.edges, points, delta
-    )
+    tallies = evaluation.calibration
+    n, positives, _ = tallies.fine_by_class
+    return calibration.windows_curve(n[class_index], positives[class_index], tallies.edges, points, delta)
 
 
 def reliability(evaluation: Evaluation) -> calibration.Reliability:
-    """Mean confidence and accuracy of every calibration bin, (bins,); NaN in empty ones.
+    """Return mean confidence and accuracy of every calibration bin.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+
+    Returns
+    -------
+    Reliability
+        Two arrays (bins,), ``confidence`` and ``accuracy``; NaN in empty bins.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> du.reliability(found).accuracy[-3:].tolist()
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> du.reliability(evaluation).accuracy[-3:].tolist()
     [nan, 1.0, nan]
     """
-    one = evaluation.calibration
-    return calibration.reliability(*one.binned(one.fine))
+    tallies = evaluation.calibration
+    return calibration.reliability(*tallies.binned(tallies.fine))

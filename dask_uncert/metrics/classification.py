@@ -1,4 +1,4 @@
-"""Numbers read off an Evaluation: each is a formula of counts, applied to the counts that stand there."""
+"""Numbers of an Evaluation: decisions against the reference, and how each measure is distributed."""
 
 from __future__ import annotations
 
@@ -20,88 +20,191 @@ OUTCOMES: dict[Outcome, tuple[int, ...]] = {"correct": (1,), "wrong": (0,), "all
 
 
 def confusion_matrix(evaluation: Evaluation) -> Counts:
-    """Counts (reference class, predicted class), int64, in the order of the class table.
+    """Return the confusion matrix.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+
+    Returns
+    -------
+    ndarray of int64, (classes, classes)
+        Pixels by reference class (rows) and predicted class (columns), in the order of the class table.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> du.confusion_matrix(found).tolist()
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> du.confusion_matrix(evaluation).tolist()
     [[1, 0], [1, 1]]
     """
     return evaluation.decisions.confusion
 
 
 def accuracy(evaluation: Evaluation) -> float:
-    """Overall accuracy, the share of counted pixels decided right; NaN where none is counted.
+    """Return the overall accuracy: the share of counted pixels decided right.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+
+    Returns
+    -------
+    float
+        In [0, 1], best 1; NaN where no pixel is counted.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> round(du.accuracy(found), 4)
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> round(du.accuracy(evaluation), 4)
     0.6667
     """
     return float(confusion.accuracy(confusion_matrix(evaluation)))
 
 
 def kappa(evaluation: Evaluation) -> float:
-    """Cohen's kappa in [-1, 1], best 1; NaN where chance alone agrees everywhere.
+    """Return Cohen's kappa: agreement beyond chance.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+
+    Returns
+    -------
+    float
+        In [-1, 1], best 1, by chance 0; NaN where chance alone agrees everywhere.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> round(du.kappa(found), 4)
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> round(du.kappa(evaluation), 4)
     0.4
     """
     return float(confusion.kappa(confusion_matrix(evaluation)))
 
 
 def precision(evaluation: Evaluation) -> Floats:
-    """User's accuracy of each class, (classes,) in [0, 1]; NaN where a class was never predicted.
+    """Return the precision (user's accuracy) of each class.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+
+    Returns
+    -------
+    ndarray of float64, (classes,)
+        In [0, 1], best 1; NaN where a class was never predicted.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> du.precision(found).tolist()
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> du.precision(evaluation).tolist()
     [0.5, 1.0]
     """
     return confusion.precision(confusion_matrix(evaluation))
 
 
 def recall(evaluation: Evaluation) -> Floats:
-    """Producer's accuracy of each class, (classes,) in [0, 1]; NaN where a class has no reference.
+    """Return the recall (producer's accuracy) of each class.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+
+    Returns
+    -------
+    ndarray of float64, (classes,)
+        In [0, 1], best 1; NaN where the reference lacks a class.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> du.recall(found).tolist()
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> du.recall(evaluation).tolist()
     [1.0, 0.5]
     """
     return confusion.recall(confusion_matrix(evaluation))
 
 
 def f1(evaluation: Evaluation) -> Floats:
-    """F1 (Dice) of each class, (classes,) in [0, 1]; NaN where a class neither occurs nor is predicted.
+    """Return the F1 score (Dice coefficient) of each class.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+
+    Returns
+    -------
+    ndarray of float64, (classes,)
+        In [0, 1], best 1; NaN where a class neither occurs nor is predicted.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> du.f1(found).round(4).tolist()
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> du.f1(evaluation).round(4).tolist()
     [0.6667, 0.6667]
     """
     return confusion.f1(confusion_matrix(evaluation))
 
 
 def iou(evaluation: Evaluation) -> Floats:
-    """Intersection over union of each class, (classes,) in [0, 1]; NaN as for `f1`.
+    """Return the intersection over union (Jaccard index) of each class.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+
+    Returns
+    -------
+    ndarray of float64, (classes,)
+        In [0, 1], best 1; NaN where a class neither occurs nor is predicted.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> du.iou(found).tolist()
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> du.iou(evaluation).tolist()
     [0.5, 0.5]
     """
     return confusion.iou(confusion_matrix(evaluation))
 
 
 def distribution(evaluation: Evaluation, measure: str) -> Distribution:
-    """The Distribution of a measure; KeyError naming those there are.
+    """Return the distribution of a measure: its histograms and power sums.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+    measure : str
+        Name of an evaluated measure, such as ``"gini"``.
+
+    Returns
+    -------
+    Distribution
+        Counts over right-closed bins, by outcome and by class.
+
+    Raises
+    ------
+    KeyError
+        If the measure was not evaluated; the message names those that were.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> du.distribution(found, "gini").upper
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> du.distribution(evaluation, "gini").upper
     1.0
     """
     if measure not in evaluation.measures:
@@ -110,11 +213,33 @@ def distribution(evaluation: Evaluation, measure: str) -> Distribution:
 
 
 def histogram(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> Counts:
-    """Counts (bins,) of a measure over `distribution(...).edges`, right-closed, the first also holds 0.
+    """Return the histogram of a measure.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+    measure : str
+        Name of an evaluated measure, such as ``"gini"``.
+    outcome : {"all", "correct", "wrong"}, default "all"
+        Which decisions take part.
+
+    Returns
+    -------
+    ndarray of int64, (bins,)
+        Pixels in each bin of ``distribution(evaluation, measure).edges``; bins are right-closed, the first
+        also holds 0.
+
+    Raises
+    ------
+    KeyError
+        If the measure was not evaluated; the message names those that were.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> int(du.histogram(found, "gini", "wrong").sum())
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> int(du.histogram(evaluation, "gini", "wrong").sum())
     1
     """
     counts = distribution(evaluation, measure).histogram
@@ -122,11 +247,34 @@ def histogram(evaluation: Evaluation, measure: str, outcome: Outcome = "all") ->
 
 
 def ecdf(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> tuple[Floats, Floats]:
-    """Upper bin edges and the share of values at or below them, both (bins,); NaN where there is no value.
+    """Return the empirical cumulative distribution of a measure.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+    measure : str
+        Name of an evaluated measure, such as ``"gini"``.
+    outcome : {"all", "correct", "wrong"}, default "all"
+        Which decisions take part.
+
+    Returns
+    -------
+    edges : ndarray of float64, (bins,)
+        Upper edge of each bin.
+    shares : ndarray of float64, (bins,)
+        Share of values at or below it, in [0, 1]; NaN where there is no value.
+
+    Raises
+    ------
+    KeyError
+        If the measure was not evaluated; the message names those that were.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> du.ecdf(found, "gini")[1][[350, 399, 999]].round(4).tolist()
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> du.ecdf(evaluation, "gini")[1][[350, 399, 999]].round(4).tolist()
     [0.0, 0.3333, 1.0]
     """
     edges = np.asarray(distribution(evaluation, measure).edges)[1:]
@@ -134,67 +282,141 @@ def ecdf(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> tupl
 
 
 def moments(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> dict[str, float]:
-    """n, mean, std (population) and skewness of a measure over right, wrong or all decisions.
+    """Return the number of values, mean, standard deviation and skewness of a measure.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+    measure : str
+        Name of an evaluated measure, such as ``"gini"``.
+    outcome : {"all", "correct", "wrong"}, default "all"
+        Which decisions take part.
+
+    Returns
+    -------
+    dict of str to float
+        ``n``, ``mean``, ``std`` (of the population) and ``skewness``; NaN where undefined.
+
+    Raises
+    ------
+    KeyError
+        If the measure was not evaluated; the message names those that were.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> round(du.moments(found, "gini")["mean"], 4)
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> round(du.moments(evaluation, "gini")["mean"], 4)
     0.6533
     """
-    one = distribution(evaluation, measure)
-    chosen = OUTCOMES[outcome]
+    values, chosen = distribution(evaluation, measure), OUTCOMES[outcome]
     n = evaluation.decisions.by_confused[:, chosen].sum()
-    sums = one.by_confused[:, chosen].sum(axis=(0, 1))
+    sums = values.by_confused[:, chosen].sum(axis=(0, 1))
     return {
         "n": int(n),
-        "mean": float(distributions.mean(n, sums)) * one.unit,
-        "std": float(distributions.standard_deviation(n, sums)) * one.unit,
+        "mean": float(distributions.mean(n, sums)) * values.unit,
+        "std": float(distributions.standard_deviation(n, sums)) * values.unit,
         "skewness": float(distributions.skewness(n, sums)),
     }
 
 
 def quantiles(evaluation: Evaluation, measure: str, q: ArrayLike, outcome: Outcome = "all") -> Floats:
-    """Values below which the shares q lie, to a bin's width: .001 of the measure's range, 2.2 % of a predicted uncertainty.
+    """Return quantiles of a measure.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+    measure : str
+        Name of an evaluated measure, such as ``"gini"``.
+    q : float or array_like
+        Shares in [0, 1].
+    outcome : {"all", "correct", "wrong"}, default "all"
+        Which decisions take part.
+
+    Returns
+    -------
+    ndarray of float64, shape of q
+        Values below which the shares lie; NaN where there is no value.
+
+    Raises
+    ------
+    KeyError
+        If the measure was not evaluated; the message names those that were.
+    ValueError
+        If a share is outside [0, 1].
+
+    Notes
+    -----
+    Quantiles are exact to a bin's width: .001 of the measure's range, 2.2 % of a predicted uncertainty.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> du.quantiles(found, "gini", [0.5]).round(2).tolist()
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> du.quantiles(evaluation, "gini", [0.5]).round(2).tolist()
     [0.64]
     """
-    one = distribution(evaluation, measure)
-    return distributions.quantiles(histogram(evaluation, measure, outcome), np.asarray(one.edges), q)
+    edges = np.asarray(distribution(evaluation, measure).edges)
+    return distributions.quantiles(histogram(evaluation, measure, outcome), edges, q)
 
 
 def uncertainty_confusion(
     evaluation: Evaluation, measure: str, thresholds: ArrayLike | None = None
 ) -> dict[str, Counts | Floats]:
-    """TC, FU, FC, TU and USen, USpe, UPre, UAcc at thresholds that are bin edges ([A22] (7)-(10)).
+    """Return right and wrong against certain and uncertain decisions, at thresholds of a measure.
 
-    thresholds: by default those the job named. Every multiple of .001 of a bounded measure's range is an edge too.
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+    measure : str
+        Name of an evaluated measure, such as ``"gini"``.
+    thresholds : float or array_like, optional
+        Bin edges; by default the thresholds that the job named. Every multiple of .001 of a bounded measure's
+        range is a bin edge.
 
+    Returns
+    -------
+    dict of str to ndarray, shape of thresholds
+        Counts ``TC``, ``FU``, ``FC``, ``TU`` (true or false, certain or uncertain) and the scores ``USen``,
+        ``USpe``, ``UPre``, ``UAcc``, in [0, 1], best 1; NaN where undefined.
+
+    Raises
+    ------
+    KeyError
+        If the measure was not evaluated; the message names those that were.
+    ValueError
+        If a threshold is not a bin edge: counts would not be exact.
+
+    References
+    ----------
+    [A22], equations (7)-(10).
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> found = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> [int(n) for n in du.uncertainty_confusion(found, "gini", 0.5)["TU"].ravel()]
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> [int(n) for n in du.uncertainty_confusion(evaluation, "gini", 0.5)["TU"].ravel()]
     [1]
     """
-    one = distribution(evaluation, measure)
-    taus = one.thresholds if thresholds is None else thresholds
-    right, wrong = right_and_wrong(evaluation, measure)
-    return distributions.uncertainty_confusion(right, wrong, np.asarray(one.edges), taus)
+    values = distribution(evaluation, measure)
+    taus = values.thresholds if thresholds is None else thresholds
+    counts = right_and_wrong(evaluation, measure)
+    return distributions.uncertainty_confusion(*counts, np.asarray(values.edges), taus)
 
 
 def right_and_wrong(evaluation: Evaluation, measure: str) -> tuple[Counts, Counts]:
-    """The histograms (bins,) of a measure over right and over wrong decisions."""
+    """Return the histograms (bins,) of a measure over right and over wrong decisions."""
     return histogram(evaluation, measure, "correct"), histogram(evaluation, measure, "wrong")
 
 
-def soft_cells(one: SoftConfusion) -> dict[str, Floats]:
-    """Summed weights TP, TN, FP, FN, each (thresholds, sigmas, dampings)."""
-    weights = decode(one.weights)
-    return {name: weights[..., i] for i, name in enumerate(CELLS)}
+def soft_cells(soft: SoftConfusion) -> dict[str, Floats]:
+    """Return the summed weights TP, TN, FP, FN, each (thresholds, sigmas, dampings)."""
+    return dict(zip(CELLS, np.moveaxis(decode(soft.weights), -1, 0), strict=True))
 
 
-def soft_metrics(one: SoftConfusion) -> dict[str, Floats]:
-    """The metrics of the soft confusion, each (thresholds, sigmas, dampings) ([S22] (13)-(17))."""
-    cells = soft_cells(one)
-    return confusion.cell_metrics(cells["TP"], cells["TN"], cells["FP"], cells["FN"])
+def soft_metrics(soft: SoftConfusion) -> dict[str, Floats]:
+    """Return the metrics of a soft confusion, each (thresholds, sigmas, dampings). [S22] (13)-(17)"""
+    return confusion.cell_metrics(*soft_cells(soft).values())
