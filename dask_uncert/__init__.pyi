@@ -26,7 +26,17 @@ from .jobs.cohort.compare import compare
 from .jobs.cohort.output import load_cases
 from .jobs.convert import convert
 from .jobs.export import export
+from .jobs.load import job_schema
+from .jobs.merge import merge
+from .jobs.plan import plan
+from .jobs.report import report
 from .jobs.run import run
+from .jobs.submit import (
+    cancel,
+    status,
+    submit,
+    wait,
+)
 from .metrics.calibration import (
     brier,
     classwise_calibration_error,
@@ -95,6 +105,7 @@ __all__ = [
     "aurc",
     "binary_variance",
     "brier",
+    "cancel",
     "class_distances",
     "classwise_calibration_error",
     "compare",
@@ -118,12 +129,15 @@ __all__ = [
     "histogram",
     "homophily_uncertainty",
     "iou",
+    "job_schema",
     "kappa",
     "load",
     "load_cases",
     "maximum_calibration_error",
+    "merge",
     "moments",
     "negative_log_likelihood",
+    "plan",
     "precision",
     "quantiles",
     "recall",
@@ -134,6 +148,7 @@ __all__ = [
     "regression_side",
     "reliability",
     "renyi_entropy",
+    "report",
     "risk_at_coverage",
     "risk_coverage",
     "run",
@@ -141,9 +156,12 @@ __all__ = [
     "save",
     "simplex_maximum",
     "soft_weights",
+    "status",
+    "submit",
     "sweep",
     "t_entropy",
     "tsallis_entropy",
     "uncertainty_confusion",
+    "wait",
     "windows_curve",
 ]

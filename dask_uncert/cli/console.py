@@ -1,10 +1,11 @@
-"""What commands print: progress while they work, the few numbers that matter at their end."""
+"""What commands share: types of options, the options themselves, progress, and what is printed at the end."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,37 +13,112 @@ import click
 if TYPE_CHECKING:
     from dask_uncert.io.output_folder import Report
     from dask_uncert.io.paths import AnyPath
+    from dask_uncert.summaries.registry import AnyEvaluation
+
+FILE = click.Path(path_type=Path)
 
 
-class PlaceType(click.ParamType):  # type: ignore[type-arg]
+class PathOrUrl(click.ParamType):  # type: ignore[type-arg]
     """A path or a URL."""
 
     name = "path"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> AnyPath:
-        """The place; InputError for a URL whose library is not installed."""
+        """Return the path; InputError for a URL whose library is not installed."""
         from dask_uncert.io.paths import as_path
 
         return as_path(value)
 
 
-PLACE = PlaceType()
+class CommaSeparated(click.ParamType):  # type: ignore[type-arg]
+    """Several values with commas between them."""
+
+    def __init__(self, parse: Callable[[str], Any], name: str) -> None:
+        self.parse, self.name = parse, name
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[Any]:
+        """Return the values."""
+        try:
+            return [self.parse(part) for part in value.split(",")]
+        except ValueError:
+            self.fail(f"expected {self.name} separated by commas, found {value!r}.", param, ctx)
+
+
+class KeyValue(click.ParamType):  # type: ignore[type-arg]
+    """A key and its value, with an equals sign between them."""
+
+    def __init__(self, parse: Callable[[str], Any], name: str) -> None:
+        self.parse, self.name = parse, name
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, Any]:
+        """Return the key and the value."""
+        key, equals, text = value.partition("=")
+        if not (key and equals):
+            self.fail(f"expected {self.name}, found {value!r}.", param, ctx)
+        try:
+            return key, self.parse(text)
+        except ValueError as error:
+            self.fail(f"{key}: {error}", param, ctx)
+
+
+def _yaml(text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ValueError(f"{text!r} is not valid YAML.") from None
+
+
+def _pairs(ctx: Any, param: Any, pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    return dict(pairs)
+
+
+def _new_file(ctx: Any, param: Any, path: Path | None) -> Path | None:
+    if path is not None and path.exists():
+        raise click.BadParameter(f"{path} exists; name another file.")
+    return path
+
+
+def key_values(flag: str, name: str, kind: KeyValue, text: str) -> Callable[[Any], Any]:
+    """Return a repeatable option of keys and values, which its command gets as a dictionary."""
+    return click.option(flag, name, type=kind, multiple=True, callback=_pairs, metavar=kind.name, help=text)
+
+
+PATH = PathOrUrl()
+RUNNING = "a cluster file, or a tcp:// or tls:// address"
+CLUSTER = f"local, {RUNNING}"
+job_argument = click.argument("job", type=FILE)
+folder_argument = click.argument("folder", type=PATH)
+cluster_option = click.option("--cluster", help=f"{CLUSTER}; overrides the job's cluster.")
+out_option = click.option("--out", type=PATH, help="Output folder; overrides the job's output.")
+fresh_option = click.option("--fresh", is_flag=True, help="Recompute and replace an existing result.")
+replace_option = click.option("--fresh", is_flag=True, help="Replace an existing result.")
+quiet_option = click.option("--quiet", is_flag=True, help="Print errors only.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, in full precision.")
+csv_option = click.option(
+    "--csv", "csv_file", type=FILE, callback=_new_file, help="Write a new CSV file, in full precision."
+)
+set_option = key_values(
+    "--set", "overrides", KeyValue(_yaml, "KEY=VALUE"),
+    "Override a job key, e.g. `calibration.bins=20`. Repeatable.",
+)  # fmt: skip
 
 
 @contextmanager
 def progress(silent: bool) -> Iterator[Report | None]:
-    """A progress bar on a terminal, a plain line each quarter elsewhere."""
+    """Show a progress bar on a terminal, a plain line for each quarter elsewhere."""
     if silent:
         yield None
         return
     if not sys.stderr.isatty():
-        said: dict[str, int] = {}
+        quarters: dict[str, int] = {}
 
-        def line(what: str, done: int, total: int) -> None:
+        def line(stage: str, done: int, total: int) -> None:
             quarter = 4 * done // max(total, 1)
-            if quarter > said.get(what, -1):
-                said[what] = quarter
-                click.echo(f"{what}: {done} of {total}", err=True)
+            if quarter > quarters.get(stage, -1):
+                quarters[stage] = quarter
+                click.echo(f"{stage}: {done} of {total}", err=True)
 
         yield line
         return
@@ -53,83 +129,66 @@ def progress(silent: bool) -> Iterator[Report | None]:
     with Progress(*columns, console=Console(stderr=True)) as bar:
         bars: dict[str, Any] = {}
 
-        def draw(what: str, done: int, total: int) -> None:
-            if what not in bars:
-                bars[what] = bar.add_task(what, total=total)
-            bar.update(bars[what], completed=done)
+        def draw(stage: str, done: int, total: int) -> None:
+            if stage not in bars:
+                bars[stage] = bar.add_task(stage, total=total)
+            bar.update(bars[stage], completed=done)
 
         yield draw
 
 
-def headline(evaluation: Any, place: AnyPath) -> None:
-    """Print what most people want to know of a finished evaluation, and where the rest is."""
-    from dask_uncert.metrics import calibration as calibration_metrics
-    from dask_uncert.metrics import classification
-    from dask_uncert.summaries import regression
+def show_headline(evaluation: AnyEvaluation, folder: AnyPath) -> None:
+    """Print the main metrics of a result, and where the rest is."""
+    import dask_uncert as du
 
-    left_out = int(evaluation.ledger.excluded.sum())
-    if isinstance(evaluation, regression.RegressionEvaluation):
-        side = regression.regression_side(evaluation)
+    ledger = evaluation.ledger
+    if isinstance(evaluation, du.RegressionEvaluation):
+        side = du.regression_side(evaluation)
         numbers = (
-            f"Area under the calibration curve {regression.regression_area(evaluation):.4f}"
+            f"Area under the calibration curve {du.regression_area(evaluation):.4f}"
             f"{f' ({side})' if side else ''}, "
-            f"squared distance to the diagonal {regression.regression_distance(evaluation):.3g}."
+            f"squared distance to the diagonal {du.regression_distance(evaluation):.3g}."
         )
     else:
         numbers = (
-            f"Accuracy {classification.accuracy(evaluation):.4f}, kappa {classification.kappa(evaluation):.4f}, "
-            f"ECE {calibration_metrics.expected_calibration_error(evaluation):.4f}."
+            f"Accuracy {du.accuracy(evaluation):.4f}, kappa {du.kappa(evaluation):.4f}, "
+            f"ECE {du.expected_calibration_error(evaluation):.4f}."
         )
-    click.echo(f"{int(evaluation.ledger.counted):,} pixels counted, {left_out:,} left out. {numbers}")
-    click.echo(f"Results: {place}, page: {place / 'report.html'}")
+    left_out = int(ledger.excluded.sum())
+    click.echo(f"{int(ledger.counted):,} pixels counted, {left_out:,} left out. {numbers}")
+    click.echo(f"Results: {folder}, page: {folder / 'report.html'}")
 
 
-def forecast(facts: Mapping[str, Any]) -> str:
-    """What a plan says, a line each."""
-    read = ", ".join(f"{name} {size(nbytes)}" for name, nbytes in facts["bytes_read"].items())
-    total = size(sum(facts["bytes_read"].values()))
-    if "cases" in facts:
-        large = f", {facts['large_cases']} large and cut into blocks" if facts["large_cases"] else ""
-        lines = [("cases", f"{facts['cases']} of {facts['patients']} patients{large}")]
+def plan_text(plan: Mapping[str, Any]) -> str:
+    """Return a plan for people, a line each."""
+    read = ", ".join(f"{name} {size(nbytes)}" for name, nbytes in plan["bytes_read"].items())
+    total = size(sum(plan["bytes_read"].values()))
+    if "cases" in plan:
+        large = f", {plan['large_cases']} large and cut into blocks" if plan["large_cases"] else ""
+        lines = [("cases", f"{plan['cases']} of {plan['patients']} patients{large}")]
     else:
-        blocks = f"{facts['blocks']} of {sizes(facts['block'])}"
-        lines = [("grid", sizes(facts["grid"])), ("blocks", blocks)]
+        blocks = f"{plan['blocks']} of {sizes(plan['block'])}"
+        lines = [("grid", sizes(plan["grid"])), ("blocks", blocks)]
     lines += [
-        ("tasks", facts["tasks"]),
+        ("tasks", plan["tasks"]),
         ("reads", f"{total} decoded: {read}"),
-        ("memory", f"at most {size(facts['block_memory_bytes'])} a thread, beside Python's own"),
-        ("maps", ", ".join(facts["maps"]) or "none"),
-        ("writes", facts["output"]),
+        ("memory", f"at most {size(plan['block_memory_bytes'])} per thread, plus Python itself"),
+        ("maps", ", ".join(plan["maps"]) or "none"),
+        ("writes", plan["output"]),
     ]
-    lines += [("unusable", f"{name}: {why}") for name, why in facts.get("unusable", {}).items()]
-    return "\n".join(f"{what:>8}  {value}" for what, value in lines)
+    lines += [("unusable", f"{name}: {reason}") for name, reason in plan.get("unusable", {}).items()]
+    return "\n".join(f"{label:>8}  {value}" for label, value in lines)
 
 
-def size(number: float) -> str:
-    """Bytes for people."""
+def size(nbytes: float) -> str:
+    """Return a number of bytes for people."""
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if number < 1024:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1024
-    return f"{number:.1f} TiB"
+        if nbytes < 1024:
+            return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.1f} TiB"
 
 
-def sizes(of: dict[str, int]) -> str:
-    """Dimensions and their sizes for people."""
-    return " x ".join(f"{d} {n}" for d, n in of.items())
-
-
-def changes(sets: tuple[str, ...]) -> dict[str, Any]:
-    """The words and values of `--set KEY=VALUE`."""
-    import yaml
-
-    found = {}
-    for one in sets:
-        key, equals, value = one.partition("=")
-        if not equals or not key:
-            raise click.UsageError(f"--set takes KEY=VALUE, found {one!r}.")
-        try:
-            found[key] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise click.UsageError(f"--set {key}: {value!r} is no valid YAML.") from None
-    return found
+def sizes(dims: Mapping[str, int]) -> str:
+    """Return dimensions and their sizes for people."""
+    return " x ".join(f"{dim} {n}" for dim, n in dims.items())

@@ -2,97 +2,69 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dask_uncert.cli.console import PLACE, progress
+from dask_uncert.cli.console import (
+    CLUSTER,
+    PATH,
+    CommaSeparated,
+    KeyValue,
+    folder_argument,
+    key_values,
+    progress,
+    quiet_option,
+    replace_option,
+)
 
 if TYPE_CHECKING:
     from dask_uncert.io.paths import AnyPath
 
-
-def numbers(option: str, text: str | None) -> list[int] | None:
-    """Whole numbers with commas, as an option has them."""
-    if text is None:
-        return None
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise click.UsageError(f"{option} takes whole numbers with commas, found {text!r}.") from None
+SIDES = CommaSeparated(int, "integers")
 
 
 @click.command()
 @click.argument("source", metavar="IN")
-@click.argument("target", metavar="OUT.zarr", type=PLACE)
+@click.argument("target", metavar="OUT.zarr", type=PATH)
 @click.option("--array", default="", help="Name of the array in IN.")
-@click.option("--dims", help="Names of its dimensions, with commas, such as y,x,class.")
-@click.option("--name", help="Of the new array; by default the old one's, or data.")
-@click.option("--chunks", help="Sides of a chunk, with commas.")
-@click.option("--shards", help="Sides of a shard, with commas: multiples of a chunk's.")
-@click.option("--cluster", default="local", help="local, a file of cluster/, or a tcp:// or tls:// address.")
-@click.option("--fresh", is_flag=True, help="Replace what is there.")
-@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-def convert(
-    source: str,
-    target: AnyPath,
-    array: str,
-    dims: str | None,
-    name: str | None,
-    chunks: str | None,
-    shards: str | None,
-    cluster: str,
-    fresh: bool,
-    quiet: bool,
-) -> None:
-    """Write any readable input IN as a well-chunked Zarr store, verified; goes on where it was stopped."""
-    from dask_uncert.jobs.convert import convert as write
+@click.option("--dims", type=CommaSeparated(str, "names"), help="Names of its dimensions, e.g. y,x,class.")
+@click.option("--name", help="Name of the new array; by default the old name, or data.")
+@click.option("--chunks", type=SIDES, help="Sides of a chunk, e.g. 256,256,16.")
+@click.option("--shards", type=SIDES, help="Sides of a shard, multiples of a chunk's.")
+@click.option("--cluster", default="local", show_default=True, help=f"{CLUSTER}.")
+@replace_option
+@quiet_option
+def convert(source: str, target: AnyPath, quiet: bool, **options: Any) -> None:
+    """Copy an input to a well-chunked Zarr store.
+
+    IN may have any readable format. The copy is verified; one that was stopped resumes.
+    """
+    import dask_uncert as du
 
     with progress(quiet) as report:
-        place = write(
-            source,
-            target,
-            array=array,
-            dims=None if dims is None else dims.split(","),
-            name=name,
-            chunks=numbers("--chunks", chunks),
-            shards=numbers("--shards", shards),
-            cluster=cluster,
-            fresh=fresh,
-            report=report,
-        )
+        path = du.convert(source, target, progress=report, **options)
     if not quiet:
-        click.echo(f"{place}")
+        click.echo(path)
 
 
 @click.command()
-@click.argument("folder", type=PLACE)
+@folder_argument
 @click.argument("target", metavar="OUT")
 @click.option("--map", "name", required=True, help="Name of the map.")
-@click.option("--case", help="Of a cohort, whose map.")
-@click.option(
-    "--slice", "slices", multiple=True, metavar="DIM=INDEX", help="One index along a dimension; repeatable."
+@click.option("--case", help="Name of the case, for a cohort.")
+@key_values(
+    "--slice", "at", KeyValue(int, "DIM=INDEX"), "Take one index along a dimension, e.g. z=12. Repeatable."
 )
-@click.option("--fresh", is_flag=True, help="Replace what is there.")
-@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-def export(
-    folder: AnyPath,
-    target: str,
-    name: str,
-    case: str | None,
-    slices: tuple[str, ...],
-    fresh: bool,
-    quiet: bool,
-) -> None:
-    """A map of a finished FOLDER as .tif, .nii, .nii.gz, .nc, .png or .ome.zarr, with its geometry."""
-    from dask_uncert.jobs.export import export as write
+@replace_option
+@quiet_option
+def export(folder: AnyPath, name: str, target: str, quiet: bool, **options: Any) -> None:
+    """Export a map to another format.
 
-    at = {}
-    for one in slices:
-        dim, equals, index = one.partition("=")
-        if not equals or not index.isascii() or not index.isdigit():
-            raise click.UsageError(f"--slice takes DIM=INDEX, such as z=12, found {one!r}.")
-        at[dim] = int(index)
-    place = write(folder, name, target, case=case, at=at, fresh=fresh)
+    The format follows the ending of OUT: .tif, .nii, .nii.gz, .nc, .png or .ome.zarr. Georeferencing is kept.
+    """
+    import dask_uncert as du
+
+    path = du.export(folder, name, target, **options)
     if not quiet:
-        click.echo(f"{place}")
+        click.echo(path)

@@ -1,65 +1,71 @@
-"""The commands on jobs that were sent off: submit, status, wait, cancel."""
+"""The commands on submitted jobs: submit, status, wait, cancel."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dask_uncert.cli.console import PLACE, changes
+from dask_uncert.cli.console import PATH, RUNNING, fresh_option, job_argument, out_option, set_option
 
 if TYPE_CHECKING:
     from dask_uncert.io.paths import AnyPath
 
-FILE = click.Path(path_type=Path)
-OUTPUT = "The job is named by its output folder, as `submit` printed it."
+EPILOG = "ID is the job's output folder, as `submit` printed it."
+id_argument = click.argument("output", metavar="ID", type=PATH)
 
 
 @click.command()
-@click.argument("job", type=FILE)
-@click.option("--cluster", help="A file of cluster/, or a tcp:// or tls:// address; instead of the job's.")
-@click.option("--out", type=PLACE, help="Output folder, instead of the job's.")
-@click.option("--fresh", is_flag=True, help="Run even if the same evaluation is finished; replace another's.")
-@click.option(
-    "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A word of the job, dotted; repeatable."
-)
-def submit(job: Path, cluster: str | None, out: AnyPath | None, fresh: bool, sets: tuple[str, ...]) -> None:
-    """Start the job file JOB on a running cluster or SLURM, and detach; prints its id."""
-    from dask_uncert.jobs import submit as submit_job
+@job_argument
+@click.option("--cluster", help=f"{RUNNING.capitalize()}; overrides the job's cluster.")
+@out_option
+@fresh_option
+@set_option
+def submit(job: Path, **options: Any) -> None:
+    """Submit a job to a running cluster or SLURM.
 
-    click.echo(submit_job.submit(job, cluster, out, fresh, changes(sets)).output)
+    Prints the job's id and returns at once.
+    """
+    import dask_uncert as du
 
-
-@click.command(epilog=OUTPUT)
-@click.argument("job", metavar="ID", type=PLACE)
-def status(job: AnyPath) -> None:
-    """Say how a submitted job fares."""
-    from dask_uncert.jobs import submit as submit_job
-
-    found = submit_job.status(job)
-    click.echo(f"{found.status}: {found.said}")
+    click.echo(du.submit(job, **options).output)
 
 
-@click.command(epilog=OUTPUT)
-@click.argument("job", metavar="ID", type=PLACE)
+@click.command(epilog=EPILOG)
+@id_argument
+def status(output: AnyPath) -> None:
+    """Show the status of a submitted job."""
+    import dask_uncert as du
+
+    click.echo(du.status(output))
+
+
+@click.command(epilog=EPILOG)
+@id_argument
 @click.option("--timeout", type=float, help="Seconds to wait at most.")
-def wait(job: AnyPath, timeout: float | None) -> None:
-    """Wait until a submitted job has ended; exit status 0 if it is done."""
-    from dask_uncert.jobs import submit as submit_job
+def wait(output: AnyPath, timeout: float | None) -> None:
+    """Wait until a submitted job has ended.
 
-    found = submit_job.wait(job, timeout)
-    click.echo(f"{found.status}: {found.said}", err=found.status != "done")
+    Exit status 0 if it succeeded.
+    """
+    import dask_uncert as du
+
+    found = du.wait(output, timeout)
+    click.echo(found, err=found.status != "done")
     sys.exit(0 if found.status == "done" else 1)
 
 
-@click.command(epilog=OUTPUT)
-@click.argument("job", metavar="ID", type=PLACE)
-def cancel(job: AnyPath) -> None:
-    """End a submitted job; what it has finished is kept for another submission."""
-    from dask_uncert.jobs import submit as submit_job
+@click.command(epilog=EPILOG)
+@id_argument
+def cancel(output: AnyPath) -> None:
+    """Cancel a submitted job.
 
-    found = submit_job.cancel(job)
-    click.echo(f"{found.status}: {found.said}")
+    What it has finished is kept for another submission.
+    """
+    import dask_uncert as du
+
+    found = du.cancel(output)
+    click.echo(found)
     sys.exit(0 if found.status in ("cancelled", "done", "failed") else 1)

@@ -35,7 +35,7 @@ def convert(
     shards: Sequence[int] | None = None,
     cluster: str | Path | Client = "local",
     fresh: bool = False,
-    report: Report | None = None,
+    progress: Report | None = None,
 ) -> AnyPath:
     """Write an input of any format as one array of a new Zarr store; returns the store's path.
 
@@ -98,7 +98,7 @@ def convert(
             coordinates,
             {"conversion": mark or ""},
         )
-    _write(Writer(stored, str(working), called), layout, cluster, report)
+    _write(Writer(stored, str(working), called), layout, cluster, progress)
     if stored.fingerprint() != before:
         remove(working)
         raise InputError(f"input: {source} has changed while it was read. Run again when it is whole.")
@@ -153,8 +153,8 @@ def _mark(stored: StoredArray, place: str, dims: Sequence[str], layout: Layout, 
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
-def _write(writer: Writer, layout: Layout, cluster: str | Path | Client, report: Report | None) -> None:
-    tell: Any = report or (lambda what, done, total: None)
+def _write(writer: Writer, layout: Layout, cluster: str | Path | Client, progress: Report | None) -> None:
+    tell: Any = progress or (lambda what, done, total: None)
     blocks = layout.blocks()
     tell("blocks", 0, len(blocks))
     with connect.connect(cluster) as client:

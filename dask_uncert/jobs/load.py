@@ -217,8 +217,20 @@ def _read_table(path: str) -> Any:
         raise InputError(f"class_distances: {path} is no table of numbers: {error}.") from None
 
 
-def schema() -> str:
-    """The JSON Schema of job files of every kind, as text."""
+def job_schema() -> str:
+    """Return the JSON Schema of job files of every kind.
+
+    Returns
+    -------
+    str
+        JSON, for editors and validators. The same as ``dask-uncert schema``.
+
+    Examples
+    --------
+    >>> import json, dask_uncert as du
+    >>> sorted(json.loads(du.job_schema())["discriminator"]["mapping"])
+    ['cohort', 'regression', 'scene']
+    """
     every: TypeAdapter[AnyJob | CohortJob] = TypeAdapter(
         Annotated[AnyJob | CohortJob, Field(discriminator="kind")]
     )

@@ -1,4 +1,4 @@
-"""What is known of a run of a scene or a regression: who it is, what it read, what the cluster says of it."""
+"""Where results come from: the record of a run (`run.json`), fingerprints, and what the cluster reports."""
 
 from __future__ import annotations
 
@@ -7,66 +7,134 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from datetime import datetime
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from dask_uncert.clusters import connect
 from dask_uncert.execution.plan import Plan
 from dask_uncert.inputs.names import gap_of
-from dask_uncert.io.output_folder import peak_memory, versions
+from dask_uncert.io.output_folder import peak_memory, versions, write_record
 from dask_uncert.io.readers.stored_array import StoredArray
 from dask_uncert.io.retries import retry_count
+from dask_uncert.jobs.cohort_schema import CohortJob
 from dask_uncert.jobs.schema import AnyJob
+from dask_uncert.summaries.registry import AnyEvaluation
 
 if TYPE_CHECKING:
     from distributed import Client
 
-
-def tried(client: Client) -> dict[str, int]:
-    """How many reads each process has tried again: the workers, and this one."""
-    return dict([retry_count(), *client.run(retry_count, on_error="ignore").values()])
+ABOUT_MAPS = {"Conventions": "CF-1.11", "source": "dask-uncert " + version("dask-uncert")}
+"""Attributes of `maps.zarr`."""
 
 
-def facts_of(client: Client, before: Mapping[str, int]) -> dict[str, Any]:
-    """What the cluster says of the pass; nothing where it has gone meanwhile, for the result is here."""
-    with suppress(Exception):
-        return {
-            "reads_tried_again": sum(n - before.get(process, 0) for process, n in tried(client).items()),
-            "workers": connect.describe(client),
-            "peak_memory_bytes": max(client.run(peak_memory, on_error="ignore").values(), default=0),
-        }
-    return {}
+class RunRecord(TypedDict, total=False):
+    """What a job or a merge records in `run.json`, beside `versions`, `counted` and `excluded`.
+
+    Keys that do not apply to a kind of result are left out. `fingerprint` identifies the result; it is null where
+    an input cannot tell whether it changed.
+    """
+
+    # of a job
+    job: Mapping[str, Any]
+    started: str
+    seconds: dict[str, float]
+    workers: Any
+    peak_memory_bytes: int
+    maps: list[str]
+    # of a scene
+    inputs: dict[str, Any]
+    remarks: list[str]
+    blocks: int
+    blocks_computed: int
+    blocks_computed_again: int
+    tasks: int
+    bytes_read: int
+    reads_tried_again: int
+    # of a cohort
+    about: dict[str, str]
+    asked: str
+    cases: dict[str, Any]
+    failed: dict[str, str]
+    # of a merge
+    merged: list[str]
+    left_out: list[str]
+    # of all
+    fingerprint: str | None
+
+
+def write_run(folder: Path, evaluation: AnyEvaluation, record: RunRecord) -> None:
+    """Write `run.json`, which completes an output folder."""
+    ledger = evaluation.ledger
+    counts = {"counted": int(ledger.counted), "excluded": ledger.reasons()}
+    write_record(folder, {**record, "versions": versions(), **counts})
+
+
+def job_record(job: AnyJob | CohortJob, started: datetime) -> RunRecord:
+    """Return what is recorded of every job: its keys, and when it started."""
+    keys = job.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {"job": keys, "started": started.isoformat(timespec="seconds")}
+
+
+def rounded(**seconds: float) -> dict[str, float]:
+    """Return how long the parts of a run took, to milliseconds."""
+    return {name: round(value, 3) for name, value in seconds.items()}
+
+
+def digest(*values: Any) -> str:
+    """Return the SHA-256 of plain data; equal for equal data."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def fingerprint(job: AnyJob, plan: Plan, stored: Mapping[str, str | None]) -> str | None:
     """Return a digest of the job, its inputs as stored and the package version; None if an input has no fingerprint."""
     if any(mark is None for mark in stored.values()):
         return None
-    words = job.model_dump(mode="json", by_alias=True, exclude={"output", "cluster"})
-    text = json.dumps([words, asdict(plan.request), stored, version("dask-uncert")], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    keys = job.model_dump(mode="json", by_alias=True, exclude={"output", "cluster"})
+    return digest(keys, asdict(plan.request), stored, version("dask-uncert"))
+
+
+def read_retries(client: Client) -> dict[str, int]:
+    """Return how many reads were tried again, by process: those of the workers and this one."""
+    return dict([retry_count(), *client.run(retry_count, on_error="ignore").values()])
+
+
+def cluster_record(client: Client, retries_before: Mapping[str, int] | None = None) -> RunRecord:
+    """Return what the cluster reports after a pass; nothing if it has gone meanwhile, for the result is here."""
+    with suppress(Exception):
+        record: RunRecord = {
+            "workers": connect.describe(client),
+            "peak_memory_bytes": max(client.run(peak_memory, on_error="ignore").values(), default=0),
+        }
+        if retries_before is not None:
+            retries = read_retries(client).items()
+            record["reads_tried_again"] = sum(n - retries_before.get(process, 0) for process, n in retries)
+        return record
+    return {}
 
 
 def remarks_of(plan: Plan) -> list[str]:
-    """What is odd about the inputs, a sentence each."""
+    """Return what is odd about the inputs, a sentence each."""
     return [remark for cube in plan.scene.cubes.values() for remark in cube.remarks]
 
 
-def input_of(stored: StoredArray) -> dict[str, Any]:
-    """Which array an input is, as plain data."""
+def input_record(stored: StoredArray, mark: str | None) -> dict[str, Any]:
+    """Return which array an input is, as plain data."""
     return {
         "store": stored.store,
         "array": stored.array,
         "shape": list(stored.shape),
         "dtype": str(stored.dtype),
+        "fingerprint": mark,
     }
 
 
 def about(plan: Plan) -> dict[str, str]:
-    """What the report says of where its numbers come from; nothing that changes from run to run."""
-    said = {
+    """Return what the report says about the origin of its numbers; nothing that changes from run to run."""
+    inputs = {
         f"input {name}": f"{cube.where}, {cube.data.shape} {cube.data.dtype}"
         for name, cube in plan.scene.cubes.items()
         if gap_of(name) is None
     }
-    return {**said, **{name: value for name, value in versions().items() if name == "dask-uncert"}}
+    return {**inputs, "dask-uncert": version("dask-uncert")}

@@ -1,4 +1,4 @@
-"""A job, run: inputs opened, the pass on a cluster, the output folder written."""
+"""Run a job: open its inputs, evaluate them on a cluster, write the output folder."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert.clusters import connect
-from dask_uncert.clusters.monitor import LOG, BlockCounts, guarded, logged, logs, progress, reported
+from dask_uncert.clusters.monitor import LOG, BlockCounts, guarded, logged, logs, reported
+from dask_uncert.clusters.monitor import progress as watched
 from dask_uncert.errors import InputError
 from dask_uncert.execution.checkpoints import MAPS, Checkpoints, run_checkpoints
 from dask_uncert.execution.evaluate import with_maps, write_coordinates
@@ -25,14 +25,27 @@ from dask_uncert.inputs.cube import Cube
 from dask_uncert.inputs.names import gap_of
 from dask_uncert.io.maps import preview
 from dask_uncert.io.open import format_of
-from dask_uncert.io.output_folder import Report, being_written, is_finished, versions, write_record
+from dask_uncert.io.output_folder import Report, being_written, is_finished
 from dask_uncert.io.paths import AnyPath, absolute, as_path, is_remote
 from dask_uncert.io.retries import retry_count
 from dask_uncert.io.saving import load, save
-from dask_uncert.jobs.cohort.run import failure, run_cohort
+from dask_uncert.jobs.cohort.run import failure_message, run_cohort
 from dask_uncert.jobs.cohort_schema import CohortJob
 from dask_uncert.jobs.load import cluster_of, plan_job, read_job, resolve
-from dask_uncert.jobs.provenance import about, facts_of, fingerprint, input_of, remarks_of, tried
+from dask_uncert.jobs.provenance import (
+    ABOUT_MAPS,
+    RunRecord,
+    about,
+    cluster_record,
+    fingerprint,
+    input_record,
+    job_record,
+    read_retries,
+    remarks_of,
+    rounded,
+    write_run,
+)
+from dask_uncert.jobs.schema import AnyJob
 from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.registry import AnyEvaluation
 
@@ -54,117 +67,170 @@ def run(
     cluster: str | Path | Client | None = None,
     out: str | AnyPath | None = None,
     fresh: bool = False,
-    sets: Mapping[str, Any] | None = None,
-    report: Report | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    progress: Report | None = None,
     performance_report: str | Path | None = None,
 ) -> AnyEvaluation:
-    """Run a job, a file or its mapping, and write its output folder; returns the Evaluation of its kind.
+    """Run a job and write its output folder.
 
-    cluster, out: instead of the job's. fresh: run again even where the same evaluation is finished, and
-    replace another's. sets: dotted words and values in place of the job's. report(what, done, total) is
-    called as work goes on. performance_report: a file for dask's own page about the pass, which needs no network.
+    Parameters
+    ----------
+    job : str, path or mapping
+        A job file, or its content as a mapping.
+    cluster : str, path or distributed.Client, optional
+        ``"local"``, a cluster file, an address or a client, instead of the job's `cluster`.
+    out : str or path, optional
+        The output folder, instead of the job's `output`. May be a URL.
+    fresh : bool, default False
+        Recompute and replace an existing result.
+    overrides : mapping, optional
+        Job keys and their values instead of the job's, such as ``{"calibration.bins": 20}``.
+    progress : callable, optional
+        Called as ``progress(stage, done, total)`` as work goes on.
+    performance_report : str or path, optional
+        A file for dask's performance report of the pass, one page that needs no network.
 
-    Raises InputError for a job or input that cannot be used; nothing is written then.
+    Returns
+    -------
+    Evaluation or RegressionEvaluation
+        The result; of a cohort, the sum of its cases.
 
+    Raises
+    ------
+    InputError
+        If the job or an input cannot be used; nothing is written then.
+    ClusterError
+        If the cluster cannot be reached or is lost; finished blocks and cases are kept for the next run.
+    OutputError
+        If the output cannot be written.
+
+    Warns
+    -----
+    FailedCasesWarning
+        If some cases of a cohort failed; the results are of the others.
+    InputWarning
+        If an input can be used, but is odd.
+
+    Notes
+    -----
+    A run that was stopped goes on where it was when it is started again. A result that is finished is loaded, not
+    computed again. The same as ``dask-uncert run``.
+
+    Examples
+    --------
     >>> import dask_uncert as du
     >>> du.run("job.yaml")
     Traceback (most recent call last):
     ...
     dask_uncert.errors.InputError: there is no job file at job.yaml.
     """
-    words, folder = read_job(job, sets)
-    output = absolute(out if out is not None else resolve(words.output, folder))
-    target = cluster if cluster is not None else cluster_of(words, folder)
+    checked, folder = read_job(job, overrides)
+    output = output_of(checked, folder, out)
+    target = cluster if cluster is not None else cluster_of(checked, folder)
     page = None if performance_report is None else Path(performance_report)
-    if isinstance(words, CohortJob):
-        pooled, failed = run_cohort(words, folder, output, target, fresh, report, page)
-        if failed:
-            warnings.warn(failure(failed, output), FailedCasesWarning, stacklevel=2)
-        return pooled
-    tried_before = dict([retry_count()])
-    plan = plan_job(words, folder)
+    tell = progress or _silent
+    if not isinstance(checked, CohortJob):
+        return _run_scene(checked, plan_job(checked, folder), output, target, fresh, tell, page)
+    evaluation, failed = run_cohort(checked, folder, output, target, fresh, tell, page)
+    if failed:
+        warnings.warn(failure_message(failed, output), FailedCasesWarning, stacklevel=2)
+    return evaluation
+
+
+def output_of(job: AnyJob | CohortJob, folder: Path, out: str | AnyPath | None = None) -> AnyPath:
+    """Return the output folder of a job whose paths are relative to `folder`; out: instead of the job's."""
+    return absolute(out if out is not None else resolve(job.output, folder))
+
+
+def _run_scene(
+    job: AnyJob,
+    plan: Plan,
+    output: AnyPath,
+    cluster: str | Path | Client,
+    fresh: bool,
+    tell: Report,
+    page: Path | None,
+) -> AnyEvaluation:
+    """Run the pass of a scene or a regression and write its output folder."""
+    retries = dict([retry_count()])
     read = {name: cube for name, cube in plan.scene.cubes.items() if gap_of(name) is None}
     stored = {name: cube.data.fingerprint() for name, cube in read.items()}
-    mark = fingerprint(words, plan, stored)
+    mark = fingerprint(job, plan, stored)
     for remark in remarks_of(plan):
-        warnings.warn(remark, InputWarning, stacklevel=2)
+        warnings.warn(remark, InputWarning, stacklevel=3)
     if is_finished(output, mark, fresh):
         return load(output)
     started = datetime.now(UTC)
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
     with (
-        connect.connect(target, **_apart(target, read)) as client,
+        connect.connect(cluster, **_process_options(cluster, read)) as client,
         run_checkpoints(
             output, _key(mark, plan := fit_to_memory(plan, connect.memory_per_thread(client))), fresh
         ) as kept,
         logged(client, as_path(kept.folder)),
         being_written(output, elsewhere) as working,
     ):
-        clock, tried_before = time.perf_counter(), tried(client) | tried_before
+        start, retries = time.perf_counter(), read_retries(client) | retries
         plan = replace(plan, checkpoints=kept)
         if plan.request.layers:
             plan = _with_maps(plan, kept)
         tasks, left = plan.tasks(), plan.unfinished_blocks()
         with guarded(client):
-            plan = _with_distances(plan, client, report or _silent)
+            plan = _with_distances(plan, client, tell)
         measured = time.perf_counter()
         with (
-            _watch(client, "evaluate-block", left, "evaluate", report or _silent) as counts,
-            guarded(client, _named(plan)),
+            _watch(client, "evaluate-block", left, "evaluate", tell) as counts,
+            guarded(client, _block_names(plan)),
             reported(page),
         ):
             evaluation, alone = compute_isolating_faults(plan, client)
         summed = time.perf_counter()
-        facts, said = facts_of(client, tried_before), logs(client)
+        cluster_facts, log = cluster_record(client, retries), logs(client)
         check_unchanged(read, stored)
         save(evaluation, working / "summary.zarr")
         write_coordinates(plan)
         write_all(evaluation, working, maps=_thumbnails(plan), about=about(plan))
-        seconds = {
-            "class_distances": measured - clock,
-            "pass": summed - measured,
-            "report": time.perf_counter() - summed,
-        }
-        record = {
-            "job": words.model_dump(mode="json", by_alias=True, exclude_none=True),
+        record: RunRecord = {
+            **job_record(job, started),
             "fingerprint": mark,
-            "versions": versions(),
             "inputs": {
-                name: {**input_of(cube.data), "fingerprint": stored[name]}
+                name: input_record(cube.data, stored[name])
                 for name, cube in read.items()
                 if hasattr(cube.data, "store")
             },
             "remarks": remarks_of(plan),
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": {name: round(value, 3) for name, value in seconds.items()},
+            "seconds": rounded(
+                **{"class_distances": measured - start, "pass": summed - measured},
+                report=time.perf_counter() - summed,
+            ),
             "blocks": plan.grid.blocks,
             "blocks_computed": left,
             "blocks_computed_again": counts.again + (alone and alone - (left - counts.finished)),
             "tasks": tasks,
             "maps": list(plan.request.layers),
             "bytes_read": sum(plan.nbytes().values()),
-            **facts,
-            "counted": int(evaluation.ledger.counted),
-            "excluded": evaluation.ledger.reasons(),
+            **cluster_facts,
         }
-        if said:
-            (working / LOG).write_text(said, encoding="utf-8")
+        if log:
+            (working / LOG).write_text(log, encoding="utf-8")
         _move_maps(plan, working, elsewhere)
-        write_record(working, record)
+        write_run(working, evaluation, record)
     return evaluation
 
 
 def _with_maps(plan: Plan, kept: Checkpoints) -> Plan:
-    """The plan with its maps' group made, or found: it stays with the checkpoints until the run is whole."""
+    """Return the plan with its maps' group, made or found: it stays with the checkpoints until the run is complete."""
     again = as_path(kept.maps).is_dir() and plan.unfinished_blocks() < plan.grid.blocks
     if not again:  # groups whose maps are gone are not finished
         kept.clear()
-    return with_maps(plan, kept.maps, _about_maps(plan), again)
+    return with_maps(plan, kept.maps, ABOUT_MAPS, again)
 
 
 def _move_maps(plan: Plan, working: Path, elsewhere: dict[str, AnyPath] | None) -> None:
-    """Put the maps into the output, or name them to be copied there within their store; last, for a run that fails
-    before goes on with them."""
+    """Move the maps into the output, or name them to be copied there within their store.
+
+    This comes last, so that a run that fails before it still finds them.
+    """
     if plan.writer is None:
         return
     if elsewhere is not None:
@@ -173,47 +239,48 @@ def _move_maps(plan: Plan, working: Path, elsewhere: dict[str, AnyPath] | None) 
         shutil.move(plan.writer.store, working / MAPS)
 
 
-def _silent(what: str, done: int, total: int) -> None:
-    return
+def _silent(stage: str, done: int, total: int) -> None:
+    """Show no progress."""
 
 
-def _with_distances(plan: Plan, client: Client, report: Report) -> Plan:
+def _with_distances(plan: Plan, client: Client, tell: Report) -> Plan:
     if plan.distances is None:
         return plan
     blocks = plan.distances.grid.blocks
     with (
-        _watch(client, "class-distances-read", blocks, "class distances", report),
+        _watch(client, "class-distances-read", blocks, "class distances", tell),
         explain_killed_workers("the features"),
     ):
         return plan.with_distances()
 
 
 def _watch(
-    client: Client, prefix: str, total: int, what: str, report: Report
+    client: Client, prefix: str, total: int, stage: str, tell: Report
 ) -> AbstractContextManager[BlockCounts]:
-    report(what, 0, total)
-    return progress(client, prefix, total, lambda n: report(what, n, total))
+    tell(stage, 0, total)
+    return watched(client, prefix, total, lambda done: tell(stage, done, total))
 
 
-def _named(plan: Plan) -> Callable[[Any], str]:
-    """Says which block a task works on, by its key."""
-    known = len(plan.grid.dims) + 1
+def _block_names(plan: Plan) -> Callable[[Any], str]:
+    """Return a function that names the block a task works on, by its key."""
+    length = len(plan.grid.dims) + 1
     return lambda key: (
         f"the block {plan.grid.describe(key[1:])}"
-        if isinstance(key, tuple) and len(key) == known
+        if isinstance(key, tuple) and len(key) == length
         else str(key)
     )
 
 
-def _apart(target: Any, read: Mapping[str, Cube]) -> dict[str, bool]:
-    """Processes of their own on this machine, where HDF5 is read: it reads one array at a time in each, and a damaged
-    file may end the process that reads it (seen once in some 300 damaged files)."""
+def _process_options(cluster: Any, read: Mapping[str, Cube]) -> dict[str, bool]:
+    """Return the option for processes instead of threads on this machine, where HDF5 is read.
+
+    HDF5 reads one array at a time in each process, and a damaged file may end the process that reads it (seen once in
+    some 300 damaged files).
+    """
     stores = [str(getattr(cube.data, "store", "")) for cube in read.values()]
-    return (
-        {"processes": True}
-        if target == "local" and any(format_of(s).extra == "netcdf" for s in stores)
-        else {}
-    )
+    if cluster == "local" and any(format_of(store).extra == "netcdf" for store in stores):
+        return {"processes": True}
+    return {}
 
 
 def check_unchanged(read: Mapping[str, Cube], stored: Mapping[str, str | None]) -> None:
@@ -221,21 +288,17 @@ def check_unchanged(read: Mapping[str, Cube], stored: Mapping[str, str | None]) 
     for name, cube in read.items():
         if cube.data.fingerprint() != stored[name]:
             raise InputError(
-                f"{name}: {cube.where} has changed while it was read, so the numbers are of neither state. Run again "
-                f"when it is whole; nothing was written."
+                f"{name}: {cube.where} changed while it was read, so the numbers would be of neither state. Run again "
+                f"when it is complete; nothing was written."
             )
 
 
 def _key(mark: str | None, plan: Plan) -> str | None:
-    """Of what finished blocks count for: the same job, cut into the same blocks."""
+    """Return what finished blocks are kept under: the same job, cut into the same blocks."""
     return None if mark is None else f"{mark} {plan.grid.block}"
 
 
-def _about_maps(plan: Plan) -> dict[str, Any]:
-    return {"Conventions": "CF-1.11", "source": "dask-uncert " + version("dask-uncert")}
-
-
 def _thumbnails(plan: Plan) -> dict[str, Any]:
-    return (
-        {} if plan.writer is None else {one: preview(plan.writer.store, one) for one in plan.request.layers}
-    )
+    if plan.writer is None:
+        return {}
+    return {name: preview(plan.writer.store, name) for name in plan.request.layers}

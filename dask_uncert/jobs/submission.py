@@ -1,8 +1,8 @@
-"""What a detached job leaves beside its output, so that anyone who sees that folder can tell how it fares.
+"""The folder that a submitted job keeps beside its output, so that anyone who sees it can tell the job's status.
 
-`OUTPUT.job` holds `submission.json` (what was asked, where it runs), `progress.json` (a sign of life every few
-seconds), `log.txt` and, once it has ended, `end.json`. Nothing else needs to be asked, and no machine but the one the
-job runs on needs to be up.
+`OUTPUT.job` holds `submission.json` (what was submitted, where it runs), `progress.json` (a heartbeat every few
+seconds), `log.txt` and, once the job has ended, `end.json`. Nothing else needs to be asked, and no machine but the one
+the job runs on needs to be up.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -22,17 +22,28 @@ from dask_uncert.io.paths import AnyPath, absolute, remove, write_atomic
 
 ENDING = ".job"
 SUBMISSION, PROGRESS, LOG, END, CANCEL = "submission.json", "progress.json", "log.txt", "end.json", "cancel"
-BEAT = 2.0  # seconds between signs of life
-SILENT = 60.0  # seconds without one after which a job is taken for lost
+HEARTBEAT = 2.0  # seconds between heartbeats
+LOST_AFTER = 60.0  # seconds without a heartbeat after which a job counts as lost
 System = Literal["scheduler", "slurm"]
 ENDED = ("done", "failed", "cancelled")
 
 
 @dataclass(frozen=True)
-class Submission:
-    """A job that was sent off: its file, the words changed in it, its output, and where it runs.
+class JobStatus:
+    """The status of a job: "waiting", "running", "lost" (no heartbeat), "done", "failed" or "cancelled"; a message."""
 
-    cluster: an address, or a file of `cluster/`. system, key: who runs the driver, and what it is called there.
+    status: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.status}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A submitted job: its file, the keys overridden in it, its output, and where it runs.
+
+    cluster: an address, or a cluster file. system, key: what runs the job, and the key or number it has there.
     """
 
     job: str
@@ -41,130 +52,103 @@ class Submission:
     system: System
     key: str
     fresh: bool = False
-    sets: Mapping[str, Any] | None = None
+    overrides: Mapping[str, Any] | None = None
     submitted: str = ""
 
     @property
-    def place(self) -> AnyPath:
+    def folder(self) -> AnyPath:
         """The folder beside the output."""
-        return as_path(self.output)
+        return folder_of(self.output)
+
+    def create(self) -> None:
+        """Write a new submission in place of an earlier one of the same output; InputError while that one is at work."""
+        if (self.folder / SUBMISSION).exists():
+            status = Submission.read(self.output).status().status
+            if status in ("waiting", "running"):
+                raise InputError(
+                    f"a job for {self.output} is {status} already. Wait for it, or end it: dask-uncert cancel "
+                    f"{self.output}"
+                )
+        remove(self.folder)
+        replace(self, submitted=datetime.now(UTC).isoformat(timespec="seconds")).write()
+
+    def write(self) -> None:
+        """Write the submission, or what has become known of it since."""
+        _write(self.folder / SUBMISSION, asdict(self))
+
+    @classmethod
+    def read(cls, output: str | AnyPath) -> Submission:
+        """Return the submission of an output; InputError if there is none."""
+        path = folder_of(output) / SUBMISSION
+        content = _read(path)
+        if content is None:
+            raise InputError(
+                f"no job was submitted for {output}: there is no {path}. Name its output folder."
+            )
+        return cls(**content)
+
+    def status(self) -> JobStatus:
+        """Return the status, by the files beside the output alone."""
+        end = _read(self.folder / END)
+        if end is not None:
+            return JobStatus(end["status"], end["message"])
+        beat = _read(self.folder / PROGRESS)
+        if beat is None:
+            return JobStatus("waiting", f"sent to {self.cluster} at {self.submitted}; not started yet")
+        silence = time.time() - beat["time"]
+        at = f"{beat['stage']}: {beat['done']} of {beat['total']}" if beat["total"] else "started"
+        if silence > LOST_AFTER:
+            return JobStatus("lost", f"{at}; no heartbeat for {silence:.0f} s: submit it again to go on")
+        return JobStatus("running", at)
+
+    def request_cancel(self) -> None:
+        """Ask the job to stop; it looks every few seconds."""
+        write_atomic(self.folder / CANCEL, b"")
+
+    def is_cancel_requested(self) -> bool:
+        """Return whether the job should stop."""
+        return (self.folder / CANCEL).exists()
+
+    def end(self, status: str, message: str) -> None:
+        """Write how the job ended."""
+        _write(self.folder / END, {"status": status, "message": message, "time": time.time()})
+
+    def log(self, text: str) -> None:
+        """Append to the log."""
+        path = self.folder / LOG
+        if isinstance(path, Path):
+            with path.open("a", encoding="utf-8") as file:  # SLURM writes to it as well
+                file.write(text)
+            return
+        before = path.read_bytes() if path.exists() else b""
+        write_atomic(path, before + text.encode())
 
 
-@dataclass(frozen=True)
-class State:
-    """How a job fares: "waiting", "running", "lost" (no sign of life), "done", "failed" or "cancelled"; in words."""
+class Heartbeat:
+    """Heartbeats of a job, with the progress it last reported."""
 
-    status: str
-    said: str
+    def __init__(self, submission: Submission) -> None:
+        self.submission, self.last = submission, ("", 0, 0)
 
-
-def as_path(output: str | AnyPath) -> AnyPath:
-    """The folder beside an output."""
-    place = absolute(output)
-    return place.with_name(place.name + ENDING)
-
-
-def record(one: Submission) -> None:
-    """Write the submission; what an earlier one of the same output left is removed.
-
-    Raises InputError while that one is still at work.
-    """
-    place = one.place
-    if (place / SUBMISSION).exists() and (state := state_of(read(one.output))).status in (
-        "waiting",
-        "running",
-    ):
-        raise InputError(
-            f"a job for {one.output} is {state.status} already. Wait for it, or end it: dask-uncert cancel {one.output}"
-        )
-    remove(place)
-    _write(place / SUBMISSION, {**asdict(one), "submitted": datetime.now(UTC).isoformat(timespec="seconds")})
-
-
-def amend(one: Submission) -> None:
-    """Write the submission again, with what has become known of it."""
-    _write(one.place / SUBMISSION, asdict(one))
-
-
-def read(output: str | AnyPath) -> Submission:
-    """The submission of an output; InputError where there is none."""
-    place = as_path(output)
-    found = _read(place / SUBMISSION)
-    if found is None:
-        raise InputError(
-            f"no job was submitted for {output}: there is no {place / SUBMISSION}. Name its output folder."
-        )
-    return Submission(**found)
-
-
-def state_of(one: Submission) -> State:
-    """How it fares, by what lies beside its output alone."""
-    ended = _read(one.place / END)
-    if ended is not None:
-        return State(ended["status"], ended["said"])
-    beat = _read(one.place / PROGRESS)
-    if beat is None:
-        return State("waiting", f"sent to {one.cluster} at {one.submitted}; not begun yet")
-    age = time.time() - beat["time"]
-    at = f"{beat['what']}: {beat['done']} of {beat['total']}" if beat["total"] else "begun"
-    if age > SILENT:
-        return State("lost", f"{at}; no sign of life for {age:.0f} s: submit it again to go on where it was")
-    return State("running", at)
-
-
-def ask_to_end(one: Submission) -> None:
-    """Leave word for the driver to stop; it looks every few seconds."""
-    write_atomic(one.place / CANCEL, b"")
-
-
-def is_asked_to_end(one: Submission) -> bool:
-    """Whether the driver should stop."""
-    return (one.place / CANCEL).exists()
-
-
-def end(one: Submission, status: str, said: str) -> None:
-    """Write how it ended."""
-    _write(one.place / END, {"status": status, "said": said, "time": time.time()})
-
-
-def log(one: Submission, text: str) -> None:
-    """Add to the log."""
-    file = one.place / LOG
-    if isinstance(file, Path):
-        with file.open("a", encoding="utf-8") as opened:  # SLURM writes to it as well
-            opened.write(text)
-        return
-    before = file.read_bytes() if file.exists() else b""
-    write_atomic(file, before + text.encode())
-
-
-class Beats:
-    """Signs of life of a driver: written while the `with` lasts, with what was last reported."""
-
-    def __init__(self, one: Submission) -> None:
-        self.one, self.last = one, ("", 0, 0)
-
-    def report(self, what: str, done: int, total: int) -> None:
-        """As `run` calls it."""
-        self.last = what, done, total
+    def report(self, stage: str, done: int, total: int) -> None:
+        """Keep the progress; `run` calls this."""
+        self.last = stage, done, total
 
     @contextmanager
-    def beating(self, asked: Any) -> Iterator[None]:
-        """`asked` is called once when the job is asked to end."""
+    def beating(self, cancel: Callable[[], object]) -> Iterator[None]:
+        """Write heartbeats while the `with` lasts; `cancel` is called once when the job is asked to stop."""
         over = threading.Event()
 
         def beat() -> None:
-            told = False
+            cancelled = False
             while True:
-                what, done, total = self.last
-                _write(
-                    self.one.place / PROGRESS,
-                    {"time": time.time(), "what": what, "done": done, "total": total},
-                )
-                if not told and is_asked_to_end(self.one):
-                    told = True
-                    asked()
-                if over.wait(BEAT):
+                stage, done, total = self.last
+                content = {"time": time.time(), "stage": stage, "done": done, "total": total}
+                _write(self.submission.folder / PROGRESS, content)
+                if not cancelled and self.submission.is_cancel_requested():
+                    cancelled = True
+                    cancel()
+                if over.wait(HEARTBEAT):
                     return
 
         thread = threading.Thread(target=beat, daemon=True)
@@ -176,13 +160,19 @@ class Beats:
             thread.join(10)
 
 
-def _write(path: AnyPath, words: Mapping[str, Any]) -> None:
-    write_atomic(path, f"{json.dumps(words, indent=1)}\n".encode())
+def folder_of(output: str | AnyPath) -> AnyPath:
+    """Return the folder beside an output."""
+    path = absolute(output)
+    return path.with_name(path.name + ENDING)
+
+
+def _write(path: AnyPath, content: Mapping[str, Any]) -> None:
+    write_atomic(path, f"{json.dumps(content, indent=1)}\n".encode())
 
 
 def _read(path: AnyPath) -> dict[str, Any] | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return content if isinstance(content, dict) else None

@@ -1,8 +1,4 @@
-"""Jobs sent off: the driver runs as a task of a running scheduler, or as a job of SLURM; and their commands' work.
-
-A driver is `run` itself, so a job that lost its worker, its node or its scheduler goes on where it was when it is
-submitted again; a driver whose worker dies is started again by the scheduler.
-"""
+"""Submit jobs to a running scheduler or to SLURM; ask for their status, wait for them, cancel them."""
 
 from __future__ import annotations
 
@@ -10,61 +6,100 @@ import shlex
 import subprocess
 import sys
 import time
-import traceback
 import uuid
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.config import Address, Batch, Mpi, read_cluster
-from dask_uncert.clusters.monitor import drop_all
-from dask_uncert.errors import ClusterError, InputError, OutputError
-from dask_uncert.io.paths import AnyPath, absolute
-from dask_uncert.jobs import submission
+from dask_uncert.errors import ClusterError, InputError, one_line
+from dask_uncert.io.paths import AnyPath
+from dask_uncert.jobs.drive import drive_on_worker
 from dask_uncert.jobs.load import read_job, resolve
-from dask_uncert.jobs.run import FailedCasesWarning, run
-from dask_uncert.jobs.submission import Beats, State, Submission, end, is_asked_to_end, record, state_of
+from dask_uncert.jobs.run import output_of
+from dask_uncert.jobs.submission import ENDED, LOG, JobStatus, Submission
 
 POLL = 1.0  # seconds between looks at a job that is waited for
-SLURM_WORDS = {"queue": "partition", "account": "account", "walltime": "time"}
-DRIVER_MEMORY = "4G"
+SLURM_OPTIONS = {"queue": "partition", "account": "account", "walltime": "time"}
+MEMORY = "4G"  # of a job of SLURM that only drives the cluster
 
 
 def submit(
     job: str | Path,
+    *,
     cluster: str | None = None,
     out: str | AnyPath | None = None,
     fresh: bool = False,
-    sets: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
 ) -> Submission:
-    """Start a job on a cluster and come back; the cluster must see the job's file and output.
+    """Start a job on a cluster that goes on without this process, and return at once.
 
-    cluster: an address or a file of `cluster/`, instead of the job's. Raises InputError for a job or cluster that
-    cannot be used, and where the output has a job at work already.
+    Parameters
+    ----------
+    job : str or path
+        A job file, which the cluster must see as well as the output.
+    cluster : str, optional
+        The address of a running scheduler or a cluster file of SLURM, instead of the job's `cluster`.
+    out : str or path, optional
+        The output folder, instead of the job's `output`. May be a URL.
+    fresh : bool, default False
+        Recompute and replace an existing result.
+    overrides : mapping, optional
+        Job keys and their values instead of the job's, such as ``{"calibration.bins": 20}``.
+
+    Returns
+    -------
+    Submission
+        What was submitted. Its `output` names the job in `status`, `wait` and `cancel`.
+
+    Raises
+    ------
+    InputError
+        If the job or the cluster cannot be used, or the output has a job at work already.
+    ClusterError
+        If the cluster cannot be reached, has no worker, or refuses the job.
+
+    Notes
+    -----
+    The same as ``dask-uncert submit``.
+
+    Examples
+    --------
+    >>> import dask_uncert as du
+    >>> du.submit("job.yaml", cluster="tcp://scheduler:8786")
+    Traceback (most recent call last):
+    ...
+    dask_uncert.errors.InputError: there is no job file at ...job.yaml.
     """
     path = Path(job).resolve()
-    words, folder = read_job(path, sets)
-    target = cluster if cluster is not None else words.cluster
+    checked, folder = read_job(path, overrides)
+    target = cluster if cluster is not None else checked.cluster
     if target == "local":
         raise InputError(
-            "submit needs a cluster that goes on without this terminal: an address, or a file of cluster/."
+            "submit needs a cluster that goes on without this terminal: an address, or a cluster file."
         )
     if "://" not in target:
         target = str(Path(target).resolve()) if cluster is not None else resolve(target, folder)
     described = Address(target) if "://" in target else read_cluster(target)
-    output = str(absolute(out if out is not None else resolve(words.output, folder)))
-    one = Submission(str(path), output, target, "scheduler", "", fresh, None if sets is None else dict(sets))
+    submission = Submission(
+        str(path),
+        str(output_of(checked, folder, out)),
+        target,
+        "scheduler",
+        "",
+        fresh,
+        None if overrides is None else dict(overrides),
+    )
     if isinstance(described, Batch):
         if described.system != "slurm":
             raise InputError(
-                f"submit knows SLURM among batch systems; wrap `dask-uncert run` in a job of {described.system}."
+                f"submit supports SLURM among batch systems; put `dask-uncert run` in a job of {described.system}."
             )
-        return _to_slurm(one, described)
+        return _to_slurm(submission, described)
     if isinstance(described, Address):
-        return _to_scheduler(one)
+        return _to_scheduler(submission)
     if isinstance(described, Mpi):
         raise InputError(
             f"{target} works inside of an allocation: write `dask-uncert run` in its batch script."
@@ -74,128 +109,81 @@ def submit(
     )
 
 
-def _to_scheduler(one: Submission) -> Submission:
-    from distributed import fire_and_forget
+def status(output: str | AnyPath) -> JobStatus:
+    """Return the status of a submitted job.
 
-    one = replace(one, key=f"dask-uncert-job-{uuid.uuid4().hex}")
-    with connect.connect(one.cluster) as client:
-        if not client.scheduler_info()["workers"]:
-            raise ClusterError(
-                f"the cluster at {one.cluster} has no worker that could run the job. Start workers first."
-            )
-        record(one)
-        fire_and_forget(client.submit(drive_on_worker, one.output, key=one.key, pure=False))
-        while submission.state_of(one).status == "waiting" and not _is_known(client, one.key):
-            time.sleep(0.05)  # the scheduler must have it before this client goes
-    return submission.read(one.output)
+    Parameters
+    ----------
+    output : str or path
+        The job's output folder, as `submit` returned it.
 
+    Returns
+    -------
+    JobStatus
+        Its `status` is "waiting", "running", "lost" (no heartbeat for a minute), "done", "failed" or "cancelled";
+        its `message` says more.
 
-def _is_known(client: Any, key: str) -> bool:
-    found: bool = client.run_on_scheduler(lambda dask_scheduler: key in dask_scheduler.tasks)
-    return found
+    Raises
+    ------
+    InputError
+        If no job was submitted for this output.
 
+    Notes
+    -----
+    The same as ``dask-uncert status``.
 
-def drive_on_worker(output: str) -> None:
-    """What the scheduler's task does: the whole run, over all workers."""
-    from distributed import worker_client
-
-    one = submission.read(output)
-    with worker_client() as client:
-        drive(one, client)
-
-
-def _to_slurm(one: Submission, batch: Batch) -> Submission:
-    one = replace(one, system="slurm")
-    record(one)
-    place = one.place
-    options = {SLURM_WORDS[word]: value for word, value in batch.options.items() if word in SLURM_WORDS}
-    options |= {
-        "job-name": "dask-uncert",
-        "output": place / submission.LOG if isinstance(place, Path) else "dask-uncert-%j.log",
-        "mem": DRIVER_MEMORY,
-        "cpus-per-task": 1,
-    }
-    lines = [f"#SBATCH --{word}={value}" for word, value in options.items()]
-    command = shlex.join([sys.executable, "-m", "dask_uncert.jobs.submit", one.output])
-    script = "\n".join(["#!/bin/bash", *lines, command, ""])
-    try:
-        asked = subprocess.run(
-            ["sbatch", "--parsable"], input=script, capture_output=True, text=True, check=False
-        )
-    except FileNotFoundError:
-        end(one, "failed", "sbatch is not here")
-        raise InputError("sbatch is not on this machine's PATH. Submit on a login node.") from None
-    if asked.returncode:
-        said = " ".join(asked.stderr.split())
-        end(one, "failed", said)
-        raise ClusterError(f"SLURM refused the job: {said}. Correct `options` in {one.cluster}.")
-    known = replace(submission.read(one.output), key=asked.stdout.strip().split(";")[0])
-    submission.amend(known)
-    return known
+    Examples
+    --------
+    >>> import dask_uncert as du
+    >>> du.status("nothing")
+    Traceback (most recent call last):
+    ...
+    dask_uncert.errors.InputError: no job was submitted for nothing: there is no ...
+    """
+    submission = Submission.read(output)
+    found = submission.status()
+    if submission.system != "slurm" or found.status not in ("waiting", "lost") or not submission.key:
+        return found
+    queue = ["squeue", "-h", "-j", submission.key, "-o", "%T"]
+    queued = subprocess.run(queue, capture_output=True, text=True, check=False).stdout.strip()
+    if queued:
+        return JobStatus(found.status, f"{found.message} (SLURM job {submission.key}: {queued})")
+    log = submission.folder / LOG
+    return JobStatus("lost", f"job {submission.key} has left SLURM's queue without a result: see {log}")
 
 
-def drive(one: Submission, cluster: Any) -> None:
-    """Run the job and write down how it fares and ends; what goes wrong is in the log."""
-    import warnings
+def wait(output: str | AnyPath, timeout: float | None = None) -> JobStatus:
+    """Wait until a submitted job has ended or is lost.
 
-    beats = Beats(one)
+    Parameters
+    ----------
+    output : str or path
+        The job's output folder, as `submit` returned it.
+    timeout : float, optional
+        Seconds to wait at most.
 
-    def stop() -> None:
-        client = cluster if not isinstance(cluster, str) else None
-        if client is None:
-            from distributed import get_client
+    Returns
+    -------
+    JobStatus
+        The status at the end.
 
-            with suppress(ValueError):
-                client = get_client()
-        if client is not None:
-            drop_all(client)
+    Raises
+    ------
+    InputError
+        If no job was submitted for this output.
 
-    try:
-        with beats.beating(stop), warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always", FailedCasesWarning)
-            run(
-                one.job,
-                cluster=cluster,
-                out=one.output,
-                fresh=one.fresh,
-                sets=one.sets,
-                report=beats.report,
-            )
-    except BaseException as error:
-        if is_asked_to_end(one):
-            end(one, "cancelled", "it was asked to end; submit it again to go on where it was")
-            return
-        submission.log(one, traceback.format_exc())
-        text = " ".join(str(error).split()) or type(error).__name__
-        plain = isinstance(error, InputError | ClusterError | OutputError)
-        end(one, "failed", text if plain else f"{type(error).__name__}: {text}")
-        return
-    failed = [str(w.message) for w in said if issubclass(w.category, FailedCasesWarning)]
-    if failed:
-        submission.log(one, "\n".join([*failed, ""]))
-    end(one, "failed" if failed else "done", failed[0] if failed else f"the result is in {one.output}")
+    Notes
+    -----
+    The same as ``dask-uncert wait``.
 
-
-def status(output: str | AnyPath) -> State:
-    """How the job of an output fares."""
-    one = submission.read(output)
-    found = state_of(one)
-    if one.system == "slurm" and found.status in ("waiting", "lost") and one.key:
-        asked = subprocess.run(
-            ["squeue", "-h", "-j", one.key, "-o", "%T"], capture_output=True, text=True, check=False
-        )
-        queued = asked.stdout.strip()
-        if not queued:
-            return State(
-                "lost",
-                f"job {one.key} has left SLURM's queue without a result: see {one.place / submission.LOG}",
-            )
-        return State(found.status, f"{found.said} (SLURM job {one.key}: {queued})")
-    return found
-
-
-def wait(output: str | AnyPath, timeout: float | None = None) -> State:
-    """Until the job has ended, or is lost, or for so many seconds."""
+    Examples
+    --------
+    >>> import dask_uncert as du
+    >>> du.wait("nothing")
+    Traceback (most recent call last):
+    ...
+    dask_uncert.errors.InputError: no job was submitted for nothing: there is no ...
+    """
     limit = None if timeout is None else time.monotonic() + timeout
     while (found := status(output)).status in ("waiting", "running"):
         if limit is not None and time.monotonic() > limit:
@@ -204,23 +192,100 @@ def wait(output: str | AnyPath, timeout: float | None = None) -> State:
     return found
 
 
-def cancel(output: str | AnyPath, timeout: float = 60.0) -> State:
-    """Ask the job to end and wait until it has; what is finished is kept for another submission."""
-    one = submission.read(output)
-    if state_of(one).status in submission.ENDED:
-        return state_of(one)
-    submission.ask_to_end(one)
-    if one.system == "slurm" and state_of(one).status == "waiting":
-        subprocess.run(["scancel", one.key], capture_output=True, check=False)
-        end(one, "cancelled", "it was taken out of the queue")
-    found = wait(output, timeout)
-    if found.status == "running" and one.system == "slurm":
-        subprocess.run(["scancel", one.key], capture_output=True, check=False)
-        end(one, "cancelled", "it did not answer, so SLURM ended it")
-    return state_of(one)
+def cancel(output: str | AnyPath, timeout: float = 60.0) -> JobStatus:
+    """Cancel a submitted job; what it has finished is kept for another submission.
+
+    Parameters
+    ----------
+    output : str or path
+        The job's output folder, as `submit` returned it.
+    timeout : float, default 60
+        Seconds to wait for it to stop.
+
+    Returns
+    -------
+    JobStatus
+        The status at the end.
+
+    Raises
+    ------
+    InputError
+        If no job was submitted for this output.
+
+    Notes
+    -----
+    The same as ``dask-uncert cancel``.
+
+    Examples
+    --------
+    >>> import dask_uncert as du
+    >>> du.cancel("nothing")
+    Traceback (most recent call last):
+    ...
+    dask_uncert.errors.InputError: no job was submitted for nothing: there is no ...
+    """
+    submission = Submission.read(output)
+    if submission.status().status in ENDED:
+        return submission.status()
+    submission.request_cancel()
+    if submission.system == "slurm" and submission.status().status == "waiting":
+        _end_in_slurm(submission, "it was taken out of the queue")
+    if wait(output, timeout).status == "running" and submission.system == "slurm":
+        _end_in_slurm(submission, "it did not answer, so SLURM ended it")
+    return submission.status()
 
 
-if __name__ == "__main__":
-    _one = submission.read(sys.argv[1])
-    drive(_one, _one.cluster)
-    sys.exit(0 if state_of(_one).status == "done" else 1)
+def _end_in_slurm(submission: Submission, message: str) -> None:
+    subprocess.run(["scancel", submission.key], capture_output=True, check=False)
+    submission.end("cancelled", message)
+
+
+def _to_scheduler(submission: Submission) -> Submission:
+    from distributed import fire_and_forget
+
+    submission = replace(submission, key=f"dask-uncert-job-{uuid.uuid4().hex}")
+    with connect.connect(submission.cluster) as client:
+        if not client.scheduler_info()["workers"]:
+            raise ClusterError(
+                f"the cluster at {submission.cluster} has no worker that could run the job. Start workers first."
+            )
+        submission.create()
+        key = submission.key
+        fire_and_forget(client.submit(drive_on_worker, submission.output, key=key, pure=False))
+        while submission.status().status == "waiting" and not client.run_on_scheduler(
+            lambda dask_scheduler: key in dask_scheduler.tasks
+        ):
+            time.sleep(0.05)  # the scheduler must have it before this client goes
+    return Submission.read(submission.output)
+
+
+def _to_slurm(submission: Submission, batch: Batch) -> Submission:
+    submission = replace(submission, system="slurm")
+    submission.create()
+    folder = submission.folder
+    options = {SLURM_OPTIONS[name]: value for name, value in batch.options.items() if name in SLURM_OPTIONS}
+    options |= {
+        "job-name": "dask-uncert",
+        "output": folder / LOG if isinstance(folder, Path) else "dask-uncert-%j.log",
+        "mem": MEMORY,
+        "cpus-per-task": 1,
+    }
+    lines = [f"#SBATCH --{name}={value}" for name, value in options.items()]
+    command = shlex.join([sys.executable, "-m", "dask_uncert.jobs.drive", submission.output])
+    script = "\n".join(["#!/bin/bash", *lines, command, ""])
+    try:
+        answer = subprocess.run(
+            ["sbatch", "--parsable"], input=script, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        submission.end("failed", "sbatch is not here")
+        raise InputError("sbatch is not on this machine's PATH. Submit on a login node.") from None
+    if answer.returncode:
+        submission.end("failed", one_line(answer.stderr))
+        raise ClusterError(
+            f"SLURM refused the job: {one_line(answer.stderr)}. Correct `options` in {submission.cluster}."
+        )
+    key = answer.stdout.strip().split(";")[0]
+    submission = replace(Submission.read(submission.output), key=key)
+    submission.write()
+    return submission

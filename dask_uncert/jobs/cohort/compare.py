@@ -1,14 +1,13 @@
-"""Two models on the same cases: the folders of two cohorts, or their Stacks, compared case by case."""
+"""Compare two models case by case: the output folders of two cohorts, or their Stacks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, listed
 from dask_uncert.formulas.bootstrap_intervals import Confidence
 from dask_uncert.io.paths import AnyPath, as_path
-from dask_uncert.jobs.cohort.case import MAIN
-from dask_uncert.jobs.cohort.output import finished_cohort
+from dask_uncert.jobs.cohort.output import FinishedCohort
 from dask_uncert.metrics import comparison
 from dask_uncert.metrics.comparison import Comparison
 from dask_uncert.reports.results.headline import headline
@@ -18,8 +17,8 @@ SHOWN = 5  # cases that a message names
 
 
 def compare(
-    one: Stack | str | AnyPath,
-    other: Stack | str | AnyPath,
+    first: Stack | str | AnyPath,
+    second: Stack | str | AnyPath,
     *,
     metrics: str | Sequence[str] | None = None,
     replicates: int = 1000,
@@ -28,65 +27,89 @@ def compare(
     permutations: int = 2000,
     common: bool = False,
 ) -> Comparison:
-    """Compare two models on the same cases: Stacks, or finished folders of cohorts; no pixel is read.
+    """Compare two models on the same cases, without reading a pixel.
 
-    Differences are of the first less the second: of the means over patients, with Student's paired t-test [A22]
-    and Wilcoxon's signed ranks, and of the pooled numbers, with a permutation test that swaps the two models
-    patient by patient. Intervals come from drawing patients, the same for both models. `holm` holds the p-values
-    corrected (Holm) over the metrics asked for; `rows()` gives a row a metric.
+    Parameters
+    ----------
+    first, second : Stack, str or path
+        The cases of each model, or the output folder of a finished cohort. May be a URL.
+    metrics : str or sequence of str, optional
+        Names or patterns such as ``"classes/*/f1"``; ``"*"`` is every metric. By default those that reports show first.
+    replicates : int, default 1000
+        Number of bootstrap replicates, each a draw of patients with replacement, the same for both models.
+    level : float, default 0.95
+        Confidence level of the intervals.
+    seed : int, default 0
+        The same seed draws the same patients.
+    permutations : int, default 2000
+        Random swaps of the permutation test; all swaps are listed if there are no more than this.
+    common : bool, default False
+        Compare the cases that both have if the cases differ.
 
-    metrics: names or patterns such as ``classes/*/f1``; ``*`` is every number; by default those that reports show
-    first. replicates, level, seed: of the intervals. permutations: all swaps are listed where there are no more
-    than so many. common: compare over the cases that both have, where they differ.
+    Returns
+    -------
+    Comparison
+        Differences, first minus second: of the means over patients, with Student's paired t-test and Wilcoxon's
+        signed-rank test, and of the pooled metrics, with a permutation test that swaps the two models patient by
+        patient. `holm` holds the p-values adjusted for the number of metrics; `rows()` gives one row per metric.
 
-    Raises InputError where a folder is unfinished or no cohort, where the cases differ, naming them, and where the
-    two were not evaluated alike.
+    Raises
+    ------
+    InputError
+        If a folder is unfinished or not a cohort, the cases differ (the message names them), or the two were not
+        evaluated with the same options.
 
+    Notes
+    -----
+    The same as ``dask-uncert compare``.
+
+    Examples
+    --------
     >>> import dask_uncert as du
     >>> good, poor = (du.evaluate([[0.9, 0.1], [p, 1 - p]], [0, 1]) for p in (0.2, 0.7))
-    >>> one = du.Stack.of({"P1": good, "P2": good, "P3": poor})
-    >>> other = du.Stack.of({"P1": poor, "P2": poor, "P3": poor})
-    >>> found = du.compare(one, other, metrics="overall/accuracy")
+    >>> first = du.Stack.of({"P1": good, "P2": good, "P3": poor})
+    >>> second = du.Stack.of({"P1": poor, "P2": poor, "P3": poor})
+    >>> found = du.compare(first, second, metrics="overall/accuracy")
     >>> found.mean.T.round(4).tolist(), found.mean_difference.round(4).tolist()
     ([[0.8333, 0.5]], [0.3333])
     >>> found.permutation.p_value.tolist(), found.exact
     ([0.5], True)
     """
     if replicates < 1 or permutations < 1:
-        raise InputError("replicates and permutations are 1 or more.")
+        raise InputError("replicates and permutations must be at least 1.")
     if not 0 < level < 1:
-        raise InputError(f"the level of an interval lies in (0, 1), found {level:g}.")
+        raise InputError(f"the level of an interval must be in (0, 1), found {level:g}.")
     if seed < 0:
-        raise InputError(f"a seed is 0 or more, found {seed}.")
-    first, second = _stack(one), _stack(other)
+        raise InputError(f"seed must be 0 or more, found {seed}.")
+    stacks = [_stack(first), _stack(second)]
     if not common:
-        _check_cases(first, second, *(_called(place, i) for i, place in enumerate((one, other))))
+        _check_cases(stacks, [_name(first, "first"), _name(second, "second")])
     wanted = [metrics] if isinstance(metrics, str) else metrics
     if wanted is None:
-        wanted = [metric.name for metric in headline(first.total())]
-    return comparison.compare(first, second, Confidence(replicates, level, seed), wanted, permutations)
+        wanted = [metric.name for metric in headline(stacks[0].total())]
+    confidence = Confidence(replicates, level, seed)
+    return comparison.compare(stacks[0], stacks[1], confidence, wanted, permutations)
 
 
-def _stack(given: Stack | str | AnyPath) -> Stack:
-    return given if isinstance(given, Stack) else finished_cohort(as_path(given)).stacks[MAIN]
+def _stack(model: Stack | str | AnyPath) -> Stack:
+    return model if isinstance(model, Stack) else FinishedCohort.read(as_path(model)).stack
 
 
-def _called(given: Stack | str | AnyPath, number: int) -> str:
-    return f"the {('first', 'second')[number]}" if isinstance(given, Stack) else str(given)
+def _name(model: Stack | str | AnyPath, position: str) -> str:
+    return f"the {position}" if isinstance(model, Stack) else str(model)
 
 
-def _check_cases(first: Stack, second: Stack, *called: str) -> None:
+def _check_cases(stacks: Sequence[Stack], models: Sequence[str]) -> None:
     """Refuse two models that were not evaluated on the same cases."""
-    names = set(first.names), set(second.names)
-    said = []
-    for mine, theirs, name in zip(names, reversed(names), called, strict=True):
-        only = sorted(mine - theirs)
-        if only:
-            more = f" and {len(only) - SHOWN} more" if len(only) > SHOWN else ""
-            said.append(f"{name} alone has {', '.join(only[:SHOWN])}{more}")
-    if said:
-        both = len(names[0] & names[1])
+    first, second = ({*stack.names} for stack in stacks)
+    common = len(first & second)
+    differences = [
+        f"{model} alone has {listed(sorted(names), SHOWN)}"
+        for model, names in zip(models, (first - second, second - first), strict=True)
+        if names
+    ]
+    if differences:
         raise InputError(
-            f"the two models were not evaluated on the same cases: {'; '.join(said)}. Evaluate both on the same "
-            f"manifest" + (f", or ask for the {both} cases that both have (--common)." if both else ".")
+            f"the two models were not evaluated on the same cases: {'; '.join(differences)}. Evaluate both on the same "
+            f"manifest" + (f", or compare the {common} cases that both have (--common)." if common else ".")
         )

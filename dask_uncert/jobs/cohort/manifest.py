@@ -1,4 +1,4 @@
-"""A manifest: one row a case, which says who it is, where its inputs lie and which groups it belongs to.
+"""A manifest: a table with a row for each case: its patient, the paths of its inputs, and the groups it belongs to.
 
 A CSV file (UTF-8, commas) or a Parquet file, at a path or a URL. Paths in it are relative to the manifest itself.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, one_line
 from dask_uncert.io.paths import file_system
 from dask_uncert.summaries.stack import Case
 
@@ -22,142 +22,136 @@ PARQUET = (".parquet", ".pq")
 
 @dataclass(frozen=True)
 class ManifestRow:
-    """One row: who the case is, and the place of each input, by column."""
+    """A row: the case, and the path of each of its inputs, by column."""
 
     case: Case
-    places: dict[str, str]
+    paths: dict[str, str]
 
 
 def read_manifest(
-    place: str, inputs: Sequence[str], visits: str | None = None, groups: Sequence[str] = ()
+    manifest: str, inputs: Sequence[str], visits: str | None = None, groups: Sequence[str] = ()
 ) -> list[ManifestRow]:
-    """The rows, sorted by the cases' names.
+    """Return the rows of a manifest, sorted by the names of the cases.
 
-    inputs: the columns that hold places. visits: the column that tells several rows of a patient apart.
-    groups: columns whose values cases are grouped by. Other columns are left alone.
+    inputs: the columns that hold paths. visits: the column that tells several rows of a patient apart.
+    groups: columns whose values cases are grouped by. Other columns are ignored.
 
-    Raises InputError, naming row and column, for what is missing, empty or there twice.
+    Raises InputError, naming row and column, for a cell that is missing, empty or there twice.
     """
     wanted = [PATIENT, *([visits] if visits else []), *inputs, *groups]
-    twice = sorted({column for column in wanted if wanted.count(column) > 1})
-    if twice:
+    repeated = sorted({column for column in wanted if wanted.count(column) > 1})
+    if repeated:
         raise InputError(
-            f"the manifest column {', '.join(twice)} would serve twice; name another for each use."
+            f"the manifest column {', '.join(repeated)} is used for two things; name another for each use."
         )
-    lines: list[ManifestRow] = []
     rows: dict[str, tuple[int, ManifestRow]] = {}
-    for number, row in _rows(place, wanted):
+    for number, cells in _cells(manifest, wanted):
         for column in wanted:
-            if not row[column]:
+            if not cells[column]:
                 raise InputError(
-                    f"the manifest {place} has nothing in row {number}, column {column}; fill it in."
+                    f"the manifest {manifest} has nothing in row {number}, column {column}; fill it in."
                 )
-        _check_name(place, number, PATIENT, row[PATIENT])
-        if visits:
-            _check_name(place, number, visits, row[visits])
-        grouped = tuple((column, row[column]) for column in groups)
-        case = Case(row[PATIENT], row[visits] if visits else "", grouped)
-        lines.append(ManifestRow(case, {column: beside(place, row[column]) for column in inputs}))
-        earlier = rows.setdefault(case.name, (number, lines[-1]))
-        if earlier[1] is not lines[-1]:
-            raise InputError(_said_twice(place, visits, earlier, (number, lines[-1])))
-    if not lines:
-        raise InputError(f"the manifest {place} has no row below its header.")
-    return sorted(lines, key=lambda line: line.case.name)
+        for column in (PATIENT, visits) if visits else (PATIENT,):
+            _check_name(manifest, number, column, cells[column])
+        grouped = tuple((column, cells[column]) for column in groups)
+        case = Case(cells[PATIENT], cells[visits] if visits else "", grouped)
+        row = ManifestRow(case, {column: resolve_path(manifest, cells[column]) for column in inputs})
+        if case.name in rows:
+            raise InputError(_duplicate_message(manifest, visits, rows[case.name], (number, row)))
+        rows[case.name] = number, row
+    if not rows:
+        raise InputError(f"the manifest {manifest} has no row below its header.")
+    return [row for _, (_, row) in sorted(rows.items())]
 
 
-def beside(manifest: str, place: str) -> str:
-    """A place in a manifest, made absolute; a URL as it is."""
-    if "://" in place:
-        return place
+def resolve_path(manifest: str, path: str) -> str:
+    """Return a path of a manifest, made absolute; a URL stays as it is."""
+    if "://" in path:
+        return path
     folder, _, _ = manifest.rpartition("/")
-    if "://" in manifest and not os.path.isabs(place):
-        return f"{folder}/{place}"
-    return os.path.abspath(os.path.join(folder or os.curdir, place))
+    if "://" in manifest and not os.path.isabs(path):
+        return f"{folder}/{path}"
+    return os.path.abspath(os.path.join(folder or os.curdir, path))
 
 
-def _said_twice(
-    place: str, visits: str | None, earlier: tuple[int, ManifestRow], later: tuple[int, ManifestRow]
-) -> str:
-    case = earlier[1].case
-    where = " and ".join(f"{next(iter(line.places.values()))} in row {row}" for row, line in (earlier, later))
-    what = f"visit {case.visit} of patient {case.patient}" if visits else f"patient {case.patient}"
-    hint = "" if visits else " If these are visits, say `visits: <the column that tells them apart>`."
-    return f"the manifest {place} has {what} twice: {where}.{hint}"
+def _duplicate_message(manifest: str, visits: str | None, *rows: tuple[int, ManifestRow]) -> str:
+    case = rows[0][1].case
+    where = " and ".join(f"{next(iter(row.paths.values()))} in row {number}" for number, row in rows)
+    name = f"visit {case.visit} of patient {case.patient}" if visits else f"patient {case.patient}"
+    hint = (
+        "" if visits else " If these are visits, add `visits: <the column that tells them apart>` to the job."
+    )
+    return f"the manifest {manifest} has {name} twice: {where}.{hint}"
 
 
-def _check_name(place: str, number: int, column: str, name: str) -> None:
-    """Names become folders of maps and words of commands."""
+def _check_name(manifest: str, number: int, column: str, name: str) -> None:
+    """Refuse names that cannot be folders of maps and arguments of commands."""
     if name in (".", "..") or name.startswith("__") or any(c == "/" or not c.isprintable() for c in name):
         raise InputError(
-            f"the manifest {place} has {name!r} in row {number}, column {column}; a name may hold no slash and "
-            f"nothing unprintable, may not begin with __, nor be a dot or two."
+            f"the manifest {manifest} has {name!r} in row {number}, column {column}; a name must not contain a slash "
+            f"or unprintable characters, start with __, or be one or two dots."
         )
 
 
-def _rows(place: str, wanted: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Number (the header is row 1) and cells by column, without blanks around them, of each row that is not empty."""
-    read = _parquet if place.lower().endswith(PARQUET) else _csv
+def _cells(manifest: str, wanted: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the number (the header is row 1) and the stripped cells by column of each row that is not empty."""
+    read = _parquet if manifest.lower().endswith(PARQUET) else _csv
     try:
-        header, body = read(place)
+        header, body = read(manifest)
         missing = [column for column in wanted if column not in header]
         if missing:
             raise InputError(
-                f"the manifest {place} has no column {', '.join(missing)}; it has {', '.join(header) or 'none'}. "
-                f"It needs one a word of `inputs`, and `{PATIENT}`."
+                f"the manifest {manifest} has no column {', '.join(missing)}; it has {', '.join(header) or 'none'}. "
+                f"It needs one for each of the job's `inputs`, and `{PATIENT}`."
             )
         if len(set(header)) < len(header):
-            again = sorted({column for column in header if header.count(column) > 1})
-            raise InputError(f"the manifest {place} has the column {', '.join(again)} more than once.")
+            repeated = sorted({column for column in header if header.count(column) > 1})
+            raise InputError(f"the manifest {manifest} has the column {', '.join(repeated)} more than once.")
         for number, cells in body:
             if len(cells) > len(header):
                 raise InputError(
-                    f"the manifest {place} has {len(cells)} cells in row {number}, but {len(header)} columns; put "
+                    f"the manifest {manifest} has {len(cells)} cells in row {number}, but {len(header)} columns; put "
                     f"quotes around cells that hold a comma."
                 )
             if any(cells):
                 yield number, dict(zip(header, [*cells, *[""] * (len(header) - len(cells))], strict=True))
     except FileNotFoundError:
-        raise InputError(f"there is no manifest at {place}.") from None
+        raise InputError(f"there is no manifest at {manifest}.") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"the manifest {place} cannot be read: {' '.join(str(error).split())}.") from None
+        raise InputError(f"the manifest {manifest} cannot be read: {one_line(error)}.") from None
 
 
-def _csv(place: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    with io.TextIOWrapper(_opened(place), encoding="utf-8-sig", newline="") as file:
-        listed = [[cell.strip() for cell in row] for row in csv.reader(file, strict=True)]
-    header = listed[0] if listed else []
-    return header, enumerate(listed[1:], start=2)
+def _csv(manifest: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    with io.TextIOWrapper(_open(manifest), encoding="utf-8-sig", newline="") as file:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(file, strict=True)]
+    return rows[0] if rows else [], enumerate(rows[1:], start=2)
 
 
-def _opened(place: str) -> Any:
-    system, path = file_system(place)
+def _open(manifest: str) -> Any:
+    system, path = file_system(manifest)
     return system.open(path, "rb")
 
 
-def _parquet(place: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+def _parquet(manifest: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     import pandas
 
     try:
-        with _opened(place) as file:
+        with _open(manifest) as file:
             table = pandas.read_parquet(file)
     except ImportError:
         raise InputError(
-            f"the manifest {place} is a Parquet file, which needs the package pyarrow: "
+            f"the manifest {manifest} is a Parquet file, which needs the package pyarrow: "
             f"`python -m pip install pyarrow`. Or write it as CSV."
         ) from None
+    except FileNotFoundError:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise InputError(
-            f"the manifest {place} is no Parquet file: {' '.join(str(error).split())}."
-        ) from None
+        raise InputError(f"the manifest {manifest} is not a Parquet file: {one_line(error)}.") from None
     columns = [[_text(value) for value in table[column]] for column in table.columns]
-    return [str(column) for column in table.columns], enumerate(
-        map(list, zip(*columns, strict=True)), start=2
-    )
+    rows = map(list, zip(*columns, strict=True))
+    return [str(column) for column in table.columns], enumerate(rows, start=2)
 
 
 def _text(value: Any) -> str:
-    """A cell as CSV would hold it; "" where it is missing."""
+    """Return a cell as CSV would hold it; "" where it is missing."""
     return "" if value is None or value != value else str(value).strip()

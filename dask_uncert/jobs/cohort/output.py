@@ -1,4 +1,4 @@
-"""The output folder of a cohort: its cases' counts gathered from where they lie, their sum, what people read.
+"""The output folder of a cohort: the counts of its cases, put together from the cache or an earlier output, and maps.
 
 Nothing here reads a voxel, and no more than a few cases' counts are in memory at a time.
 """
@@ -9,6 +9,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,42 +20,107 @@ from dask_uncert.io.paths import AnyPath, as_path, copy_tree, is_remote
 from dask_uncert.io.saving import save
 from dask_uncert.io.stack_store import has_cases, make_groups, read_cases, write_cases
 from dask_uncert.io.summary_cache import CaseFolder, Frame
-from dask_uncert.jobs.cohort.case import MAIN, Outcome
+from dask_uncert.jobs.cohort.case import REFERENCE_LABEL, CaseOutcome
+from dask_uncert.reports.results.cohort import Cohort, OtherModel
 from dask_uncert.summaries.evaluation import Evaluation, from_plain
 from dask_uncert.summaries.sparse_rows import Row, RunningTotal
 from dask_uncert.summaries.stack import Case, Stack
 
-THUMB = 160  # pixels of a side
+THUMBNAIL = 160  # pixels of a side
 SUMMARY, RATERS, MAPS = "summary.zarr", "raters", "maps.zarr"
 
 
 @dataclass(frozen=True)
-class Finished:
-    """A finished cohort folder: its record, and the Stack of each label (of the cases, and for each rater)."""
+class FinishedCohort:
+    """A cohort's output folder: its `run.json`, and a Stack for each label (its reference, and each rater)."""
 
-    place: AnyPath
-    record: dict[str, Any]
-    stacks: dict[str, Stack]
+    folder: AnyPath
+    record: Mapping[str, Any]
+    stacks: Mapping[str, Stack]
+
+    @classmethod
+    def read(cls, folder: AnyPath) -> FinishedCohort:
+        """Return the cohort in a folder; InputError if it is unfinished or not a cohort."""
+        return cls(folder, read_record(folder), read_stacks(folder))
 
     @property
-    def raters(self) -> dict[str, Stack]:
-        """The Stacks against single raters, by the rater's name."""
-        return {label: stack for label, stack in self.stacks.items() if label != MAIN}
+    def stack(self) -> Stack:
+        """The cases against their reference."""
+        return self.stacks[REFERENCE_LABEL]
 
-    def marks(self, with_maps: bool) -> dict[str, str]:
-        """By case; with_maps: of those alone whose maps are there."""
+    @cached_property
+    def frames(self) -> dict[str, Frame]:
+        """The frame of the summaries of each label."""
+        return {label: Frame(stack.frame, stack.layout) for label, stack in self.stacks.items()}
+
+    def case_frames(self) -> dict[str, dict[str, str]]:
+        """Return, by case and label, the digest of the frame of its summary."""
+        digests: dict[str, dict[str, str]] = {name: {} for name in self.stack.names}
+        for label, stack in self.stacks.items():
+            for name in stack.names:
+                digests[name][label] = self.frames[label].digest
+        return digests
+
+    def map_folders(self) -> dict[str, AnyPath]:
+        """Return the folder of maps of each case, by name; nothing if there are none."""
+        store = self.folder / MAPS
+        return {name: store / name for name in self.stack.names} if store.is_dir() else {}
+
+    def fingerprints(self, with_maps: bool) -> dict[str, str]:
+        """Return the fingerprint of each case, by name; with_maps: only of those whose maps are there."""
         return {
             case.name: case.mark
-            for case in self.stacks[MAIN].cases
-            if not with_maps or (self.place / MAPS / case.name).is_dir()
+            for case in self.stack.cases
+            if not with_maps or (self.folder / MAPS / case.name).is_dir()
         }
+
+    def failed_cases(self) -> dict[str, Case]:
+        """Return the cases that failed, by name."""
+        failed = {}
+        for name in self.record.get("failed", {}):
+            entry = self.record.get("cases", {}).get(name, {})
+            if "patient" in entry:
+                failed[name] = Case(entry["patient"], entry["visit"], tuple(entry["groups"].items()))
+        return failed
+
+    def reported(self, map_folders: Mapping[str, AnyPath], against: OtherModel | None = None) -> Cohort:
+        """Return what reports show; map_folders: where the maps of each case are."""
+        return Cohort(
+            self.stack,
+            self.record.get("failed", {}),
+            self.record.get("job", {}).get("confidence"),
+            self.failed_cases(),
+            map_pictures(map_folders, self.record.get("maps", [])),
+            against,
+            {label: stack for label, stack in self.stacks.items() if label != REFERENCE_LABEL},
+        )
+
+
+def case_identity(case: Case) -> dict[str, Any]:
+    """Return what `run.json` records of a failed case; `failed_cases` reads it."""
+    return {"patient": case.patient, "visit": case.visit, "groups": dict(case.groups)}
 
 
 def load_cases(path: str | AnyPath) -> Stack:
-    """The cases of a cohort: of its finished output folder, or of the Zarr group in it that keeps them.
+    """Load the cases of a cohort, without reading their counts yet.
 
-    Their counts are read when they are asked for. Raises InputError where there are none.
+    Parameters
+    ----------
+    path : str or path
+        The output folder of a finished cohort, or the Zarr group in it that holds its summaries. May be a URL.
 
+    Returns
+    -------
+    Stack
+        The cases, sorted by name. Their counts are read when they are needed.
+
+    Raises
+    ------
+    InputError
+        If there is no summary, or one of a single evaluation.
+
+    Examples
+    --------
     >>> import dask_uncert as du
     >>> du.load_cases("nothing")
     Traceback (most recent call last):
@@ -66,161 +132,117 @@ def load_cases(path: str | AnyPath) -> Stack:
     return read_cases(str(store))
 
 
-def finished_cohort(folder: AnyPath) -> Finished:
-    """A finished folder of a cohort; InputError where it is unfinished, or no cohort's."""
-    return Finished(folder, read_record(folder), stacks_of(folder))
-
-
-def stacks_of(folder: AnyPath) -> dict[str, Stack]:
-    """The Stacks in a folder, by label: of the cases, and against each rater."""
-    stacks = {MAIN: read_cases(str(folder / SUMMARY))}
+def read_stacks(folder: AnyPath) -> dict[str, Stack]:
+    """Return the Stacks in a folder by label: of the cases, and against each rater."""
+    stacks = {REFERENCE_LABEL: read_cases(str(folder / SUMMARY))}
     raters = folder / RATERS
-    for name in sorted(str(place.name) for place in raters.iterdir()) if raters.is_dir() else ():
+    for name in sorted(str(path.name) for path in raters.iterdir()) if raters.is_dir() else ():
         stacks[name] = read_cases(str(raters / name / SUMMARY))
     return stacks
 
 
 def is_cohort(folder: AnyPath) -> bool:
-    """Whether the folder keeps cases apart."""
+    """Return whether the folder keeps cases apart."""
     return has_cases(str(folder / SUMMARY))
-
-
-def who(case: Case) -> dict[str, Any]:
-    """What `run.json` says of who a case is that failed; `lost_cases` reads it."""
-    return {"patient": case.patient, "visit": case.visit, "groups": dict(case.groups)}
-
-
-def lost_cases(record: Mapping[str, Any]) -> dict[str, Case]:
-    """Who the cases are that failed, by name, from a cohort's `run.json`."""
-    found = {}
-    for name in record.get("failed", {}):
-        said = record.get("cases", {}).get(name, {})
-        if "patient" in said:
-            found[name] = Case(said["patient"], said["visit"], tuple(said["groups"].items()))
-    return found
 
 
 def map_pictures(
     folders: Mapping[str, AnyPath], names: Sequence[str]
 ) -> Callable[[str], dict[str, Any]] | None:
-    """Gives the maps of a case, of a size for thumbnails; None where a cohort has none.
+    """Return a function that gives the maps of a case as thumbnails; None if a cohort has no maps.
 
     folders: of each case's maps.
     """
     if not names or not folders:
         return None
 
-    def give(case: str) -> dict[str, Any]:
-        of = str(folders[case])
-        at = telling_slice(of, names)
-        return {name: sliced(of, name, at, THUMB) for name in names}
+    def pictures(case: str) -> dict[str, Any]:
+        folder = str(folders[case])
+        at = telling_slice(folder, names)
+        return {name: sliced(folder, name, at, THUMBNAIL) for name in names}
 
-    return give
+    return pictures
 
 
-def earlier_output(folder: AnyPath, asked: str, fresh: bool) -> Finished | None:
-    """What the output folder holds of the same job already, whatever its cases; None where there is nothing.
+def earlier_output(folder: AnyPath, settings: str, fresh: bool) -> FinishedCohort | None:
+    """Return what the output folder holds of the same settings already, for whatever cases; None if nothing.
 
-    asked: the digest of what cases are asked. Raises InputError where something else would be lost.
+    settings: the digest of what every case is evaluated with. Raises InputError if something else would be lost.
     """
-    if not fresh and (folder / RECORD).exists() and read_record(folder).get("asked") == asked:
-        return finished_cohort(folder)
+    if not fresh and (folder / RECORD).exists() and read_record(folder).get("asked") == settings:
+        return FinishedCohort.read(folder)
     is_finished(folder, None, fresh)
     return None
 
 
-def map_folders_of(finished: Finished) -> dict[str, AnyPath]:
-    """Of each case whose maps a finished folder has."""
-    store = finished.place / MAPS
-    return {name: store / name for name in finished.stacks[MAIN].names} if store.is_dir() else {}
-
-
 @dataclass(frozen=True)
-class Gathered:
-    """Cases that have an outcome, sorted by name, and where their counts and maps lie."""
+class EvaluatedCases:
+    """Cases that were evaluated, sorted by name, with what became of each; and where their counts and maps are."""
 
-    cases: tuple[tuple[Case, Outcome], ...]
-    files: CaseFolder
-    earlier: Finished | None
+    cases: tuple[tuple[Case, CaseOutcome], ...]
+    cache: CaseFolder
+    earlier: FinishedCohort | None
 
     def labels(self) -> list[str]:
-        """Of the summaries: MAIN, and the raters'."""
-        found = {MAIN: None}
-        for _, outcome in self.cases:
-            found |= dict.fromkeys(label for label, _ in outcome.frames)
-        if self.earlier is not None and any(outcome.status == "output" for _, outcome in self.cases):
-            found |= dict.fromkeys(self.earlier.stacks)
-        return sorted(found)
+        """Return the labels of the summaries."""
+        return sorted({REFERENCE_LABEL}.union(*(outcome.frames for _, outcome in self.cases)))
 
-    def having(self, label: str) -> list[tuple[Case, Outcome]]:
-        """The cases that have a summary of this label."""
-        earlier = set(self.earlier.stacks[label].names) if self.earlier and self._is_earlier(label) else set()
-        return [
-            (case, outcome)
-            for case, outcome in self.cases
-            if (case.name in earlier if outcome.status == "output" else label in dict(outcome.frames))
-        ]
-
-    def digests(self, label: str) -> dict[str, str]:
-        """By case, the digest of the frame of its summary of this label."""
-        earlier = ""
-        if self.earlier is not None and self._is_earlier(label):
-            stack = self.earlier.stacks[label]
-            earlier = Frame(stack.frame, stack.layout).digest
-        return {
-            case.name: earlier if outcome.status == "output" else dict(outcome.frames)[label]
-            for case, outcome in self.having(label)
-        }
+    def labelled(self, label: str) -> list[tuple[Case, CaseOutcome]]:
+        """Return the cases that have a summary of this label."""
+        return [(case, outcome) for case, outcome in self.cases if label in outcome.frames]
 
     def frame(self, label: str) -> Frame:
-        """The frame of the summaries of this label, which must be one."""
-        _, outcome = self.having(label)[0]
-        if outcome.status != "output":
-            return self.files.frame(dict(outcome.frames)[label])
-        assert self.earlier is not None
-        stack = self.earlier.stacks[label]
-        return Frame(stack.frame, stack.layout)
+        """Return the frame of the summaries of this label, the same for all."""
+        _, outcome = self.labelled(label)[0]
+        if outcome.status == "output":
+            assert self.earlier is not None
+            return self.earlier.frames[label]
+        return self.cache.frame(outcome.frames[label])
 
     def rows(self, label: str) -> Iterator[Mapping[str, Row]]:
-        """Of each case that has this label, in order."""
-        having = self.having(label)
-        kept = [case.name for case, outcome in having if outcome.status == "output"]
+        """Yield the counts of each case that has this label, in order."""
+        cases = self.labelled(label)
+        unchanged = [case.name for case, outcome in cases if outcome.status == "output"]
         earlier: Iterator[tuple[Case, dict[str, Row]]] = iter(())
-        if kept and self.earlier is not None:
-            earlier = self.earlier.stacks[label].select(kept).each()
-        for case, outcome in having:
+        if unchanged and self.earlier is not None:
+            earlier = self.earlier.stacks[label].select(unchanged).each()
+        for case, outcome in cases:
             if outcome.status == "output":
                 yield next(earlier)[1]
                 continue
-            found = self.files.read(case.name, outcome.key)
-            if found is None:
+            cached = self.cache.read(case.name, outcome.key)
+            if cached is None:
                 raise InputError(
-                    f"the file of case {case.name} in {self.files.place} is gone: another run of the same job has "
+                    f"the file of case {case.name} in {self.cache.place} is gone: another run of the same job has "
                     f"ended meanwhile. Run again."
                 )
-            yield found.rows[label]
+            yield cached.rows[label]
 
-    def map_folders(self) -> Iterator[tuple[str, AnyPath]]:
-        """Name and folder of each case's maps."""
+    def map_folders(self) -> dict[str, AnyPath]:
+        """Return the folder of maps of each case, by name."""
+        folders = {}
         for case, outcome in self.cases:
             if outcome.status == "output":
                 assert self.earlier is not None
-                yield case.name, self.earlier.place / MAPS / case.name
+                folders[case.name] = self.earlier.folder / MAPS / case.name
             else:
-                yield case.name, self.files.maps(case.name, outcome.key)
+                folders[case.name] = self.cache.maps(case.name, outcome.key)
+        return folders
 
-    def _is_earlier(self, label: str) -> bool:
-        return self.earlier is not None and label in self.earlier.stacks
+    def write_summaries(self, folder: Path) -> Evaluation:
+        """Write the summaries of every label into an output folder; returns the sum of the cases."""
+        totals = {}
+        for label in self.labels():
+            cases = [case for case, _ in self.labelled(label)]
+            totals[label] = write_summary(
+                label_folder(folder, label), self.frame(label), cases, self.rows(label)
+            )
+        return totals[REFERENCE_LABEL]
 
 
-def write_summaries(gathered: Gathered, folder: Path) -> Evaluation:
-    """Write every label's summary into an output folder; returns the sum of the cases."""
-    totals = {}
-    for label in gathered.labels():
-        place = folder / RATERS / label if label else folder
-        cases = [case for case, _ in gathered.having(label)]
-        totals[label] = write_summary(place, gathered.frame(label), cases, gathered.rows(label))
-    return totals[MAIN]
+def label_folder(folder: Path, label: str) -> Path:
+    """Return the folder in an output folder that holds the summaries of a label."""
+    return folder / RATERS / label if label else folder
 
 
 def write_summary(
@@ -245,16 +267,15 @@ def write_summary(
 
 
 def write_maps(
-    folders: Iterable[tuple[str, AnyPath]], folder: Path, elsewhere: dict[str, AnyPath] | None = None
+    folders: Mapping[str, AnyPath], folder: Path, elsewhere: dict[str, AnyPath] | None = None
 ) -> None:
-    """Put the cases' maps into `maps.zarr`, a group a case, without copying where the file system can link.
+    """Put the cases' maps into `maps.zarr`, a group for each case, linked instead of copied if the file system can.
 
     elsewhere: of an output behind a URL; maps that lie there are only named, see `being_written`.
     """
-    listed = list(folders)
-    make_groups(str(folder / MAPS), [name.rpartition("/")[0] for name, _ in listed])
-    for name, place in listed:
-        if elsewhere is not None and is_remote(place):
-            elsewhere[f"{MAPS}/{name}"] = place
+    make_groups(str(folder / MAPS), [name.rpartition("/")[0] for name in folders])
+    for name, path in folders.items():
+        if elsewhere is not None and is_remote(path):
+            elsewhere[f"{MAPS}/{name}"] = path
         else:
-            copy_tree(place, folder / MAPS / name)
+            copy_tree(path, folder / MAPS / name)

@@ -1,0 +1,74 @@
+"""A submitted job, run on the cluster: as a task of its scheduler, or as a SLURM job that starts this module.
+
+It is `run` itself, so a job that lost its worker, its node or its scheduler goes on where it was when it is submitted
+again; one whose worker dies is started again by the scheduler.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from contextlib import suppress
+from typing import Any
+
+from dask_uncert.clusters.monitor import drop_all
+from dask_uncert.errors import ClusterError, InputError, OutputError, one_line
+from dask_uncert.jobs.run import FailedCasesWarning, run
+from dask_uncert.jobs.submission import Heartbeat, Submission
+
+
+def drive_on_worker(output: str) -> None:
+    """Run a submitted job over all workers; a task of the scheduler."""
+    from distributed import worker_client
+
+    with worker_client() as client:
+        drive(Submission.read(output), client)
+
+
+def drive(submission: Submission, cluster: Any) -> None:
+    """Run the job, and write its progress and how it ended; what goes wrong is in the log."""
+    heartbeat = Heartbeat(submission)
+
+    def stop() -> None:
+        client = cluster
+        if isinstance(cluster, str):
+            from distributed import get_client
+
+            client = None
+            with suppress(ValueError):
+                client = get_client()
+        if client is not None:
+            drop_all(client)
+
+    try:
+        with heartbeat.beating(stop), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", FailedCasesWarning)
+            run(
+                submission.job,
+                cluster=cluster,
+                out=submission.output,
+                fresh=submission.fresh,
+                overrides=submission.overrides,
+                progress=heartbeat.report,
+            )
+    except BaseException as error:
+        if submission.is_cancel_requested():
+            submission.end("cancelled", "it was cancelled; submit it again to go on where it was")
+            return
+        submission.log(traceback.format_exc())
+        plain = isinstance(error, InputError | ClusterError | OutputError)
+        submission.end("failed", one_line(error) if plain else f"{type(error).__name__}: {one_line(error)}")
+        return
+    failed = [str(w.message) for w in caught if issubclass(w.category, FailedCasesWarning)]
+    if failed:
+        submission.log("\n".join([*failed, ""]))
+        submission.end("failed", failed[0])
+    else:
+        submission.end("done", f"the result is in {submission.output}")
+
+
+if __name__ == "__main__":
+    _submission = Submission.read(sys.argv[1])
+    drive(_submission, _submission.cluster)
+    sys.exit(0 if _submission.status().status == "done" else 1)
