@@ -139,20 +139,22 @@ def progress(silent: bool) -> Iterator[Report | None]:
 
 def show_headline(evaluation: AnyEvaluation, folder: AnyPath) -> None:
     """Print the main metrics of a result, and where the rest is."""
-    import dask_uncert as du
+    from dask_uncert.metrics.calibration import expected_calibration_error
+    from dask_uncert.metrics.classification import accuracy, kappa
+    from dask_uncert.summaries import regression
 
     ledger = evaluation.ledger
-    if isinstance(evaluation, du.RegressionEvaluation):
-        side = du.regression_side(evaluation)
+    if isinstance(evaluation, regression.RegressionEvaluation):
+        side = regression.regression_side(evaluation)
         numbers = (
-            f"Area under the calibration curve {du.regression_area(evaluation):.4f}"
+            f"Area under the calibration curve {regression.regression_area(evaluation):.4f}"
             f"{f' ({side})' if side else ''}, "
-            f"squared distance to the diagonal {du.regression_distance(evaluation):.3g}."
+            f"squared distance to the diagonal {regression.regression_distance(evaluation):.3g}."
         )
     else:
         numbers = (
-            f"Accuracy {du.accuracy(evaluation):.4f}, kappa {du.kappa(evaluation):.4f}, "
-            f"ECE {du.expected_calibration_error(evaluation):.4f}."
+            f"Accuracy {accuracy(evaluation):.4f}, kappa {kappa(evaluation):.4f}, "
+            f"ECE {expected_calibration_error(evaluation):.4f}."
         )
     left_out = int(ledger.excluded.sum())
     click.echo(f"{int(ledger.counted):,} pixels counted, {left_out:,} left out. {numbers}")

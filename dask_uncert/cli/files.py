@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SIDES = CommaSeparated(int, "integers")
 
 
-@click.command()
+@click.command("convert")
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT.zarr", type=PATH)
 @click.option("--array", default="", help="Name of the array in IN.")
@@ -35,20 +35,20 @@ SIDES = CommaSeparated(int, "integers")
 @click.option("--cluster", default="local", show_default=True, help=f"{CLUSTER}.")
 @replace_option
 @quiet_option
-def convert(source: str, target: AnyPath, quiet: bool, **options: Any) -> None:
+def convert_command(source: str, target: AnyPath, quiet: bool, **options: Any) -> None:
     """Copy an input to a well-chunked Zarr store.
 
     IN may have any readable format. The copy is verified; one that was stopped resumes.
     """
-    import dask_uncert as du
+    from dask_uncert.jobs.convert import convert
 
     with progress(quiet) as report:
-        path = du.convert(source, target, progress=report, **options)
+        path = convert(source, target, progress=report, **options)
     if not quiet:
         click.echo(path)
 
 
-@click.command()
+@click.command("export")
 @folder_argument
 @click.argument("target", metavar="OUT")
 @click.option("--map", "name", required=True, help="Name of the map.")
@@ -58,13 +58,13 @@ def convert(source: str, target: AnyPath, quiet: bool, **options: Any) -> None:
 )
 @replace_option
 @quiet_option
-def export(folder: AnyPath, name: str, target: str, quiet: bool, **options: Any) -> None:
+def export_command(folder: AnyPath, name: str, target: str, quiet: bool, **options: Any) -> None:
     """Export a map to another format.
 
     The format follows the ending of OUT: .tif, .nii, .nii.gz, .nc, .png or .ome.zarr. Georeferencing is kept.
     """
-    import dask_uncert as du
+    from dask_uncert.jobs.export import export
 
-    path = du.export(folder, name, target, **options)
+    path = export(folder, name, target, **options)
     if not quiet:
         click.echo(path)

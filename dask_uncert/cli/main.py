@@ -43,7 +43,7 @@ def cli(debug: bool) -> None:
     """Evaluate predictions with their uncertainty, at any scale."""
 
 
-@cli.command()
+@cli.command("run")
 @job_argument
 @cluster_option
 @out_option
@@ -52,22 +52,21 @@ def cli(debug: bool) -> None:
 @quiet_option
 @json_option
 @click.option("--performance-report", type=FILE, help="Write dask's performance report to this HTML file.")
-def run(
+def run_command(
     job: Path, out: AnyPath | None, overrides: dict[str, Any], quiet: bool, as_json: bool, **options: Any
 ) -> None:
     """Run a job and write its output folder.
 
     JOB is a job file. A run that was stopped resumes.
     """
-    import dask_uncert as du
     from dask_uncert.jobs.load import read_job
-    from dask_uncert.jobs.run import FailedCasesWarning, InputWarning, output_of
+    from dask_uncert.jobs.run import FailedCasesWarning, InputWarning, output_of, run
 
     folder = output_of(*read_job(job, overrides), out)
     with progress(quiet or as_json) as report, warnings.catch_warnings(record=True) as caught:
         for category in (FailedCasesWarning, InputWarning):
             warnings.simplefilter("always", category)
-        evaluation = du.run(job, out=out, overrides=overrides, progress=report, **options)
+        evaluation = run(job, out=out, overrides=overrides, progress=report, **options)
     if as_json:
         click.echo((folder / "results.json").read_text(encoding="utf-8"), nl=False)
     elif not quiet:
@@ -85,52 +84,52 @@ def run(
         sys.exit(1)
 
 
-@cli.command()
+@cli.command("plan")
 @job_argument
 @cluster_option
 @set_option
 @json_option
-def plan(job: Path, as_json: bool, **options: Any) -> None:
+def plan_command(job: Path, as_json: bool, **options: Any) -> None:
     """Show what a job would read and write.
 
     Nothing is computed and no cluster is contacted: block sizes follow the memory in the cluster file. If a block cannot fit, the error names
     chunks that would.
     """
-    import dask_uncert as du
+    from dask_uncert.jobs.plan import plan
 
-    found = du.plan(job, **options)
+    found = plan(job, **options)
     click.echo(json.dumps(found, indent=1) if as_json else plan_text(found))
 
 
-@cli.command()
+@cli.command("merge")
 @click.argument("out", type=PATH)
 @click.argument("folders", type=PATH, nargs=-1, required=True)
 @click.option("--leave-out", multiple=True, metavar="CASE", help="Leave out a case of a cohort. Repeatable.")
 @replace_option
-def merge(out: AnyPath, folders: tuple[AnyPath, ...], **options: Any) -> None:
+def merge_command(out: AnyPath, folders: tuple[AnyPath, ...], **options: Any) -> None:
     """Add finished evaluations.
 
     Writes the sum of the output folders FOLDERS to OUT, without reading a pixel.
     """
-    import dask_uncert as du
+    from dask_uncert.jobs.merge import merge
 
-    show_headline(du.merge(out, folders, **options), out)
+    show_headline(merge(out, folders, **options), out)
 
 
-@cli.command()
+@cli.command("report")
 @folder_argument
 @click.option("--against", type=PATH, help="For a cohort: compare with another model on the same cases.")
-def report(folder: AnyPath, against: AnyPath | None) -> None:
+def report_command(folder: AnyPath, against: AnyPath | None) -> None:
     """Rewrite tables, figures and page.
 
     Reads the summaries and maps in the output folder FOLDER, and no input.
     """
-    import dask_uncert as du
+    from dask_uncert.jobs.report import report
 
-    show_headline(du.report(folder, against), folder)
+    show_headline(report(folder, against), folder)
 
 
-@cli.command()
+@cli.command("compare")
 @click.argument("first", type=PATH)
 @click.argument("second", type=PATH)
 @click.option(
@@ -144,7 +143,7 @@ def report(folder: AnyPath, against: AnyPath | None) -> None:
 @click.option("--common", is_flag=True, help="Compare the cases that both have if the cases differ.")
 @csv_option
 @json_option
-def compare(
+def compare_command(
     first: AnyPath,
     second: AnyPath,
     metrics: tuple[str, ...],
@@ -157,10 +156,10 @@ def compare(
 
     FIRST and SECOND are output folders of cohorts; differences are FIRST minus SECOND. Reads no pixel.
     """
-    import dask_uncert as du
+    from dask_uncert.jobs.cohort.compare import compare
     from dask_uncert.reports.tables import comparison
 
-    found = du.compare(first, second, metrics=metrics or None, level=level, **options)
+    found = compare(first, second, metrics=metrics or None, level=level, **options)
     if csv_file is not None:
         csv_file.write_text(comparison.as_csv(found), encoding="utf-8", newline="")
     if as_json:
@@ -170,7 +169,7 @@ def compare(
         click.echo(comparison.as_table(found, level))
 
 
-@cli.command()
+@cli.command("sweep")
 @folder_argument
 @click.option("--class", "class_name", help="Name of the class; needed if there are several.")
 @click.option(
@@ -207,20 +206,22 @@ def compare(
 @click.option("--reference-certainty", default="paper", show_default=True, help="paper or none.")
 @csv_option
 @json_option
-def sweep(
+def sweep_command(
     folder: AnyPath, class_name: str | None, csv_file: Path | None, as_json: bool, **options: Any
 ) -> None:
     """Compute soft confusion at other settings.
 
     Every number comes with its error bound. Reads the joint histogram in the output folder FOLDER, and no pixel.
     """
-    import dask_uncert as du
+    from dask_uncert.io.saving import load
+    from dask_uncert.metrics.sweep import sweep
     from dask_uncert.reports.tables import sweep as tables
+    from dask_uncert.summaries.evaluation import Evaluation
 
-    evaluation = du.load(folder)
-    if not isinstance(evaluation, du.Evaluation):
+    evaluation = load(folder)
+    if not isinstance(evaluation, Evaluation):
         raise click.UsageError(f"{folder} is not a classification, so there is nothing to sweep.")
-    found = du.sweep(evaluation, class_name, **options)
+    found = sweep(evaluation, class_name, **options)
     if csv_file is not None:
         csv_file.write_text(tables.as_csv(found), encoding="utf-8")
     if as_json:
@@ -231,15 +232,22 @@ def sweep(
         click.echo(f"note: {note}", err=True)
 
 
-@cli.command()
-def schema() -> None:
+@cli.command("schema")
+def schema_command() -> None:
     """Print the JSON Schema of job files."""
-    import dask_uncert as du
+    from dask_uncert.jobs.load import job_schema
 
-    click.echo(du.job_schema(), nl=False)
+    click.echo(job_schema(), nl=False)
 
 
-for command in (files.convert, files.export, submit.submit, submit.status, submit.wait, submit.cancel):
+for command in (
+    files.convert_command,
+    files.export_command,
+    submit.submit_command,
+    submit.status_command,
+    submit.wait_command,
+    submit.cancel_command,
+):
     cli.add_command(command)
 
 

@@ -17,55 +17,55 @@ EPILOG = "ID is the job's output folder, as `submit` printed it."
 id_argument = click.argument("output", metavar="ID", type=PATH)
 
 
-@click.command()
+@click.command("submit")
 @job_argument
 @click.option("--cluster", help=f"{RUNNING.capitalize()}; overrides the job's cluster.")
 @out_option
 @fresh_option
 @set_option
-def submit(job: Path, **options: Any) -> None:
+def submit_command(job: Path, **options: Any) -> None:
     """Submit a job to a running cluster or SLURM.
 
     Prints the job's id and returns at once.
     """
-    import dask_uncert as du
+    from dask_uncert.jobs.submit import submit
 
-    click.echo(du.submit(job, **options).output)
+    click.echo(submit(job, **options).output)
 
 
-@click.command(epilog=EPILOG)
+@click.command("status", epilog=EPILOG)
 @id_argument
-def status(output: AnyPath) -> None:
+def status_command(output: AnyPath) -> None:
     """Show the status of a submitted job."""
-    import dask_uncert as du
+    from dask_uncert.jobs.submit import status
 
-    click.echo(du.status(output))
+    click.echo(status(output))
 
 
-@click.command(epilog=EPILOG)
+@click.command("wait", epilog=EPILOG)
 @id_argument
 @click.option("--timeout", type=float, help="Seconds to wait at most.")
-def wait(output: AnyPath, timeout: float | None) -> None:
+def wait_command(output: AnyPath, timeout: float | None) -> None:
     """Wait until a submitted job has ended.
 
     Exit status 0 if it succeeded.
     """
-    import dask_uncert as du
+    from dask_uncert.jobs.submit import wait
 
-    found = du.wait(output, timeout)
+    found = wait(output, timeout)
     click.echo(found, err=found.status != "done")
     sys.exit(0 if found.status == "done" else 1)
 
 
-@click.command(epilog=EPILOG)
+@click.command("cancel", epilog=EPILOG)
 @id_argument
-def cancel(output: AnyPath) -> None:
+def cancel_command(output: AnyPath) -> None:
     """Cancel a submitted job.
 
     What it has finished is kept for another submission.
     """
-    import dask_uncert as du
+    from dask_uncert.jobs.submit import cancel
 
-    found = du.cancel(output)
+    found = cancel(output)
     click.echo(found)
     sys.exit(0 if found.status in ("cancelled", "done", "failed") else 1)

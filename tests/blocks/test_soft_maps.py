@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas.soft_confusion import soft_weights
-from dask_uncert.jobs.merge import rewrite_report
+from dask_uncert.jobs.report import report
 from dask_uncert.jobs.run import run
 
 ENTRY = {
@@ -175,7 +175,7 @@ def test_a_job_draws_them(tmp_path, whole):
     assert {
         f"{stem}_{label}.png" for stem in ("soft_maps", "map_soft", "soft_f1") for label in labels
     } <= set(pictures)
-    rewrite_report(tmp_path / "out")  # reads the names of the maps from run.json
+    report(tmp_path / "out")  # reads the names of the maps from run.json
     assert pictures == {path.name: path.read_bytes() for path in (tmp_path / "out" / "figures").iterdir()}
     found = drawn(tmp_path / "out" / "maps.zarr")
     xr.testing.assert_equal(found, whole.drop_vars("gini"))

@@ -185,7 +185,7 @@ def test_plan_runs_nothing(job, tmp_path):
 def test_merge_adds_without_reading(job, tmp_path):
     first = run.run(ask(job, tmp_path), out=tmp_path / "a")
     second = run.run(
-        ask(job, tmp_path), out=tmp_path / "b", sets={"inputs.reference.array": "labels"}, fresh=True
+        ask(job, tmp_path), out=tmp_path / "b", overrides={"inputs.reference.array": "labels"}, fresh=True
     )
     (tmp_path / "scene.zarr").rename(tmp_path / "gone.zarr")
     command("merge", tmp_path / "both", tmp_path / "a", tmp_path / "b", check=0)
@@ -224,7 +224,7 @@ def test_sweep_answers_from_the_folder_alone(job, tmp_path):
     assert again.returncode == 2
     assert "exists" in again.stderr
     assert "there are: tree (entropy)" in refusal("sweep", tmp_path / "out", "--class", "rock")
-    assert "takes numbers with commas" in command("sweep", tmp_path / "out", "--sigma", "a").stderr
+    assert "expected numbers separated by commas" in command("sweep", tmp_path / "out", "--sigma", "a").stderr
     assert "there is no summary" in refusal("sweep", tmp_path / "nothing")
 
 

@@ -149,7 +149,7 @@ def test_a_worker_job_that_is_cancelled_is_replaced_and_changes_nothing(
         du.connect(here(options=options)) as client,
     ):
         client.wait_for_workers(2 * processes, timeout=60)
-        assert du.run(job, cluster=client, out=tmp_path / "out", report=report) == expected
+        assert du.run(job, cluster=client, out=tmp_path / "out", progress=report) == expected
         assert cancelled
         until(lambda: len(running(environment) - set(cancelled)) == 2)
         client.wait_for_workers(2 * processes, timeout=60)
@@ -177,7 +177,7 @@ def test_an_adaptive_cluster_grows_within_a_run_and_changes_nothing(
         du.connect(here(jobs=1, most_jobs=3)) as client,
     ):
         assert len(running(environment)) == 1
-        assert du.run(job, cluster=client, out=tmp_path / "out", report=report) == expected
+        assert du.run(job, cluster=client, out=tmp_path / "out", progress=report) == expected
         assert cancelled
         assert len(seen) > 1
         until(lambda: len(client.nthreads()) == 1)  # as few as asked for, once the work is done

@@ -88,7 +88,7 @@ def test_a_worker_that_is_killed_changes_nothing(described, long_job, tmp_path, 
                 killed.append(min(before))
                 os.kill(min(before), signal.SIGKILL)
 
-        assert du.run(job, cluster=client, out=tmp_path / "out", report=report) == expected
+        assert du.run(job, cluster=client, out=tmp_path / "out", progress=report) == expected
         assert killed
         client.wait_for_workers(2, timeout=60)  # its nanny has started another
         after = set(client.run(os.getpid).values())
@@ -155,7 +155,7 @@ def test_a_launcher_that_ends_within_a_run_is_said(described, long_job, tmp_path
         dask.config.set({"dask-uncert.patience": 6}),
         pytest.raises(ClusterError, match=r"no worker for .*The launcher mpirun ended with status [1-9]"),
     ):
-        du.run(long_job[0], cluster=described(), out=tmp_path / "out", report=report)
+        du.run(long_job[0], cluster=described(), out=tmp_path / "out", progress=report)
     assert not (tmp_path / "out").exists()
 
 

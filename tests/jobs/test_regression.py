@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from dask_uncert.cli import main
 from dask_uncert.io.saving import load
 from dask_uncert.jobs import run
-from dask_uncert.jobs.load import read_job, schema
+from dask_uncert.jobs.load import job_schema, read_job
 from dask_uncert.reports.results.regression import regression_results, regression_schema, write_regression
 from dask_uncert.reports.results.scene import to_json
 from dask_uncert.summaries.regression import RegressionEvaluation, regression_area
@@ -105,7 +105,7 @@ def test_a_run_that_was_stopped_goes_on(job, tmp_path, monkeypatch, maps_are_gon
         raise RuntimeError("stopped")
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "write_record" if maps_are_gone else "write_all", stop)
+        patch.setattr(run, "write_run" if maps_are_gone else "write_all", stop)
         assert str(command("run", path, "--quiet").exception) == "stopped"
     groups = sorted(tmp_path.glob("out.blocks/*.case"))
     blocks = json.loads((tmp_path / "whole" / "run.json").read_text())["blocks"]
@@ -166,7 +166,7 @@ def test_an_unusable_variance_leaves_nothing_behind(job, tmp_path):
 
 
 def test_the_schema_knows_both_kinds(job, tmp_path):
-    described = json.loads(schema())
+    described = json.loads(job_schema())
     words, _ = read_job(ask(job, tmp_path))
     jsonschema.validate(words.model_dump(mode="json", exclude_none=True), described)
     with pytest.raises(jsonschema.ValidationError):

@@ -18,7 +18,6 @@ import zarr
 import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.io.paths import as_path, list_files, list_names
-from dask_uncert.jobs.merge import merge
 from tests.support import cohorts, object_stores, scenes, schedulers
 
 CLASSES = {0: "a", 1: "b", 2: "c"}
@@ -107,13 +106,13 @@ def test_what_commands_read_is_read_there(tmp_path, server, dask_uncert_command)
     status, _, said = dask_uncert_command("export", out, "s3://bucket/read/gini.tif", "--map", "gini")
     assert status == 2
     assert "exported to a file on this machine" in said
-    other = du.run(job, out="s3://bucket/read/other", sets={"measures": ["gini"]})
+    other = du.run(job, out="s3://bucket/read/other", overrides={"measures": ["gini"]})
     assert dask_uncert_command("merge", "s3://bucket/read/sum", out, out)[0] == 2
     with pytest.raises(InputError, match="do not add"):
-        merge("s3://bucket/read/sum", [out, "s3://bucket/read/other"])
+        du.merge("s3://bucket/read/sum", [out, "s3://bucket/read/other"])
     assert other != one
     local = du.run(job, out=tmp_path / "local")
-    assert merge("s3://bucket/read/sum", [out, tmp_path / "local"]) == one + local
+    assert du.merge("s3://bucket/read/sum", [out, tmp_path / "local"]) == one + local
     assert du.load("s3://bucket/read/sum") == one + local
     du.save(one, "s3://bucket/read/one.zarr")
     assert du.load("s3://bucket/read/one.zarr") == one

@@ -17,7 +17,7 @@ import yaml
 
 import dask_uncert as du
 from dask_uncert.jobs import submission
-from dask_uncert.jobs.submission import Beats, Submission, as_path, record, state_of
+from dask_uncert.jobs.submission import Heartbeat, JobStatus, Submission, folder_of
 from tests.support import scenes, schedulers, slurm
 
 COMMAND = str(Path(sys.executable).with_name("dask-uncert"))
@@ -159,42 +159,29 @@ def test_a_job_of_slurm(tmp_path, job):
         assert "SLURM refused the job" in refused.stderr
 
 
-def one(tmp_path, **words):
-    return Submission(
-        **{
-            "job": "j",
-            "output": str(tmp_path / "out"),
-            "cluster": "tcp://h:1",
-            "system": "scheduler",
-            "key": "k",
-            **words,
-        }
-    )
-
-
-def test_how_a_job_fares_is_told_by_its_folder_alone(tmp_path, monkeypatch):
-    job = one(tmp_path)
-    record(job)
-    assert state_of(job).status == "waiting"
+def test_the_status_is_told_by_the_folder_beside_the_output_alone(tmp_path, monkeypatch):
+    job = Submission("j", str(tmp_path / "out"), "tcp://h:1", "scheduler", "k")
+    job.create()
+    assert job.status().status == "waiting"
     with pytest.raises(du.InputError, match="is waiting already"):
-        record(job)
-    asked, beats = [], Beats(job)
-    monkeypatch.setattr(submission, "BEAT", 0.01)
-    with beats.beating(lambda: asked.append(1)):
-        beats.report("evaluate", 3, 16)
+        job.create()
+    cancelled, heartbeat = [], Heartbeat(job)
+    monkeypatch.setattr(submission, "HEARTBEAT", 0.01)
+    with heartbeat.beating(lambda: cancelled.append(1)):
+        heartbeat.report("evaluate", 3, 16)
         time.sleep(0.1)
-        assert state_of(job) == submission.State("running", "evaluate: 3 of 16")
-        submission.ask_to_end(job)
+        assert job.status() == JobStatus("running", "evaluate: 3 of 16")
+        job.request_cancel()
         time.sleep(0.1)
-    assert asked == [1]
-    beat = as_path(job.output) / "progress.json"
-    words = json.loads(beat.read_text())
-    beat.write_text(json.dumps({**words, "time": words["time"] - 600}))
-    assert state_of(job).status == "lost"
-    assert "no sign of life for 60" in state_of(job).said
-    record(job)  # one that is lost may be sent again
-    submission.end(job, "done", "x")
-    assert state_of(job).status == "done"
+    assert cancelled == [1]
+    beat = folder_of(job.output) / "progress.json"
+    content = json.loads(beat.read_text())
+    beat.write_text(json.dumps({**content, "time": content["time"] - 600}))
+    assert job.status().status == "lost"
+    assert "no heartbeat for 60" in job.status().message
+    job.create()  # one that is lost may be submitted again
+    job.end("done", "x")
+    assert str(job.status()) == "done: x"
 
 
 def test_what_cannot_be_submitted_is_said(tmp_path, job, dask_uncert_command):

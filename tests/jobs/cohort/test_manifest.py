@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
-from dask_uncert.jobs.cohort.manifest import beside, read_manifest
+from dask_uncert.jobs.cohort.manifest import read_manifest, resolve_path
 from dask_uncert.summaries.stack import Case
 
 
@@ -33,14 +33,14 @@ def test_rows_become_cases_sorted_by_name(tmp_path):
         Case("P1", groups=(("site", "Oslo"),)),
         Case("P2", groups=(("site", "Bern"),)),
     ]
-    assert lines[2].places == {"p": str(tmp_path / "two.zarr"), "y": str(tmp_path / "a, b.zarr")}
-    assert lines[1].places == {"p": str(tmp_path.parent / "up" / "one.zarr"), "y": "s3://bucket/y.zarr"}
-    assert lines[0].places == {"p": "/abs/p.zarr", "y": str(tmp_path / "sub" / "y.zarr")}
+    assert lines[2].paths == {"p": str(tmp_path / "two.zarr"), "y": str(tmp_path / "a, b.zarr")}
+    assert lines[1].paths == {"p": str(tmp_path.parent / "up" / "one.zarr"), "y": "s3://bucket/y.zarr"}
+    assert lines[0].paths == {"p": "/abs/p.zarr", "y": str(tmp_path / "sub" / "y.zarr")}
 
 
 def test_places_beside_a_manifest_at_a_url():
-    assert beside("s3://bucket/set/m.csv", "a/p.zarr") == "s3://bucket/set/a/p.zarr"
-    assert beside("s3://bucket/set/m.csv", "gs://other/p.zarr") == "gs://other/p.zarr"
+    assert resolve_path("s3://bucket/set/m.csv", "a/p.zarr") == "s3://bucket/set/a/p.zarr"
+    assert resolve_path("s3://bucket/set/m.csv", "gs://other/p.zarr") == "gs://other/p.zarr"
 
 
 def test_the_same_patient_twice(tmp_path):
@@ -88,7 +88,7 @@ def test_a_manifest_that_is_not_there_or_no_text(tmp_path):
     (tmp_path / "odd.csv").write_bytes(b"patient,p\n\xff\xfe,a\n")
     with pytest.raises(InputError, match=r"odd\.csv cannot be read: .*utf-8"):
         read_manifest(str(tmp_path / "odd.csv"), ["p"])
-    with pytest.raises(InputError, match="column p would serve twice"):
+    with pytest.raises(InputError, match="column p is used for two things"):
         read_manifest(str(tmp_path / "odd.csv"), ["p"], groups=["p"])
 
 
@@ -113,11 +113,11 @@ def test_a_parquet_manifest(tmp_path):
     table.to_parquet(place)
     lines = read_manifest(str(place), ["p"])
     assert [one.case.patient for one in lines] == ["5", "7"]
-    assert lines[1].places == {"p": str(tmp_path / "a.zarr")}
+    assert lines[1].paths == {"p": str(tmp_path / "a.zarr")}
     with pytest.raises(InputError, match="nothing in row 3, column site"):
         read_manifest(str(place), ["p"], groups=["site"])
     place.write_bytes(b"no parquet")
-    with pytest.raises(InputError, match="is no Parquet file"):
+    with pytest.raises(InputError, match="is not a Parquet file"):
         read_manifest(str(place), ["p"])
     with pytest.raises(InputError, match="there is no manifest at"):
         read_manifest(str(tmp_path / "none.parquet"), ["p"])

@@ -16,7 +16,7 @@ import dask_uncert as du
 from dask_uncert.cli import main
 from dask_uncert.clusters.connect import connect
 from dask_uncert.errors import InputError
-from dask_uncert.jobs import merge, run
+from dask_uncert.jobs import run
 from dask_uncert.reports import write
 from dask_uncert.reports.results.schema import results_schema
 from tests.support import cohorts
@@ -96,7 +96,7 @@ def test_c2_asked_again_the_undefined_ones_are_counted_the_same(tmp_path, client
         assert (dice["n"], dice["undefined"]) == (2, 1)
         assert dice["at"] == {"0.05": "P3", "0.25": "P3", "0.5": "P3", "0.75": "P1", "0.95": "P1"}
         seen.add((cohort.out / "results.json").read_bytes())
-        merge.rewrite_report(cohort.out)
+        du.report(cohort.out)
     assert len(seen) == 1
     table = {one["case"]: one for one in rows_of(cohort.out / "tables" / "patients.csv")}
     assert [table[name][DICE] for name in ("P1", "P2", "P3")] == ["0.8", "", "0.6"]
@@ -130,9 +130,9 @@ def test_the_tables_say_who_failed_and_the_intervals_are_of_patients(tmp_path, c
     bern = next(r for r in groups if r["value"] == "Bern" and r["metric"] == "overall/accuracy")
     assert float(bern["mean"]) == pytest.approx((each["N0/0"] + each["N1/2"]) / 2)
     # Written again, and merged with nothing, it says the same of who failed.
-    merge.rewrite_report(cohort.out)
+    du.report(cohort.out)
     assert (cohort.out / "tables" / "patients.csv").read_bytes() == first
-    merge.merge(tmp_path / "again", [cohort.out])
+    du.merge(tmp_path / "again", [cohort.out])
     assert (tmp_path / "again" / "tables" / "patients.csv").read_bytes() == first
 
 
@@ -228,7 +228,7 @@ def test_compare_refuses_what_is_not_two_models_on_the_same_cases(models, tmp_pa
     with pytest.raises(InputError, match="one evaluation and no cases"):
         du.compare(one, scene)
     with pytest.raises(InputError, match="only cohorts are compared"):
-        merge.rewrite_report(scene, one)
+        du.report(scene, one)
     with pytest.raises(InputError, match="no folder"):
         du.compare(one, tmp_path / "none")
     for words, said in (
@@ -253,13 +253,13 @@ def test_a_report_against_another_model_and_without_it_again(models):
     assert found["comparison"] == {**compared, "first": "this"}
     assert (one / "tables" / "comparison.csv").exists()
     assert {key: value for key, value in found.items() if key != "comparison"} == json.loads(before)
-    merge.rewrite_report(one)
+    du.report(one)
     assert (one / "results.json").read_bytes() == before
     assert not (one / "tables" / "comparison.csv").exists()
     with pytest.raises(InputError, match="this very evaluation"):
-        merge.rewrite_report(one, one)
+        du.report(one, one)
     with pytest.raises(InputError, match="not evaluated on the same cases"):
-        merge.rewrite_report(one, models / "fewer")
+        du.report(one, models / "fewer")
     assert (one / "results.json").read_bytes() == before
 
 

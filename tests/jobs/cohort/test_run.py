@@ -14,13 +14,13 @@ import xarray as xr
 import zarr
 from click.testing import CliRunner
 
+import dask_uncert as du
 from dask_uncert.cli import main
 from dask_uncert.clusters.connect import connect
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.io.saving import load
 from dask_uncert.io.stack_store import read_cases
-from dask_uncert.jobs import merge
 from dask_uncert.jobs import run as run_job
 from dask_uncert.jobs.cohort import case as case_cohort
 from dask_uncert.metrics.classification import accuracy
@@ -272,8 +272,8 @@ def test_raters_in_columns_and_along_an_axis(tmp_path, go, monkeypatch):
     with pytest.raises(InputError, match="has no dimension `rater`"):
         go(cohort, inputs=inputs, output="wrong")
     monkeypatch.undo()
-    merge.rewrite_report(cohort.out)
-    assert "OtherModel each rater" in (cohort.out / "report.html").read_text(encoding="utf-8")
+    du.report(cohort.out)
+    assert "Against each rater" in (cohort.out / "report.html").read_text(encoding="utf-8")
 
 
 def test_samples_in_columns(tmp_path, go):
@@ -327,22 +327,22 @@ def test_merging_and_leaving_out_read_no_voxel(tmp_path, go):
         go(cohort, output=out)
     for path in tmp_path.glob("P*.zarr"):
         path.rename(path.with_suffix(".gone"))
-    pooled = merge.merge(tmp_path / "both", [tmp_path / "b", tmp_path / "a"])
+    pooled = du.merge(tmp_path / "both", [tmp_path / "b", tmp_path / "a"])
     assert cohort.bits(tmp_path / "both") == cohort.bits()
-    merge.merge(tmp_path / "less", [tmp_path / "out"], leave_out=["P3", "P4"])
+    du.merge(tmp_path / "less", [tmp_path / "out"], leave_out=["P3", "P4"])
     assert load(tmp_path / "less") == pooled - alone(3) - alone(4)
     written = (tmp_path / "less" / "run.json").stat().st_mtime_ns
-    merge.merge(tmp_path / "less", [tmp_path / "out"], leave_out=["P4", "P3"])
+    du.merge(tmp_path / "less", [tmp_path / "out"], leave_out=["P4", "P3"])
     assert (tmp_path / "less" / "run.json").stat().st_mtime_ns == written
     with pytest.raises(InputError, match=r"case P0 is in .*out and in .*a; it would count twice"):
-        merge.merge(tmp_path / "twice", [tmp_path / "out", tmp_path / "a"])
+        du.merge(tmp_path / "twice", [tmp_path / "out", tmp_path / "a"])
     with pytest.raises(InputError, match="no case P1 to leave out"):
-        merge.merge(tmp_path / "twice", [tmp_path / "a"], leave_out=["P1"])
+        du.merge(tmp_path / "twice", [tmp_path / "a"], leave_out=["P1"])
     with pytest.raises(InputError, match="nothing remains"):
-        merge.merge(tmp_path / "twice", [tmp_path / "a"], leave_out=NAMES[::2])
+        du.merge(tmp_path / "twice", [tmp_path / "a"], leave_out=NAMES[::2])
     before = (tmp_path / "less" / "results.json").read_bytes()
     (tmp_path / "less" / "results.json").unlink()
-    merge.rewrite_report(tmp_path / "less")
+    du.report(tmp_path / "less")
     assert (tmp_path / "less" / "results.json").read_bytes() == before
 
 
