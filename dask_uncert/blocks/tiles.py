@@ -14,7 +14,8 @@ from dask_uncert.formulas.typing import Indices
 from dask_uncert.kernels.types import TileRows
 from dask_uncert.metrics.tile_bootstrap import tile_layout
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.tiles import OPEN, Tiles, rows_of
+from dask_uncert.summaries.sparse_rows import split_rows
+from dask_uncert.summaries.tiles import OPEN, Tiles
 
 DENSE = 1 << 21  # counts of tiles in memory at a time
 HELD = 8 * DENSE  # bytes of these
@@ -97,7 +98,7 @@ class TileCounter:
         places = np.stack(np.unravel_index(tile, self.sides), axis=1) + self.first
         positions = np.concatenate([np.zeros((len(places), 1), np.int64), places], axis=1)
         starts = np.concatenate([[0], np.cumsum(number)]).astype(np.int64)
-        return self.tiles.with_rows((OPEN,), positions, rows_of(starts, cells, counts))
+        return self.tiles.with_rows((OPEN,), positions, split_rows(starts, cells, counts))
 
 
 @lru_cache(maxsize=4)  # most blocks of a scene are cut alike

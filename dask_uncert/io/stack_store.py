@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from dask_uncert.errors import InputError
 from dask_uncert.io.readers.zarr import opening, writable_store
 from dask_uncert.io.summary_store import read_frame
-from dask_uncert.summaries.sparse_rows import Row, Rows
+from dask_uncert.summaries.sparse_rows import SparseRow, SparseRows
 from dask_uncert.summaries.stack import Case, Layout, Stack, width_of
 
 PIECE = 1 << 18  # entries of a chunk: 2 MiB of counts
 
 
-def write_cases(store: str, cases: Sequence[Case], layout: Layout, rows: Iterable[Mapping[str, Row]]) -> None:
+def write_cases(
+    store: str, cases: Sequence[Case], layout: Layout, rows: Iterable[Mapping[str, SparseRow]]
+) -> None:
     """Write `cases/` into the summary at `store`: who they are, and a row of every array for each, in their order.
 
     rows may be a stream: no more than a chunk of each array is held.
@@ -51,7 +53,7 @@ def write_cases(store: str, cases: Sequence[Case], layout: Layout, rows: Iterabl
 
 def write_stack(store: str, stack: Stack) -> None:
     """Write the cases of a Stack into the summary at `store`, which holds their total."""
-    write_cases(store, stack.cases, stack.layout, (rows for _, rows in stack.each()))
+    write_cases(store, stack.cases, stack.layout, (rows for _, rows in stack.sparse_cases()))
 
 
 def has_cases(store: str) -> bool:
@@ -79,7 +81,7 @@ def read_cases(store: str) -> Stack:
             rows = {}
             for path in layout:
                 starts, cells, counts = (_entries(group, f"{path}/{name}") for name in NAMES)
-                rows[path] = Rows(width_of(layout, path), np.asarray(starts[...]), cells, counts)
+                rows[path] = SparseRows(width_of(layout, path), np.asarray(starts[...]), cells, counts)
         columns = words["groups"]
         cases = tuple(
             Case(patient, visit, tuple((column, values[i]) for column, values in columns.items()), mark)
@@ -109,11 +111,11 @@ class _RowsWriter:
         narrow = np.uint16 if width <= 1 << 16 else np.uint32 if width <= 1 << 32 else np.int64
         self.dtypes = {"cells": np.dtype(narrow), "counts": np.dtype(np.int64)}
         self.starts = [0]
-        self.waiting: list[Row] = []
+        self.waiting: list[SparseRow] = []
         self.written = 0
         self.arrays: dict[str, Any] = {}
 
-    def add(self, row: Row) -> None:
+    def add(self, row: SparseRow) -> None:
         self.starts.append(self.starts[-1] + row.cells.size)
         self.waiting.append(row)
         if self.starts[-1] - self.written >= PIECE:
@@ -124,12 +126,12 @@ class _RowsWriter:
         starts = np.asarray(self.starts, np.int64)
         self._create("starts", starts.dtype, starts.size)[...] = starts
 
-    def _joined(self) -> Row:
+    def _joined(self) -> SparseRow:
         cells = np.concatenate([row.cells for row in self.waiting]) if self.waiting else np.empty(0, np.int64)
         counts = [row.counts for row in self.waiting]
-        return Row(cells, np.concatenate(counts) if counts else np.empty(0, np.int64))
+        return SparseRow(cells, np.concatenate(counts) if counts else np.empty(0, np.int64))
 
-    def _write(self, row: Row, whole: bool) -> None:
+    def _write(self, row: SparseRow, whole: bool) -> None:
         """What has come, up to the last whole chunk or to its end; the rest waits."""
         end = row.cells.size // PIECE * PIECE if whole else row.cells.size
         if not self.arrays:
@@ -141,7 +143,7 @@ class _RowsWriter:
             if end:
                 array[self.written :] = values.astype(self.dtypes[name])
         self.written += end
-        self.waiting = [Row(row.cells[end:], row.counts[end:])] if end < row.cells.size else []
+        self.waiting = [SparseRow(row.cells[end:], row.counts[end:])] if end < row.cells.size else []
 
     def _create(self, name: str, dtype: np.dtype[Any], size: int, chunk: int | None = None) -> Any:
         with opening(self.store, to_write=True):

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.io.paths import AnyPath, as_path, remove, write_atomic
-from dask_uncert.summaries.sparse_rows import Row
+from dask_uncert.summaries.sparse_rows import SparseRow
 from dask_uncert.summaries.stack import Layout, layout_of
 from dask_uncert.summaries.summary import Summary
 
@@ -67,7 +67,7 @@ class CaseFile:
 
     facts: dict[str, Any]
     frames: dict[str, str]
-    rows: dict[str, dict[str, Row]]
+    rows: dict[str, dict[str, SparseRow]]
 
 
 class CaseFolder:
@@ -96,7 +96,7 @@ class CaseFolder:
         frames, rows = {}, {}
         for label, (frame, evaluation) in summaries.items():
             frames[label] = self._keep(frame)
-            rows[label] = {path: Row.of(array) for path, _, array in evaluation.arrays()}
+            rows[label] = {path: SparseRow.of(array) for path, _, array in evaluation.arrays()}
         found = CaseFile(dict(facts), frames, rows)
         write_atomic(self.file(name, key), _packed(name, key, found))
         return found
@@ -185,7 +185,7 @@ def _unpacked(name: str, key: str, content: bytes) -> CaseFile | None:
     if (header["name"], header["key"]) != (name, key):
         return None
     at = start + length
-    rows: dict[str, dict[str, Row]] = {}
+    rows: dict[str, dict[str, SparseRow]] = {}
     for label, stored in header["stored"].items():
         rows[label] = {}
         for path, (size, *dtypes) in stored.items():
@@ -193,7 +193,7 @@ def _unpacked(name: str, key: str, content: bytes) -> CaseFile | None:
             for dtype in dtypes:
                 arrays.append(np.frombuffer(content, dtype, size, at).astype(np.int64))
                 at += size * np.dtype(dtype).itemsize
-            rows[label][path] = Row(np.cumsum(arrays[0]), arrays[1])
+            rows[label][path] = SparseRow(np.cumsum(arrays[0]), arrays[1])
     return CaseFile(header["facts"], header["frames"], rows)
 
 

@@ -1,4 +1,4 @@
-"""How often events of a given stated probability came true."""
+"""Stated probabilities against how often they came true."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from dask_uncert.formulas.typing import Counts
 from dask_uncert.summaries.summary import Summary, counts
 
-FINE = 1000  # at least so many bins below the job's: for bins of equal mass and for windows
+FINE = 1000  # fine bins at least, below the job's: for bins of equal mass and for windows
 
 
 class Bins(NamedTuple):
-    """Items, those that came true and summed stated probability of each bin (..., M); sums have 2 limbs."""
+    """Items, those that came true, and the summed stated probability of each bin (..., M); sums have 2 limbs."""
 
     number: Counts
     positives: Counts
@@ -24,7 +24,7 @@ class Bins(NamedTuple):
 
 @lru_cache(maxsize=64)
 def fine_edges(bins: int) -> tuple[float, ...]:
-    """Edges of at least `FINE` equally wide bins over [0, 1], a whole number of them to each of the job's."""
+    """Return the edges of at least `FINE` equal bins over [0, 1], the same number of them in each of the job's."""
     parts = -(-FINE // bins)
     inner = [(m + k / parts) / bins for m in range(bins) for k in range(1, parts)]
     return tuple(sorted([*inner, *(m / bins for m in range(bins + 1))]))
@@ -35,12 +35,13 @@ class Calibration(Summary):
     """Counts over right-closed fine bins of stated probability (the first also holds 0), and proper scores.
 
     A tally holds, in this order, the items of a bin, those that came true, and the two limbs of their summed
-    probability: four numbers side by side, which is what a pixel touches. `winning` is of the winning class,
+    probability: four numbers side by side, which a pixel changes together. `winning` is of the winning class,
     `classwise` of every class against the rest, each pixel once a class. `squared_error`: sum of the Brier
     score; `log_loss`: of -ln p of the true class where that is finite, in nats; `infinite`: pixels whose true
     class got 0.
     """
 
+    kind = "calibration"
     bins: int
     edges: tuple[float, ...]
     winning: Counts = counts("bin", "tally")
@@ -65,19 +66,19 @@ class Calibration(Summary):
 
     @property
     def fine(self) -> Bins:
-        """The winning class over the fine bins."""
+        """Fine bins of the winning class."""
         return _bins(self.winning)
 
     @property
     def fine_by_class(self) -> Bins:
-        """Every class against the rest over the fine bins, (classes, ...)."""
+        """Fine bins of every class against the rest, (classes, ...)."""
         return _bins(self.classwise)
 
     def binned(self, fine: Bins) -> Bins:
-        """Fine bins summed to the job's equally wide ones."""
+        """Return fine bins summed to the job's equally wide ones."""
         starts = np.searchsorted(self.edges, [m / self.bins for m in range(self.bins)])
         axis = fine.number.ndim - 1
-        return Bins(*(np.add.reduceat(one, starts, axis=axis) for one in fine))
+        return Bins(*(np.add.reduceat(counts, starts, axis=axis) for counts in fine))
 
 
 def _bins(tally: Counts) -> Bins:

@@ -1,4 +1,4 @@
-"""What was decided against what was true."""
+"""Predicted against reference classes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Decisions(Summary):
     The last axis of `pairs` says whether the reference class was the second best of a wrong decision.
     """
 
+    kind = "decisions"
     pairs: Counts = counts("reference_class", "predicted_class", "second")
     by_confused: Counts = counts("confused_classes", "right")
 
@@ -30,5 +31,5 @@ class Decisions(Summary):
 
     @property
     def confusion(self) -> Counts:
-        """The confusion matrix (reference, predicted)."""
+        """Confusion matrix (reference, predicted)."""
         return np.asarray(self.pairs.sum(axis=2))

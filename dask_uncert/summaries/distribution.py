@@ -1,4 +1,4 @@
-"""How one uncertainty measure is distributed over right and wrong decisions."""
+"""The distribution of one uncertainty measure over right and wrong decisions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ SMALLEST = 2.0**-20  # below it a predicted uncertainty is in the first bin
 WIDE_LIMBS = 5  # of power sums of a predicted uncertainty: 110 bits, 44 of them after the point
 
 
-@lru_cache(maxsize=256)  # every block asks for the same
+@lru_cache(maxsize=256)  # the same for every block
 def edges_with(thresholds: tuple[float, ...], upper: float) -> tuple[float, ...]:
-    """Edges of `BINS` equal bins over [0, upper] and the thresholds among them, rising."""
+    """Return the edges of `BINS` equal bins over [0, upper] and the thresholds among them, rising."""
     grid = {upper * i / BINS for i in range(BINS + 1)}
     return tuple(sorted(grid | {t for t in thresholds if 0.0 < t < upper}))
 
 
 @lru_cache(maxsize=256)
 def wide_edges_with(thresholds: tuple[float, ...], upper: float) -> tuple[float, ...]:
-    """0, edges `PER_OCTAVE` to an octave from `SMALLEST` to `upper`, and the thresholds among them, rising."""
+    """Return 0, `PER_OCTAVE` edges an octave from `SMALLEST` to `upper`, and the thresholds among them, rising."""
     steps = round(np.log2(upper / SMALLEST) * PER_OCTAVE)
     grid = {0.0, upper} | {SMALLEST * 2.0 ** (i / PER_OCTAVE) for i in range(steps)}
     return tuple(sorted(grid | {t for t in thresholds if 0.0 < t < upper}))
@@ -37,12 +37,13 @@ def wide_edges_with(thresholds: tuple[float, ...], upper: float) -> tuple[float,
 class Distribution(Summary):
     """Counts over right-closed bins (the first also holds 0) and power sums, of values in [0, upper].
 
-    `thresholds` are the named ones among the edges, at which counts are asked for.
+    `thresholds` are the named ones among the edges, at which counts are reported.
     Sums are of (value / unit) to the powers 1, 2 (and 3), in fixed point; see `formulas.fixed_point`. A
     predicted uncertainty has no range of its own: its bins are equally wide on a logarithmic scale, its unit
     is 1 and its sums have more limbs.
     """
 
+    kind = "distribution"
     measure: Measure
     upper: float
     edges: tuple[float, ...]
@@ -74,12 +75,12 @@ class Distribution(Summary):
 
     @property
     def unit(self) -> float:
-        """What values were divided by in the power sums."""
+        """Divisor of the values in the power sums."""
         return 1.0 if self.wide else self.upper
 
     @property
     def reach(self) -> float:
-        """Up to where there is something to show: `upper`, or the highest edge with a value below it."""
+        """End of the axis that shows all values: `upper`, or the upper edge of the highest filled bin."""
         filled = np.flatnonzero(self.histogram.sum(axis=(0, 1)))
         if not self.wide:
             return self.upper

@@ -5,24 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from dask_uncert.formulas.bootstrap_intervals import Confidence
-from dask_uncert.formulas.measures import Measure
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
-from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings
+from dask_uncert.summaries.joint_histogram import JointHistogram
 from dask_uncert.summaries.ledger import Ledger
-from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
+from dask_uncert.summaries.soft_confusion import SoftConfusion
 from dask_uncert.summaries.summary import Summary
 from dask_uncert.summaries.tiles import Tiles
 from dask_uncert.summaries.weighted_decisions import WeightedDecisions
-
-if TYPE_CHECKING:
-    pass
 
 
 class Class(NamedTuple):
@@ -34,18 +29,44 @@ class Class(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Evaluation(Summary):
-    """Everything that was counted in one pass over a scene, or the sum of such.
+    """All counts of one pass over a scene, or the sum of several.
 
     Evaluations of the same classes, measures, edges and settings add: patients to a cohort, tiles to a
     scene, sites to a study; `sum()` works. `-` takes a part out again.
 
+    Attributes
+    ----------
+    classes : tuple of Class
+        Code and name of each class, in the order of the class axis.
+    class_metric : str or None
+        Metric of the class distances of homophily.
+    ledger : Ledger
+        Pixels counted, and pixels left out by reason.
+    decisions : Decisions
+        Pixels by reference and predicted class.
+    distributions : tuple of Distribution
+        Distribution of each uncertainty measure over right and wrong decisions.
+    calibration : Calibration
+        Stated probabilities against how often they came true.
+    soft_confusion : tuple of SoftConfusion
+        Soft confusions at the settings of the job.
+    joint : tuple of JointHistogram
+        Joint histograms, from which `sweep` reads any other setting.
+    tiles : Tiles or None
+        Counts of each spatial tile, for intervals.
+    weighted : tuple of WeightedDecisions
+        Decisions weighed by a number per pixel, such as its area.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> one = du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1])
-    >>> two = du.evaluate([[0.6, 0.4]], [1])
-    >>> int((one + two).ledger.counted), one + two - two == one
+    >>> first = du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1])
+    >>> second = du.evaluate([[0.6, 0.4]], [1])
+    >>> int((first + second).ledger.counted), first + second - second == first
     (3, True)
     """
 
+    kind = "classification"
     classes: tuple[Class, ...]
     class_metric: str | None
     ledger: Ledger
@@ -59,85 +80,27 @@ class Evaluation(Summary):
 
     @property
     def measures(self) -> dict[str, Distribution]:
-        """The distribution of every measure, by its name."""
-        return {one.measure.name: one for one in self.distributions}
+        """Distribution of every measure, by its name."""
+        return {distribution.measure.name: distribution for distribution in self.distributions}
 
     def sealed(self) -> Evaluation:
-        """That of a whole scene: its tiles are complete, and another scene's stay apart from them.
+        """Return the Evaluation of a complete scene, whose tiles are not merged with those of other scenes.
 
-        The scene gets a name, made of all that was counted and of where its tiles lie.
+        The scene gets a name: the hash of all counts and of the positions of its tiles.
         """
         if self.tiles is None:
             return self
         digest = hashlib.blake2b(digest_size=16)
-        known = [array for _, _, array in replace(self, tiles=None).arrays()]
-        for array in (*known, self.tiles.positions, self.tiles.starts):
+        counted = [array for _, _, array in replace(self, tiles=None).arrays()]
+        for array in (*counted, self.tiles.positions, self.tiles.starts):
             digest.update(np.ascontiguousarray(array, "<i8").tobytes())
         return replace(self, tiles=self.tiles.sealed(digest.hexdigest()))
 
     def plus_all(self, others: Sequence[Evaluation]) -> Evaluation:
-        """The sum of many; what `sum` gives, but that tiles are put in order once."""
+        """Return the sum of many, as `sum` does, but sorting the tiles once."""
         if self.tiles is None or any(other.tiles is None for other in others):
             return sum(others, start=self)
-        total = sum((replace(one, tiles=None) for one in others), start=replace(self, tiles=None))
+        total = sum((replace(other, tiles=None) for other in others), start=replace(self, tiles=None))
         return replace(
-            total, tiles=self.tiles.plus_all([one.tiles for one in others if one.tiles is not None])
+            total, tiles=self.tiles.plus_all([other.tiles for other in others if other.tiles is not None])
         )
-
-
-SETTINGS: dict[type[Summary], type[Any]] = {SoftConfusion: SoftSettings, JointHistogram: JointSettings}
-"""By kind of part: what its field `settings` is."""
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
-
-
-def from_plain(frame: dict[str, Any], arrays: dict[str, Any]) -> Evaluation:
-    """The Evaluation whose `frame()` and `arrays()` these are (paths to int64 arrays).
-
-    Raises KeyError or TypeError where something is missing or unknown.
-    """
-
-    def part(kind: type[Any], words: dict[str, Any], prefix: str, names: tuple[str, ...]) -> Any:
-        framed = {k: _tuples(v) for k, v in words.items() if k != "kind"}
-        if kind is Distribution:
-            framed["measure"] = Measure(**{k: _tuples(v) for k, v in words["measure"].items()})
-        if kind is Tiles:
-            framed["confidence"] = Confidence(**words["confidence"])
-        if kind in SETTINGS:
-            settings = {k: _tuples(v) for k, v in words["settings"].items()}
-            framed["settings"] = SETTINGS[kind](**settings)
-        return kind(**framed, **{name: arrays[f"{prefix}/{name}"] for name in names})
-
-    distributions = ("histogram", "by_pair", "by_confused")
-    return Evaluation(
-        classes=tuple(Class(int(code), str(name)) for code, name in frame["classes"]),
-        class_metric=frame["class_metric"],
-        ledger=part(Ledger, frame["ledger"], "ledger", ("counted", "excluded", "repaired")),
-        decisions=part(Decisions, frame["decisions"], "decisions", ("pairs", "by_confused")),
-        distributions=tuple(
-            part(Distribution, words, f"distributions/{i}", distributions)
-            for i, words in enumerate(frame["distributions"])
-        ),
-        calibration=part(
-            Calibration,
-            frame["calibration"],
-            "calibration",
-            ("winning", "classwise", "squared_error", "log_loss", "infinite"),
-        ),
-        soft_confusion=tuple(
-            part(SoftConfusion, words, f"soft_confusion/{i}", ("weights",))
-            for i, words in enumerate(frame["soft_confusion"])
-        ),
-        joint=tuple(
-            part(JointHistogram, words, f"joint/{i}", ("moments",)) for i, words in enumerate(frame["joint"])
-        ),
-        tiles=part(Tiles, frame["tiles"], "tiles", ("positions", "starts", "cells", "numbers"))
-        if frame.get("tiles")
-        else None,
-        weighted=tuple(
-            part(WeightedDecisions, words, f"weighted/{i}", ("pairs",))
-            for i, words in enumerate(frame.get("weighted", ()))
-        ),
-    )

@@ -96,6 +96,7 @@ class JointHistogram(Summary):
     `formulas.soft_sweep`.
     """
 
+    kind = "joint_histogram"
     settings: JointSettings
     moments: Counts = counts("level", "row", "column", "limb")
 

@@ -1,20 +1,18 @@
-"""Every kind of Evaluation that is kept, by the name its frame has for it."""
+"""Every kind of Evaluation, by its name in saved data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
-from dask_uncert.summaries.evaluation import Evaluation, from_plain
-from dask_uncert.summaries.regression import RegressionEvaluation, regression_from_plain
+from dask_uncert.formulas.typing import Counts
+from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.regression import RegressionEvaluation
 
 AnyEvaluation = Evaluation | RegressionEvaluation
-READERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], AnyEvaluation]] = {
-    "Evaluation": from_plain,
-    "RegressionEvaluation": regression_from_plain,
-}
+KINDS: dict[str, type[AnyEvaluation]] = {cls.kind: cls for cls in (Evaluation, RegressionEvaluation)}
 
 
-def evaluation_from_plain(frame: dict[str, Any], arrays: dict[str, Any]) -> AnyEvaluation:
-    """The Evaluation of this frame and these arrays; KeyError or TypeError where they are of no kind that is known."""
-    return READERS[frame["kind"]](frame, arrays)
+def evaluation_from_plain(frame: Mapping[str, Any], arrays: Mapping[str, Counts]) -> AnyEvaluation:
+    """Return the Evaluation of this frame and these arrays; KeyError or TypeError where its kind is not known."""
+    return KINDS[frame["kind"]].from_plain(frame, arrays)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -40,6 +40,7 @@ class RegressionEvaluation(Summary):
     0
     """
 
+    kind = "regression"
     outputs: int
     levels: tuple[float, ...]
     edges: tuple[float, ...]
@@ -61,20 +62,6 @@ class RegressionEvaluation(Summary):
             predicted=np.zeros(2, np.int64),
             not_finite=np.zeros((), np.int64),
         )
-
-
-def regression_from_plain(frame: dict[str, Any], arrays: dict[str, Any]) -> RegressionEvaluation:
-    """The evaluation whose `frame()` and `arrays()` these are (paths to int64 arrays).
-
-    Raises KeyError or TypeError where something is missing or unknown.
-    """
-    return RegressionEvaluation(
-        int(frame["outputs"]),
-        tuple(frame["levels"]),
-        tuple(frame["edges"]),
-        Ledger(**{name: arrays[f"ledger/{name}"] for name in ("counted", "excluded", "repaired")}),
-        **{name: arrays[name] for name in ("histogram", "predicted", "not_finite")},
-    )
 
 
 class Curve(NamedTuple):

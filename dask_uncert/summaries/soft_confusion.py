@@ -14,7 +14,7 @@ from dask_uncert.summaries.summary import Summary, counts
 
 @dataclass(frozen=True)
 class SoftSettings:
-    """What is asked for one class: every combination of thresholds, sigmas and dampings.
+    """Settings of one class: every combination of thresholds, sigmas and dampings.
 
     `uncertainty` names the measure that damps, or None for undamped weights.
     """
@@ -35,6 +35,7 @@ class SoftSettings:
 class SoftConfusion(Summary):
     """Summed weights of TP, TN, FP, FN in fixed point, for every setting."""
 
+    kind = "soft_confusion"
     settings: SoftSettings
     weights: Counts = counts("threshold", "sigma", "damping", "cell", "limb")
 
@@ -45,4 +46,4 @@ class SoftConfusion(Summary):
 
 
 COLOURS = {"TP": (0, 255, 0), "TN": (0, 0, 255), "FP": (255, 0, 0), "FN": (160, 32, 240)}
-"""Of the merged picture [S22]: green, blue, red, purple."""
+"""Colours of the merged picture [S22]: green, blue, red, purple."""

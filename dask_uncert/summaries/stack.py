@@ -1,17 +1,17 @@
-"""Many cases, each with its own Evaluation, one frame: what pooling, leaving out and resampling work on.
+"""Many cases, each with its own Evaluation of one frame: the basis of pooling, leaving out and resampling.
 
-A Stack is to a cohort what an Evaluation is to a scene. It keeps every case's integer counts apart, so that the
-pooled Evaluation, one without some patients, one a group, or numbers of each case are sums of rows, and no voxel
-is read again. Cases are sorted by name: a Stack is the same for every order in which they came. Counts are
-sparse (most bins of a case are empty) and may stay in a store until they are asked for.
+A Stack is to a cohort what an Evaluation is to a scene. It keeps the integer counts of every case, so that the
+pooled Evaluation, one without some patients, one per group, or numbers of each case are sums of rows, and no voxel
+is read again. Cases are sorted by name, so their order of arrival does not matter. Counts are sparse (most bins of
+a case are empty) and may stay in a store until they are needed.
 
 - `stack.array(path)`: (cases, *shape) int64, dense, of one array of the Evaluations (`stack.layout` lists them);
   ``dims=("right", "bin")`` keeps only those of its dimensions and sums the others, before anything is dense.
 - `stack.sparse(path)`: the same as a scipy CSR array (cases, cells), for products with weights of cases.
 - `stack.total()`: the pooled Evaluation, exact. `stack.evaluation(name)`: that of one case.
-- `stack.select(names)`, `stack.without(names)`, `stack.by("site")`, `one + other`: other Stacks.
-- `stack.names`, `stack.patients`, `stack.groups[column]`: of each case, in the order of the rows. With several
-  visits a patient, a case is a visit; what is said of patients weighs each patient once.
+- `stack.select(names)`, `stack.without(names)`, `stack.by("site")`, `stack + other`: other Stacks.
+- `stack.names`, `stack.patients`, `stack.groups[column]`: one for each case, in the order of the rows. With several
+  visits per patient, a case is a visit; statistics over patients weigh each patient once.
 """
 
 from __future__ import annotations
@@ -24,20 +24,33 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, listed
 from dask_uncert.formulas.typing import Counts
-from dask_uncert.summaries.evaluation import Evaluation, from_plain
-from dask_uncert.summaries.sparse_rows import Row, Rows, add_rows, fold, row_of
+from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.sparse_rows import SparseRow, SparseRows, add_rows, marginal_rows, split_rows
 from dask_uncert.summaries.summary import Summary, UnequalFramesError
 
-BATCH = 256  # cases whose rows are in memory at once where all are gone through
+BATCH = 256  # cases whose rows are in memory at once in a loop over all
 Layout = Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]]
 
 
 @dataclass(frozen=True)
 class Case:
-    """Who a row is about. `groups`: the value in each grouping column; `mark`: of its inputs, job and version.
+    """One case of a cohort: a patient, or one of several visits.
 
+    Attributes
+    ----------
+    patient : str
+        Name of the patient.
+    visit : str
+        Name of the visit, empty where a patient has one only.
+    groups : tuple of (str, str)
+        Column and value of each grouping column.
+    mark : str
+        Fingerprint of the case's inputs, job and version.
+
+    Examples
+    --------
     >>> Case("P1", "2024-05").name
     'P1/2024-05'
     """
@@ -49,30 +62,44 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The patient, and the visit where there are several."""
+        """Patient, and the visit where there are several."""
         return f"{self.patient}/{self.visit}" if self.visit else self.patient
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """The Evaluations of many cases, of equal frames, sorted by the cases' names; see the module's first lines.
+    """The Evaluations of many cases, of equal frames, sorted by the names of the cases.
 
-    frame: the Evaluations'. layout: of each of their arrays, by path, its dimensions and shape, in their order.
-    rows: by path, the counts; `order` says which row is whose. Equal Stacks have equal cases, frames and counts.
+    Equal Stacks have equal cases, frames and counts.
 
+    Attributes
+    ----------
+    cases : tuple of Case
+        The cases, sorted by name.
+    frame : dict
+        Frame of the Evaluations, as `Evaluation.frame` gives it.
+    layout : mapping of str to (dims, shape)
+        Dimensions and shape of each array of the Evaluations, by path.
+    rows : mapping of str to SparseRows
+        Counts of each array, by path.
+    order : numpy.ndarray
+        Number of the row of each case.
+
+    Examples
+    --------
     >>> import dask_uncert as du
-    >>> one = du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1])
-    >>> stack = du.Stack.of({"P2": one, "P1": one + one}, groups={"site": {"P1": "Oslo", "P2": "Bern"}})
+    >>> e = du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1])
+    >>> stack = du.Stack.of({"P2": e, "P1": e + e}, groups={"site": {"P1": "Oslo", "P2": "Bern"}})
     >>> stack.names, stack.groups["site"], stack.array("ledger/counted").tolist()
     (('P1', 'P2'), ('Oslo', 'Bern'), [4, 2])
-    >>> stack.total() == one + one + one, stack.without(["P1"]).total() == one
+    >>> stack.total() == e + e + e, stack.without(["P1"]).total() == e
     (True, True)
     """
 
     cases: tuple[Case, ...]
     frame: dict[str, Any]
     layout: Layout
-    rows: Mapping[str, Rows]
+    rows: Mapping[str, SparseRows]
     order: Counts
 
     @classmethod
@@ -81,30 +108,30 @@ class Stack:
         evaluations: Mapping[str, Evaluation] | Mapping[Case, Evaluation],
         groups: Mapping[str, Mapping[str, str]] | None = None,
     ) -> Stack:
-        """From Evaluations by case, or by patient's name with the groups' values by column and name."""
-        listed = []
+        """Return the Stack of Evaluations by case, or by patient with the groups' values by column and name."""
+        pairs = []
         for key, evaluation in evaluations.items():
             case = key if isinstance(key, Case) else Case(key)
             if groups:
                 case = replace(case, groups=tuple((c, values[case.name]) for c, values in groups.items()))
-            listed.append((case, evaluation))
-        if not listed:
+            pairs.append((case, evaluation))
+        if not pairs:
             raise InputError("a Stack needs at least one case.")
-        first = listed[0][1]
+        first = pairs[0][1]
         frame, layout = first.frame(), layout_of(first)
-        for case, evaluation in listed[1:]:
+        for case, evaluation in pairs[1:]:
             check_equal(frame, evaluation.frame(), case.name)
-        listed.sort(key=lambda one: one[0].name)
-        rows: dict[str, list[Row]] = {path: [] for path in layout}
-        for _, evaluation in listed:
+        pairs.sort(key=lambda pair: pair[0].name)
+        rows: dict[str, list[SparseRow]] = {path: [] for path in layout}
+        for _, evaluation in pairs:
             for path, _, array in evaluation.arrays():
-                rows[path].append(Row.of(array))
+                rows[path].append(SparseRow.of(array))
         return cls(
-            sorted_cases(case for case, _ in listed),
+            sorted_cases(case for case, _ in pairs),
             frame,
             layout,
-            {path: Rows.of(width_of(layout, path), found) for path, found in rows.items()},
-            np.arange(len(listed)),
+            {path: SparseRows.of(width_of(layout, path), part) for path, part in rows.items()},
+            np.arange(len(pairs)),
         )
 
     def __len__(self) -> int:
@@ -123,74 +150,82 @@ class Stack:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the cases, sorted."""
+        """Names of the cases, sorted."""
         return tuple(case.name for case in self.cases)
 
     @property
     def patients(self) -> tuple[str, ...]:
-        """Each case's patient: the names themselves where nobody has several visits."""
+        """Patient of each case: the name itself where no patient has several visits."""
         return tuple(case.patient for case in self.cases)
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
-        """By column, each case's value; "" where a case has no such column."""
+        """Value of each case, by grouping column; "" where a case has no such column."""
         columns = dict.fromkeys(column for case in self.cases for column, _ in case.groups)
         return {c: tuple(dict(case.groups).get(c, "") for case in self.cases) for c in columns}
 
     def sparse(self, path: str) -> sparse.csr_array:
-        """The counts of one array, (cases, cells), the array's cells in C order."""
+        """Return the counts of one array, (cases, cells), the array's cells in C order."""
         self._check_path(path)
         return self.rows[path].read(self.order)
 
     def array(self, path: str, dims: Iterable[str] | None = None) -> Counts:
-        """The counts of one array, (cases, *shape); `dims`: those of its dimensions to keep, in its order."""
+        """Return the counts of one array, (cases, *shape); `dims`: those of its dimensions to keep, in its order."""
         counts = self.sparse(path)
         names, shape = self.layout[path]
         kept = names if dims is None else tuple(dims)
         if not set(kept) <= set(names):
             raise KeyError(f"{path} has the dimensions {', '.join(names)}, asked for {', '.join(kept)}")
         if set(kept) != set(names):
-            counts, shape = fold(counts, shape, [i for i, name in enumerate(names) if name in kept])
+            counts, shape = marginal_rows(counts, shape, [i for i, name in enumerate(names) if name in kept])
         return np.asarray(counts.toarray()).reshape(len(self), *shape)
 
     def evaluation(self, name: str) -> Evaluation:
-        """One case's Evaluation."""
+        """Return the Evaluation of one case."""
         (number,) = self._numbers([name])
-        return self._evaluation_at(int(self.order[number]))
+        row = int(self.order[number])
+        arrays = {path: self.rows[path].row(row).dense(shape) for path, (_, shape) in self.layout.items()}
+        return Evaluation.from_plain(self.frame, arrays)
 
     def evaluations(self) -> Iterator[tuple[Case, Evaluation]]:
-        """Every case and its Evaluation, in order; a batch of cases is in memory at a time."""
-        for case, rows in self.each():
-            yield case, from_plain(self.frame, {p: row.dense(self.layout[p][1]) for p, row in rows.items()})
+        """Yield every case and its Evaluation, in order; a batch of cases is in memory at a time."""
+        for case, rows in self.sparse_cases():
+            arrays = {path: row.dense(self.layout[path][1]) for path, row in rows.items()}
+            yield case, Evaluation.from_plain(self.frame, arrays)
 
-    def each(self) -> Iterator[tuple[Case, dict[str, Row]]]:
-        """Every case and its sparse rows by path, in order; a batch of cases is in memory at a time."""
+    def sparse_cases(self) -> Iterator[tuple[Case, dict[str, SparseRow]]]:
+        """Yield every case and its sparse rows by path, in order; a batch of cases is in memory at a time."""
         for start in range(0, len(self), BATCH):
             order = self.order[start : start + BATCH]
-            read = {path: rows.read(order) for path, rows in self.rows.items()}
+            batch = {}
+            for path, rows in self.rows.items():
+                counts = rows.read(order)
+                batch[path] = split_rows(
+                    *(a.astype(np.int64) for a in (counts.indptr, counts.indices, counts.data))
+                )
             for i, case in enumerate(self.cases[start : start + BATCH]):
-                yield case, {path: row_of(counts, i) for path, counts in read.items()}
+                yield case, {path: rows[i] for path, rows in batch.items()}
 
     def total(self) -> Evaluation:
-        """The sum of all cases: the pooled Evaluation."""
+        """Return the sum of all cases: the pooled Evaluation."""
         arrays = {}
         for path, (_, shape) in self.layout.items():
-            found = np.zeros(width_of(self.layout, path), np.int64)
+            total = np.zeros(width_of(self.layout, path), np.int64)
             for start in range(0, len(self), BATCH):
-                found = add_rows(found, self.rows[path].read(self.order[start : start + BATCH]), path)
-            arrays[path] = found.reshape(shape)
-        return from_plain(self.frame, arrays)
+                total = add_rows(total, self.rows[path].read(self.order[start : start + BATCH]), path)
+            arrays[path] = total.reshape(shape)
+        return Evaluation.from_plain(self.frame, arrays)
 
     def select(self, names: Iterable[str]) -> Stack:
-        """These cases alone; InputError for a name that is not there."""
+        """Return the Stack of these cases; InputError for a name that is not there."""
         return self._at(np.sort(np.unique(self._numbers(names))))
 
     def without(self, names: Iterable[str]) -> Stack:
-        """All cases but these; InputError for a name that is not there."""
+        """Return the Stack of all other cases; InputError for a name that is not there."""
         return self._at(np.setdiff1d(np.arange(len(self)), self._numbers(names)))
 
     def by(self, column: str) -> dict[str, Stack]:
-        """A Stack for each value of a grouping column, or for each `patient`; sorted by value."""
+        """Return a Stack for each value of a grouping column, or for each `patient`; sorted by value."""
         groups = {**self.groups, "patient": self.patients}
         if column not in groups:
             raise InputError(f"there is no grouping column {column!r}; there are {', '.join(groups)}.")
@@ -198,16 +233,16 @@ class Stack:
         return {value: self._at(np.flatnonzero(values == value)) for value in sorted(set(groups[column]))}
 
     def regroup(self, column: str, values: Mapping[str, str]) -> Stack:
-        """With other values, by case, in a grouping column, which may be a new one."""
+        """Return the Stack with these values, by case, in a new or an existing grouping column."""
         missing = [name for name in self.names if name not in values]
         if missing:
-            raise InputError(f"{column}: no value for {_few(missing)}.")
+            raise InputError(f"{column}: no value for {listed(missing, 5)}.")
         grouped = ({**dict(case.groups), column: values[case.name]} for case in self.cases)
         cases = (replace(case, groups=tuple(g.items())) for case, g in zip(self.cases, grouped, strict=True))
         return replace(self, cases=tuple(cases))
 
     def __add__(self, other: Stack) -> Stack:
-        """The union, in memory; InputError where a case is in both, UnequalFramesError where they do not fit."""
+        """Return the union, in memory; InputError where a case is in both, UnequalFramesError for other frames."""
         if not isinstance(other, Stack):
             return NotImplemented
         check_equal(self.frame, other.frame, other.names[0] if other.cases else "nothing")
@@ -215,9 +250,9 @@ class Stack:
         rows = {}
         for path in self.layout:
             both = sparse.csr_array(sparse.vstack([self.sparse(path), other.sparse(path)], format="csr"))
-            rows[path] = Rows(both.shape[1], both.indptr.astype(np.int64), both.indices, both.data)
-        place = {case.name: i for i, case in enumerate((*self.cases, *other.cases))}
-        order = np.array([place[case.name] for case in cases], np.int64)
+            rows[path] = SparseRows(both.shape[1], both.indptr.astype(np.int64), both.indices, both.data)
+        row_of_case = {case.name: i for i, case in enumerate((*self.cases, *other.cases))}
+        order = np.array([row_of_case[case.name] for case in cases], np.int64)
         return Stack(cases, self.frame, self.layout, rows, order)
 
     def _at(self, numbers: Counts) -> Stack:
@@ -225,33 +260,29 @@ class Stack:
 
     def _numbers(self, names: Iterable[str]) -> list[int]:
         known = {name: i for i, name in enumerate(self.names)}
-        listed = [names] if isinstance(names, str) else list(names)
-        missing = [name for name in listed if name not in known]
+        wanted = [names] if isinstance(names, str) else list(names)
+        missing = [name for name in wanted if name not in known]
         if missing:
-            raise InputError(f"there is no case {_few(missing)}; there are {_few(self.names)}.")
-        return [known[name] for name in listed]
+            raise InputError(f"there is no case {listed(missing, 5)}; there are {listed(self.names, 5)}.")
+        return [known[name] for name in wanted]
 
     def _check_path(self, path: str) -> None:
         if path not in self.layout:
             raise KeyError(f"no array {path!r} was counted; there are {', '.join(self.layout)}")
 
-    def _evaluation_at(self, row: int) -> Evaluation:
-        arrays = {p: self.rows[p].row(row).dense(shape) for p, (_, shape) in self.layout.items()}
-        return from_plain(self.frame, arrays)
-
 
 def layout_of(evaluation: Summary) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
-    """Dimensions and shape of each of its arrays, by path."""
+    """Return the dimensions and shape of each array of an Evaluation, by path."""
     return {path: (dims, array.shape) for path, dims, array in evaluation.arrays()}
 
 
 def width_of(layout: Layout, path: str) -> int:
-    """Cells of an array."""
+    """Return the number of cells of an array."""
     return int(np.prod(layout[path][1], dtype=np.int64))
 
 
 def check_equal(frame: Mapping[str, Any], other: Mapping[str, Any], name: str) -> None:
-    """UnequalFramesError saying which part of the frame of the case `name` differs."""
+    """Raise UnequalFramesError, naming the part of the frame of the case `name` that differs."""
     for part in frame:
         if frame[part] != other.get(part):
             raise UnequalFramesError(
@@ -260,14 +291,9 @@ def check_equal(frame: Mapping[str, Any], other: Mapping[str, Any], name: str) -
 
 
 def sorted_cases(cases: Iterable[Case]) -> tuple[Case, ...]:
-    """By name; InputError where two have the same."""
-    found = tuple(sorted(cases, key=lambda case: case.name))
-    twice = [one.name for one, next_ in pairwise(found) if one.name == next_.name]
+    """Return the cases sorted by name; InputError where two have the same."""
+    ordered = tuple(sorted(cases, key=lambda case: case.name))
+    twice = [case.name for case, other in pairwise(ordered) if case.name == other.name]
     if twice:
-        raise InputError(f"{_few(twice)} would count twice; each case counts once.")
-    return found
-
-
-def _few(names: Iterable[str]) -> str:
-    listed = list(names)
-    return ", ".join(listed[:5]) + (f" and {len(listed) - 5} more" if len(listed) > 5 else "")
+        raise InputError(f"{listed(twice, 5)} would count twice; each case counts once.")
+    return ordered

@@ -1,6 +1,6 @@
-"""What a block leaves behind: a frame and integer counts, added exactly.
+"""The result of a block: a frame and integer counts, added exactly.
 
-A Summary is a frozen dataclass. Its fields are of three kinds, and which is which is declared, never inferred:
+A Summary is a frozen dataclass. Its fields are of three kinds, declared and never inferred:
 
 - counts (made with `counts(...)`): int64 arrays with named dimensions; they add;
 - parts: fields that are Summaries, tuples of Summaries or None; they add part by part;
@@ -12,8 +12,10 @@ Hence `+` is associative and commutative to the last bit, and any tree of additi
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any, Self
+from collections.abc import Iterator, Mapping
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 import xarray as xr
@@ -26,13 +28,18 @@ class UnequalFramesError(ValueError):
 
 
 def counts(*dims: str) -> Any:
-    """A field that holds int64 counts with these dimensions."""
+    """Declare a field that holds int64 counts with these dimensions."""
     return dataclasses.field(metadata={"dims": dims}, kw_only=True)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Summary:
-    """A frame and integer counts; `+` adds equal frames, `-` takes a part out again, 0 is the zero."""
+    """A frame and integer counts; `+` adds equal frames, `-` takes a part out again, 0 is the zero.
+
+    kind: the name of the class in saved data.
+    """
+
+    kind: ClassVar[str]
 
     def __add__(self, other: object) -> Self:
         if isinstance(other, int) and other == 0:
@@ -85,22 +92,22 @@ class Summary:
         return tuple(a._combine(b, operation) for a, b in zip(mine, theirs, strict=True))
 
     def frame(self) -> dict[str, Any]:
-        """The frame as plain data (numbers, strings, lists, dicts), parts included; compared by `+`."""
-        found: dict[str, Any] = {"kind": type(self).__name__}
+        """Return the frame as plain data (numbers, strings, lists, dicts), parts included; compared by `+`."""
+        frame: dict[str, Any] = {"kind": self.kind}
         for field in dataclasses.fields(self):
             if "dims" in field.metadata:
                 continue
             value = getattr(self, field.name)
             if isinstance(value, Summary):
-                found[field.name] = value.frame()
+                frame[field.name] = value.frame()
             elif _holds_parts(value):
-                found[field.name] = [part.frame() for part in value]
+                frame[field.name] = [part.frame() for part in value]
             else:
-                found[field.name] = _plain(value)
-        return found
+                frame[field.name] = _plain(value)
+        return frame
 
     def arrays(self, prefix: str = "") -> Iterator[tuple[str, tuple[str, ...], Counts]]:
-        """(path, dimensions, counts) of every array, parts included, in a fixed order."""
+        """Yield (path, dimensions, counts) of every array, parts included, in a fixed order."""
         for field in dataclasses.fields(self):
             value, path = getattr(self, field.name), f"{prefix}{field.name}"
             if "dims" in field.metadata:
@@ -111,10 +118,32 @@ class Summary:
                 for i, part in enumerate(value):
                     yield from part.arrays(f"{path}/{i}/")
 
-    def to_dataset(self) -> xr.Dataset:
-        """The counts as an xarray Dataset; arrays of parts are named `part.array`, the frame is an attribute.
+    @classmethod
+    def from_plain(cls, frame: Mapping[str, Any], arrays: Mapping[str, Counts], prefix: str = "") -> Self:
+        """Return the Summary with this `frame()` and these `arrays()` (int64 arrays by path).
 
-        Dimensions of the same name are the same in every part but for `bin`, which carries the part's name.
+        Raises KeyError or TypeError where something is missing or unknown.
+        """
+        unknown = set(frame) - {"kind"} - {field.name for field in dataclasses.fields(cls)}
+        if frame["kind"] != cls.kind or unknown:
+            raise TypeError(f"{cls.kind} expected, found {frame['kind']!r} with {sorted(unknown)}")
+        values = {}
+        for field in dataclasses.fields(cls):
+            path = f"{prefix}{field.name}"
+            if "dims" in field.metadata:
+                values[field.name] = arrays[path]
+            else:
+                values[field.name] = _from_plain(_hints(cls)[field.name], frame[field.name], arrays, path)
+        return cls(**values)
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return the counts as an xarray Dataset.
+
+        Returns
+        -------
+        xarray.Dataset
+            Arrays of parts are named ``part.array``; the frame is an attribute. Dimensions of the same name are the
+            same in every part, but for those such as ``bin`` that a part sizes for itself: they carry its name.
         """
         variables = {}
         for path, dims, value in self.arrays():
@@ -130,10 +159,10 @@ OWN_DIMS = ("bin", "reason", "threshold", "sigma", "damping", "level", "row", "c
 
 
 def _without_overflow(operation: np.ufunc, mine: Counts, theirs: Counts, name: str) -> Counts:
-    found = operation(mine, theirs)
-    if operation is np.add and ((found < mine) & (theirs > 0)).any():
+    result = operation(mine, theirs)
+    if operation is np.add and ((result < mine) & (theirs > 0)).any():
         raise OverflowError(f"{name} exceeds 64-bit counts; keep these Summaries apart")
-    return np.asarray(found)
+    return np.asarray(result)
 
 
 def _holds_parts(value: Any) -> bool:
@@ -150,6 +179,35 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return value
+
+
+_type_hints = cache(get_type_hints)
+
+
+def _hints(cls: Any) -> dict[str, Any]:
+    """Return the types of a class's fields, by name."""
+    return _type_hints(cls)
+
+
+def _from_plain(hint: Any, value: Any, arrays: Mapping[str, Counts], path: str) -> Any:
+    """Return a field of this type from plain data: a part, a record, a tuple of either, or the value itself."""
+    if value is None:
+        return None
+    arguments = get_args(hint)
+    if get_origin(hint) is UnionType:
+        (hint,) = (argument for argument in arguments if argument is not NoneType)
+        return _from_plain(hint, value, arrays, path)
+    if get_origin(hint) is tuple:
+        if arguments[-1] is not Ellipsis or arguments[0] in (int, float, str):
+            return tuple(value)
+        return tuple(_from_plain(arguments[0], item, arrays, f"{path}/{i}") for i, item in enumerate(value))
+    if not isinstance(hint, type):
+        return value
+    if issubclass(hint, Summary):
+        return hint.from_plain(value, arrays, f"{path}/")
+    if dataclasses.is_dataclass(hint):
+        return hint(**{name: _from_plain(_hints(hint)[name], v, arrays, path) for name, v in value.items()})
+    return hint(*value) if issubclass(hint, tuple) else value
 
 
 def _short(value: Any) -> str:

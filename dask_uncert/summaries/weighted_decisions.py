@@ -1,4 +1,4 @@
-"""Decisions weighed by a number a pixel, such as its area: what was decided against what was true."""
+"""Predicted against reference classes, weighed by a number per pixel, such as its area."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dask_uncert.formulas.fixed_point import decode, encode
-from dask_uncert.formulas.typing import Counts
+from dask_uncert.formulas.typing import Counts, Floats, Indices
 from dask_uncert.summaries.summary import Summary, counts
 
 LIMBS = 4  # the highest limb of a weight stays below 2**28: sums of 2**35 of the largest ones do not overflow
@@ -21,25 +20,24 @@ LARGEST = 2.0**50
 class WeightedDecisions(Summary):
     """Sums of weights by reference and predicted class, in fixed point: exact in any order.
 
-    unit: of the weights; each is rounded to a multiple of 2**-44 of it.
+    unit: the unit of the weights; each is rounded to a multiple of 2**-44 of it.
     """
 
+    kind = "weighted_decisions"
     unit: str
     pairs: Counts = counts("reference_class", "predicted_class", "limb")
 
     @classmethod
     def zero(cls, classes: int, unit: str = "1") -> Self:
-        """The sums over no pixels."""
+        """Return the sums over no pixels."""
         return cls(unit, pairs=np.zeros((classes, classes, LIMBS), np.int64))
 
     @property
-    def confusion(self) -> NDArray[np.float64]:
-        """The confusion matrix (reference, predicted), each cell the sum of its pixels' weights."""
+    def confusion(self) -> Floats:
+        """Confusion matrix (reference, predicted), each cell the sum of its pixels' weights."""
         return decode(self.pairs)
 
-    def add(
-        self, truth: NDArray[np.int64], predicted: NDArray[np.int64], weights: NDArray[np.float64]
-    ) -> None:
+    def add(self, truth: Indices, predicted: Indices, weights: Floats) -> None:
         """Add pixels, all (n,); those with a negative class index count nowhere."""
         classes = len(self.pairs)
         counted = truth >= 0

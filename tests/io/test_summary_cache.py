@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.io.summary_cache import CaseFile, CaseFolder, Frame, _packed, _unpacked
-from dask_uncert.summaries.evaluation import from_plain
-from dask_uncert.summaries.sparse_rows import Row
+from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.sparse_rows import SparseRow
 
 ROW = st.dictionaries(
     st.integers(0, 2**40), st.integers(-(2**63), 2**63 - 1).filter(lambda n: n != 0), max_size=8
-).map(lambda d: Row(np.array(sorted(d), np.int64), np.array([d[k] for k in sorted(d)], np.int64)))
+).map(lambda d: SparseRow(np.array(sorted(d), np.int64), np.array([d[k] for k in sorted(d)], np.int64)))
 LABELS = st.dictionaries(
     st.text(max_size=4), st.dictionaries(st.text(max_size=4), ROW, max_size=3), max_size=3
 )
@@ -48,7 +48,7 @@ def test_packed_and_unpacked(rows, name, facts):
 @settings(max_examples=20)
 @given(data=st.data())
 def test_a_damaged_file_is_no_case(data):
-    content = _packed("P1", "key", CaseFile({}, {"": "d"}, {"": {"a": Row.of(np.arange(50))}}))
+    content = _packed("P1", "key", CaseFile({}, {"": "d"}, {"": {"a": SparseRow.of(np.arange(50))}}))
     at = data.draw(st.integers(0, len(content) - 1))
     cut = content[:at]
     flipped = content[:at] + bytes([content[at] ^ data.draw(st.integers(1, 255))]) + content[at + 1 :]
@@ -73,7 +73,7 @@ def test_written_read_and_found_by_what_it_is_of(tmp_path):
         frame = folder.frame(found.frames[label])
         assert frame == Frame.of(evaluation)
         arrays = {path: row.dense(frame.layout[path][1]) for path, row in found.rows[label].items()}
-        assert from_plain(frame.frame, arrays) == evaluation
+        assert Evaluation.from_plain(frame.frame, arrays) == evaluation
     assert folder.read("P1/v", "another key") is None
     assert folder.read("P1 v", "key") is None
     before = {path.name: path.read_bytes() for path in folder.place.iterdir()}

@@ -13,7 +13,7 @@ from dask_uncert.io.summary_store import read_counts, write_counts
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
-from dask_uncert.summaries.evaluation import Class, Evaluation, from_plain
+from dask_uncert.summaries.evaluation import Class, Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings, uncertainty_intervals
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
@@ -162,7 +162,7 @@ def test_written_and_read_back(tmp_path_factory, seed):
     evaluation = filled(ZEROS["evaluation"], seed)
     store = str(tmp_path_factory.mktemp("summary") / "summary.zarr")
     write_counts(store, evaluation.frame(), evaluation.arrays())
-    assert from_plain(*read_counts(store)) == evaluation
+    assert Evaluation.from_plain(*read_counts(store)) == evaluation
 
 
 def test_to_dataset_holds_everything():

@@ -19,7 +19,6 @@ from dask_uncert.summaries.regression import (
     regression_coverage,
     regression_curve,
     regression_distance,
-    regression_from_plain,
     regression_side,
 )
 from dask_uncert.summaries.summary import UnequalFramesError
@@ -56,8 +55,8 @@ def test_laws_of_addition(seeds):
 def test_frame_and_arrays_make_it_again(seed):
     one = filled(seed)
     frame = json.loads(json.dumps(one.frame()))
-    assert frame["kind"] == "RegressionEvaluation"
-    assert regression_from_plain(frame, {path: value for path, _, value in one.arrays()}) == one
+    assert frame["kind"] == "regression"
+    assert RegressionEvaluation.from_plain(frame, {path: value for path, _, value in one.arrays()}) == one
     assert set(one.to_dataset()) == {path.replace("/", ".") for path, _, _ in one.arrays()}
 
 

@@ -13,10 +13,10 @@ from dask_uncert.formulas.measures import MEASURES
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
-from dask_uncert.summaries.evaluation import Class, Evaluation, from_plain
+from dask_uncert.summaries.evaluation import Class, Evaluation
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
-from dask_uncert.summaries.sparse_rows import RUNS, Row, Rows, RunningTotal, add_rows
+from dask_uncert.summaries.sparse_rows import RUNS, SparseRow, SparseRows, StreamedSum, add_rows
 from dask_uncert.summaries.stack import Case, Stack
 from dask_uncert.summaries.summary import Summary, UnequalFramesError
 
@@ -79,10 +79,10 @@ def test_a_stack_holds_its_cases_and_their_sum(names, seed, data):
     assert stack.total() == sum(parts.values())
     assert all(stack.evaluation(name) == part for name, part in parts.items())
     assert {case.name: found for case, found in stack.evaluations()} == parts
-    running = RunningTotal({path: shape for path, (_, shape) in stack.layout.items()})
-    for _, rows in stack.each():
+    running = StreamedSum({path: shape for path, (_, shape) in stack.layout.items()})
+    for _, rows in stack.sparse_cases():
         running.add(rows)
-    assert from_plain(stack.frame, running.arrays) == sum(parts.values())
+    assert Evaluation.from_plain(stack.frame, running.arrays) == sum(parts.values())
     shuffled = data.draw(st.permutations(names))
     assert Stack.of({name: parts[name] for name in shuffled}) == stack
 
@@ -150,7 +150,7 @@ def test_arrays_are_the_cases_stacked(seed):
 def test_rows_are_read_in_any_order(order, seed):
     rng = np.random.default_rng(seed)
     dense = rng.integers(-3, 4, (100, 9)) * (rng.random((100, 9)) < 0.3)
-    rows = Rows.of(9, (Row.of(row) for row in dense))
+    rows = SparseRows.of(9, (SparseRow.of(row) for row in dense))
     assert np.array_equal(rows.read(order).toarray(), dense[order].reshape(-1, 9))
     assert all(np.array_equal(rows.row(i).dense((9,)), dense[i]) for i in order)
 
@@ -169,8 +169,8 @@ def test_what_is_not_asked_for_is_not_read():
             return found
 
     dense = np.ones((1000, 5), np.int64)
-    full = Rows.of(5, (Row.of(row) for row in dense))
-    rows = Rows(5, full.starts, Watched(full.cells), Watched(full.counts))
+    full = SparseRows.of(5, (SparseRow.of(row) for row in dense))
+    rows = SparseRows(5, full.starts, Watched(full.cells), Watched(full.counts))
     assert rows.read(range(10, 12)).sum() == 10
     assert rows.counts.read == 10
     assert rows.read([5, 3, 990]).sum() == 15
@@ -200,12 +200,12 @@ def test_other_frames_do_not_stack():
 
 
 def test_sums_beyond_64_bits_are_refused():
-    rows = Rows.of(1, [Row.of(np.array([2**62]))] * 2)
+    rows = SparseRows.of(1, [SparseRow.of(np.array([2**62]))] * 2)
     with pytest.raises(OverflowError, match="ledger"):
         add_rows(np.zeros(1, np.int64), rows.read([0, 1]), "ledger")
     assert add_rows(np.zeros(1, np.int64), rows.read([0]), "ledger")[0] == 2**62
-    running = RunningTotal({"ledger": ()})
-    running.add({"ledger": Row.of(np.array(2**62))})
+    running = StreamedSum({"ledger": ()})
+    running.add({"ledger": SparseRow.of(np.array(2**62))})
     assert running.arrays["ledger"] == 2**62
     with pytest.raises(OverflowError, match="ledger"):
-        running.add({"ledger": Row.of(np.array(2**62))})
+        running.add({"ledger": SparseRow.of(np.array(2**62))})

@@ -103,7 +103,7 @@ def _write_union(stacks: Sequence[Stack], folder: Path) -> None:
         except ValueError as error:
             raise InputError(f"these cohorts do not add: {error}.") from None
     columns = list(dict.fromkeys(column for stack in stacks for column in stack.groups))
-    pairs = heapq.merge(*(stack.each() for stack in stacks), key=lambda pair: pair[0].name)
+    pairs = heapq.merge(*(stack.sparse_cases() for stack in stacks), key=lambda pair: pair[0].name)
     cases = []
     for case in sorted((case for stack in stacks for case in stack.cases), key=lambda case: case.name):
         values = dict(case.groups)

@@ -22,8 +22,8 @@ from dask_uncert.io.stack_store import has_cases, make_groups, read_cases, write
 from dask_uncert.io.summary_cache import CaseFolder, Frame
 from dask_uncert.jobs.cohort.case import REFERENCE_LABEL, CaseOutcome
 from dask_uncert.reports.results.cohort import Cohort, OtherModel
-from dask_uncert.summaries.evaluation import Evaluation, from_plain
-from dask_uncert.summaries.sparse_rows import Row, RunningTotal
+from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.sparse_rows import SparseRow, StreamedSum
 from dask_uncert.summaries.stack import Case, Stack
 
 THUMBNAIL = 160  # pixels of a side
@@ -199,13 +199,13 @@ class EvaluatedCases:
             return self.earlier.frames[label]
         return self.cache.frame(outcome.frames[label])
 
-    def rows(self, label: str) -> Iterator[Mapping[str, Row]]:
+    def rows(self, label: str) -> Iterator[Mapping[str, SparseRow]]:
         """Yield the counts of each case that has this label, in order."""
         cases = self.labelled(label)
         unchanged = [case.name for case, outcome in cases if outcome.status == "output"]
-        earlier: Iterator[tuple[Case, dict[str, Row]]] = iter(())
+        earlier: Iterator[tuple[Case, dict[str, SparseRow]]] = iter(())
         if unchanged and self.earlier is not None:
-            earlier = self.earlier.stacks[label].select(unchanged).each()
+            earlier = self.earlier.stacks[label].select(unchanged).sparse_cases()
         for case, outcome in cases:
             if outcome.status == "output":
                 yield next(earlier)[1]
@@ -246,12 +246,12 @@ def label_folder(folder: Path, label: str) -> Path:
 
 
 def write_summary(
-    folder: Path, frame: Frame, cases: Sequence[Case], rows: Iterable[Mapping[str, Row]]
+    folder: Path, frame: Frame, cases: Sequence[Case], rows: Iterable[Mapping[str, SparseRow]]
 ) -> Evaluation:
     """Write `summary.zarr` of these cases, their rows in the same order, and their sum, which is returned."""
-    total = RunningTotal({path: shape for path, (_, shape) in frame.layout.items()})
+    total = StreamedSum({path: shape for path, (_, shape) in frame.layout.items()})
 
-    def added() -> Iterator[Mapping[str, Row]]:
+    def added() -> Iterator[Mapping[str, SparseRow]]:
         for row in rows:
             total.add(row)
             yield row
@@ -259,7 +259,7 @@ def write_summary(
     folder.mkdir(parents=True, exist_ok=True)
     parts = folder / "parts.zarr"  # the sum is known when all cases are written, and stands first
     write_cases(str(parts), cases, frame.layout, added())
-    evaluation = from_plain(frame.frame, total.arrays)
+    evaluation = Evaluation.from_plain(frame.frame, total.arrays)
     save(evaluation, folder / SUMMARY)
     os.replace(parts / "cases", folder / SUMMARY / "cases")
     shutil.rmtree(parts)
