@@ -28,9 +28,7 @@ def without_pictures(monkeypatch):
     """Runs in this process write no figures and no page: most of a small run."""
     from dask_uncert.reports import write
 
-    monkeypatch.setattr(write, "drawings", lambda *given: {})
-    monkeypatch.setattr(write, "write_figures", lambda *given: [])
-    monkeypatch.setattr(write, "write_report", lambda *given: None)
+    monkeypatch.setattr(write, "figures_and_page", lambda *arguments: {})
 
 
 @pytest.fixture(scope="session")

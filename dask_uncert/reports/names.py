@@ -24,6 +24,8 @@ PRETTY = {
     "correct": "Correct or wrong",
     "predicted": "Predicted class",
     "confused_classes": "Confused classes",
+    "nssr": "Normalised squared residual (NSSR)",
+    "predicted_probability": "Predicted probability",
 }
 """What a measure or map is called for people; one with parameters keeps its own name."""
 _INPUTS = {

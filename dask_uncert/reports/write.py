@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from dask_uncert.reports.figures.registry import Maps, drawings, write_figures
-from dask_uncert.reports.page.html import write_report
-from dask_uncert.reports.results.cohort import Cohort, cohort_intervals, cohort_results, cohort_statistics
+from dask_uncert.reports.figures.maps import Maps
+from dask_uncert.reports.figures.registry import figure_files, figures
+from dask_uncert.reports.figures.regression import regression_figures
+from dask_uncert.reports.page.regression import regression_page
+from dask_uncert.reports.page.scene import scene_page
+from dask_uncert.reports.results.cohort import (
+    Cohort,
+    CohortStatistics,
+    cohort_intervals,
+    cohort_results,
+    cohort_statistics,
+)
 from dask_uncert.reports.results.intervals import scene_intervals
-from dask_uncert.reports.results.regression import write_regression
-from dask_uncert.reports.results.scene import results, to_json
-from dask_uncert.reports.tables.cohort import write_cohort_tables
-from dask_uncert.reports.tables.scene import write_tables
+from dask_uncert.reports.results.regression import regression_results
+from dask_uncert.reports.results.scene import results as scene_results
+from dask_uncert.reports.results.scene import to_json
+from dask_uncert.reports.tables.cohort import cohort_tables
+from dask_uncert.reports.tables.csv import as_csv
+from dask_uncert.reports.tables.regression import regression_tables
+from dask_uncert.reports.tables.scene import tables as scene_tables
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
 
@@ -24,35 +37,54 @@ def write_all(
     about: Mapping[str, str] | None = None,
     cohort: Cohort | None = None,
 ) -> list[str]:
-    """Write `results.json`, `tables/`, `figures/` and `report.html` into `folder`, made if need be.
+    """Write `results.json`, `tables/`, `figures/` and `report.html` into `folder`, which is made if it is missing.
 
     maps: name to (two-dimensional values, NaN where undefined; names of the dimensions), of a size to show.
-    about: where the numbers come from, for the page, label to text; `title` is its heading.
+    about: provenance shown on the page, label to text; `title` is its heading.
     cohort: the cases whose sum the evaluation is, if they were kept apart.
 
     Returns the paths written, relative to `folder`. The same arguments give the same bytes.
     """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    statistics = None
+    tables: Mapping[str, Iterable[Iterable[Any]]]
     if isinstance(evaluation, RegressionEvaluation):
-        return write_regression(evaluation, folder, maps, about)
-    statistics = None if cohort is None else cohort_statistics(cohort, evaluation)
-    if statistics is None:
+        results, tables = regression_results(evaluation), regression_tables(evaluation)
+    elif cohort is None:
         intervals = scene_intervals(evaluation)
-        found = results(evaluation, intervals)
+        results = scene_results(evaluation, intervals)
+        tables = dict(scene_tables(evaluation, results, intervals))
     else:
+        statistics = cohort_statistics(cohort, evaluation)
+        results = cohort_results(evaluation, statistics)
         intervals = cohort_intervals(statistics)
-        found = cohort_results(evaluation, statistics)
-    (folder / "results.json").write_text(to_json(found), encoding="utf-8")
-    tables = write_tables(evaluation, folder / "tables", found, intervals)
-    if statistics is not None:
-        tables += write_cohort_tables(statistics, folder / "tables")
-    drawn = drawings(evaluation, maps or {}, None, statistics)
-    figures = write_figures(evaluation, folder / "figures", maps, drawn)
-    write_report(evaluation, folder / "report.html", maps, about, found, drawn, statistics)
-    return [
-        "results.json",
-        *(f"tables/{name}" for name in tables),
-        *(f"figures/{name}" for name in figures),
-        "report.html",
-    ]
+        tables = {**dict(scene_tables(evaluation, results, intervals)), **cohort_tables(statistics)}
+    files = {
+        "results.json": to_json(results).encode(),
+        **{f"tables/{name}.csv": as_csv(rows).encode() for name, rows in tables.items()},
+        **figures_and_page(evaluation, results, maps or {}, about or {}, statistics),
+    }
+    for name, content in files.items():
+        path = Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return list(files)
+
+
+def figures_and_page(
+    evaluation: Evaluation | RegressionEvaluation,
+    results: dict[str, Any],
+    maps: Maps,
+    about: Mapping[str, str],
+    statistics: CohortStatistics | None,
+) -> dict[str, bytes]:
+    """Return the contents of the figures' files and of the page by path: most of the time of a small run."""
+    if isinstance(evaluation, RegressionEvaluation):
+        pictures = figure_files(regression_figures(evaluation, maps))
+        page = regression_page(results, maps, about, pictures)
+    else:
+        pictures = figure_files(figures(evaluation, maps, statistics=statistics))
+        page = scene_page(evaluation, results, maps, about, pictures, statistics)
+    return {
+        **{f"figures/{name}": content for name, content in pictures.items()},
+        "report.html": page.encode(),
+    }

@@ -291,9 +291,7 @@ def test_a_performance_report_needs_no_network(tmp_path: Path) -> None:
     job = {"version": 1, "kind": "scene", "classes": {0: "a", 1: "b"}, "output": "out", "inputs": inputs}
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(write, "drawings", lambda *given: {})
-        patch.setattr(write, "write_figures", lambda *given: [])
-        patch.setattr(write, "write_report", lambda *given: None)
+        patch.setattr(write, "figures_and_page", lambda *arguments: {})
         du.run(tmp_path / "job.yaml", performance_report=tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "evaluate-block" in page

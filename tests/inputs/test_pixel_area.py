@@ -127,5 +127,5 @@ def test_a_job_weighs_by_geometry(tmp_path):
     assert found["weighted"]["classes"][1]["reference"] == 3 * y.sum()
     assert (tmp_path / "out" / "tables" / "weighted.csv").read_text().startswith("code,class,reference (mm³)")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "Classes by the weight of their pixels" in page
+    assert "Metrics by class, weighted" in page
     assert "<small>mm³</small>" in page

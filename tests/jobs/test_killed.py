@@ -76,9 +76,7 @@ def wanted(tmp_path_factory, client):
 
 def without_figures(patch):
     """Most of a small run's time; other tests draw them."""
-    patch.setattr(write, "drawings", lambda *given: {})
-    patch.setattr(write, "write_figures", lambda *given: [])
-    patch.setattr(write, "write_report", lambda *given: None)
+    patch.setattr(write, "figures_and_page", lambda *arguments: {})
 
 
 @pytest.fixture

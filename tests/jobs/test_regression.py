@@ -15,8 +15,10 @@ from dask_uncert.cli import main
 from dask_uncert.io.saving import load
 from dask_uncert.jobs import run
 from dask_uncert.jobs.load import job_schema, read_job
-from dask_uncert.reports.results.regression import regression_results, regression_schema, write_regression
+from dask_uncert.reports.results.regression import regression_results
 from dask_uncert.reports.results.scene import to_json
+from dask_uncert.reports.results.schema import regression_schema
+from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.regression import RegressionEvaluation, regression_area
 
 
@@ -176,8 +178,8 @@ def test_the_schema_knows_both_kinds(job, tmp_path):
 def test_the_report_of_nothing(tmp_path):
     """Without a counted pixel everything is undefined and nothing fails; the same bytes twice."""
     zero = RegressionEvaluation.zero(2)
-    written = write_regression(zero, tmp_path / "a", about={"title": "<none>"})
-    write_regression(zero, tmp_path / "b", about={"title": "<none>"})
+    written = write_all(zero, tmp_path / "a", about={"title": "<none>"})
+    write_all(zero, tmp_path / "b", about={"title": "<none>"})
     for name in written:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     numbers = json.loads((tmp_path / "a" / "results.json").read_text())

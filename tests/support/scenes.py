@@ -13,8 +13,8 @@ import zarr
 import dask_uncert as du
 
 QUIET = (
-    "from dask_uncert.reports import write; write.drawings = lambda *a: {}; write.write_figures = lambda *a: []; "
-    "write.write_report = lambda *a: None; from dask_uncert.cli.main import main; main()"
+    "from dask_uncert.reports import write; write.figures_and_page = lambda *a: {}; "
+    "from dask_uncert.cli.main import main; main()"
 )
 """The command without figures and page, which are most of a small run."""
 SHAPE, CLASSES, CHUNK = (1200, 1000), 6, 100

@@ -1,20 +1,30 @@
-"""Whether stated probabilities come true: the reliability of decisions, and the curve of every class."""
+"""Calibration figures: the reliability of predictions, and the calibration curve of every class."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from dask_uncert.formulas import calibration
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.reports.figures import layout
-from dask_uncert.reports.figures.curves import unit_axes
-from dask_uncert.reports.figures.layout import Margins, at, columns_of, outer_ticks, sheet, words
+from dask_uncert.reports.figures.layout import (
+    Margins,
+    add_panel,
+    columns_of,
+    label_panel,
+    outer_unit_ticks,
+    panel_grid,
+    unit_axes,
+)
 from dask_uncert.reports.figures.style import BLUE, DPI, GREY, SETTINGS, SKY, VERMILION
 from dask_uncert.reports.names import axis_name
 from dask_uncert.summaries.evaluation import Evaluation
@@ -27,69 +37,79 @@ MOST_CURVES = 16
 
 
 def reliability(evaluation: Evaluation) -> Figure:
-    """Accuracy against mean confidence of each bin, the counts beneath, ECE and MCE written."""
-    number = evaluation.calibration.binned(evaluation.calibration.fine).number
+    """Return the accuracy and the mean confidence of each bin, with its pixels below, ECE and MCE."""
+    bins = evaluation.calibration.binned(evaluation.calibration.fine).number
     confidence, accuracy = calibration_metrics.reliability(evaluation)
-    low, width = np.arange(number.size) / number.size, 1 / number.size
-    errors = (
-        calibration_metrics.expected_calibration_error(evaluation),
-        calibration_metrics.maximum_calibration_error(evaluation),
-    )
+    low, width = np.arange(bins.size) / bins.size, 1 / bins.size
+    errors = {
+        "ECE": calibration_metrics.expected_calibration_error(evaluation),
+        "MCE": calibration_metrics.maximum_calibration_error(evaluation),
+    }
     with rc_context(SETTINGS):
-        figure = Figure(figsize=(4.8, 5.3), dpi=DPI)
-        upper, lower = at(figure, 0.75, 0.3, 3.9, 3.3), at(figure, 0.75, 3.75, 3.9, 1.0)
-        upper.plot([0, 1], [0, 1], color=GREY, lw=1, ls=(0, (4, 3)), label="perfectly calibrated")
+        figure, upper, lower = calibration_panels(bins, errors)
         upper.bar(
             low, accuracy, width, align="edge", color=SKY, ec="white", lw=0.6, alpha=0.75, label="accuracy"
         )
-        upper.vlines(confidence, accuracy, confidence, color=VERMILION, lw=2, label="gap to confidence")
-        upper.plot(
-            confidence,
-            accuracy,
-            "o",
-            color=BLUE,
-            ms=4,
-            clip_on=False,
-            zorder=3,
-            label="bin at its mean confidence",
-        )
-        written = "\n".join(
-            f"{name} {'undefined' if math.isnan(error) else f'{error:.4f}'}"
-            for name, error in zip(("ECE", "MCE"), errors, strict=True)
-        )
-        upper.text(0.97, 0.04, written, transform=upper.transAxes, ha="right", va="bottom", fontsize=10,
-                   bbox={"boxstyle": "round", "fc": "white", "ec": "#cccccc"})  # fmt: skip
+        upper.vlines(confidence, accuracy, confidence, color=VERMILION, lw=2, label="gap")
+        (dots,) = upper.plot(confidence, accuracy, "o", color=BLUE, ms=4, clip_on=False, zorder=3)
+        dots.set_label("bin at its mean confidence")
         upper.legend(loc="upper left")
-        unit_axes(upper)
-        upper.tick_params(labelbottom=False)
-        words(upper, "Reliability", "", "accuracy")
-        lower.bar(low, number, width, align="edge", color=BLUE, ec="white", lw=0.6)
-        lower.set_xlim(0, 1)
-        words(lower, "", "confidence of the decision", "pixels")
-        lower.yaxis.set_major_locator(MaxNLocator(3, integer=True))
-        lower.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        lower.grid(True, axis="y", lw=0.7)
+        label_panel(upper, "Reliability", "", "accuracy")
+        label_panel(lower, "", "confidence", "pixels")
     return figure
 
 
+def calibration_panels(pixels: Any, errors: Mapping[str, float]) -> tuple[Figure, Axes, Axes]:
+    """Return a figure, its panel with the diagonal and the errors as text, and the panel of pixels per bin below."""
+    figure = Figure(figsize=(4.8, 5.3), dpi=DPI)
+    upper, lower = add_panel(figure, 0.75, 0.3, 3.9, 3.3), add_panel(figure, 0.75, 3.75, 3.9, 1.0)
+    upper.plot([0, 1], [0, 1], color=GREY, lw=1, ls=(0, (4, 3)), label="perfectly calibrated")
+    text = "\n".join(
+        f"{name} {'undefined' if math.isnan(error) else f'{error:.4f}'}" for name, error in errors.items()
+    )
+    box = {"boxstyle": "round", "fc": "white", "ec": "#cccccc"}
+    upper.text(0.97, 0.04, text, transform=upper.transAxes, ha="right", va="bottom", fontsize=10, bbox=box)
+    unit_axes(upper)
+    upper.tick_params(labelbottom=False)
+    lower.bar(
+        np.arange(len(pixels)) / len(pixels),
+        pixels,
+        1 / len(pixels),
+        align="edge",
+        color=BLUE,
+        ec="white",
+        lw=0.6,
+    )
+    lower.set_xlim(0, 1)
+    lower.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+    lower.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    lower.grid(True, axis="y", lw=0.7)
+    return figure, upper, lower
+
+
+def fill_gaps(axes: Axes, x: Floats, y: Floats, where: Any = None) -> list[Any]:
+    """Fill between a curve and the diagonal, below and above it in two colours; returns what a legend shows."""
+    below = axes.fill_between(x, np.fmin(y, x), x, where, color=VERMILION, alpha=0.3, lw=0)
+    return [below, axes.fill_between(x, x, np.fmax(y, x), where, color=SKY, alpha=0.45, lw=0)]
+
+
 def class_curves(evaluation: Evaluation) -> Figure:
-    """The share of a class among pixels of about the same probability of it, every class ([J22] figure 12).
+    """Return the observed share of each class against its predicted probability ([J22] figure 12).
 
     Each point is of the window of .05 to either side; windows of fewer than ten pixels are drawn thin. Grey bars say
     how many pixels there are (square roots, the highest fills a quarter). Of two classes the second stands for
     both; of more than sixteen, those with the most reference pixels are drawn. ECE is each class's own.
     """
     chosen = drawn_classes(evaluation)
-    one = evaluation.calibration
-    binned = one.binned(one.fine_by_class)
+    binned = evaluation.calibration.binned(evaluation.calibration.fine_by_class)
     errors = calibration.expected_calibration_error(*binned)
-    labels = ["calibrated", "share of the class", "stated too high", "stated too low"]
+    labels = ["perfectly calibrated", "observed share", "overconfident", "underconfident"]
     columns = columns_of(len(chosen), 4)
     with rc_context(SETTINGS):
         side = 1.6 if columns > 1 else 3.2
-        plan = layout.key(labels, 0.8 + columns * (side + 0.2))
+        plan = layout.plan_legend(labels, 0.8 + columns * (side + 0.2))
         margins = Margins(top=0.27 + plan.height)
-        figure, panels = sheet(len(chosen), columns, (side, side), margins, (0.2, 0.36))
+        figure, panels = panel_grid(len(chosen), columns, (side, side), margins, (0.2, 0.36))
         handles: list[Any] = []
         for axes, index in zip(panels, chosen, strict=True):
             n, share = calibration_metrics.windows_curve(evaluation, index, POINTS, DELTA)
@@ -98,29 +118,22 @@ def class_curves(evaluation: Evaluation) -> Figure:
             axes.stairs(0.25 * roots / (roots.max() or 1), bars, fill=True, color="#d5d5d5")
             axes.plot(*CROSS, color="#e2e2e2", lw=0.7, zorder=0.5)
             diagonal = axes.plot([0, 1], [0, 1], color=GREY, lw=0.9, ls=(0, (4, 3)))
-            sure = np.where(n >= FEW, share, np.nan)
-            there = n >= FEW
-            below = axes.fill_between(
-                POINTS, np.fmin(sure, POINTS), POINTS, there, color=VERMILION, alpha=0.3, lw=0
-            )
-            above = axes.fill_between(
-                POINTS, POINTS, np.fmax(sure, POINTS), there, color=SKY, alpha=0.45, lw=0
-            )
+            enough = np.where(n >= FEW, share, np.nan)
+            gaps = fill_gaps(axes, POINTS, enough, n >= FEW)
             axes.plot(POINTS, share, color=BLUE, lw=0.5)
-            curve = axes.plot(POINTS, sure, color=BLUE, lw=1.7)
-            said = "–" if math.isnan(errors[index]) else f"{errors[index]:.4f}"
-            axes.text(0.97, 0.05, f"ECE {said}", transform=axes.transAxes, ha="right", fontsize=7.5)
+            handles = [*diagonal, *axes.plot(POINTS, enough, color=BLUE, lw=1.7), *gaps]
+            error = "–" if math.isnan(errors[index]) else f"{errors[index]:.4f}"
+            axes.text(0.97, 0.05, f"ECE {error}", transform=axes.transAxes, ha="right", fontsize=7.5)
             axes.set(xlim=(0, 1), ylim=(0, 1.015))
             name = axis_name(evaluation.classes[index].name, 19 if columns > 1 else 28)
-            words(axes, name, "probability", "share of the class")
-            handles = [diagonal[0], curve[0], below, above]
-        outer_ticks(panels, columns)
-        layout.legend(figure, handles, labels, plan)
+            label_panel(axes, name, "predicted probability", "observed share")
+        outer_unit_ticks(panels, columns)
+        layout.shared_legend(figure, handles, labels, plan)
     return figure
 
 
 def drawn_classes(evaluation: Evaluation) -> list[int]:
-    """Indices of the classes that `class_curves` shows, in the order of the table."""
+    """Return the indices of the classes that `class_curves` shows, in the order of the table."""
     support = evaluation.decisions.confusion.sum(axis=1)
     if support.size == 2:
         return [1]

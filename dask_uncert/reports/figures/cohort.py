@@ -1,9 +1,9 @@
-"""Figures of a cohort: how each number is spread over its cases, its groups side by side, two models' differences."""
+"""Figures of a cohort: each metric over its cases, its groups side by side, and two models compared."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from matplotlib import rc_context
@@ -14,9 +14,16 @@ from matplotlib.patches import Rectangle
 
 from dask_uncert.metrics import cohort as cohort_metrics
 from dask_uncert.reports.figures import layout
-from dask_uncert.reports.figures.cohort_strips import HEIGHT, difference_strips, whole_strips
-from dask_uncert.reports.figures.layout import Margins, at, outer, sheet, widest, words
-from dask_uncert.reports.figures.strip_plot import Mark, Strip
+from dask_uncert.reports.figures.cohort_strips import HEIGHT, difference_strips, mean_and_pooled, whole_strips
+from dask_uncert.reports.figures.layout import (
+    Margins,
+    add_panel,
+    label_panel,
+    outer_labels,
+    panel_grid,
+    widest_text,
+)
+from dask_uncert.reports.figures.strips import Mark, Strip
 from dask_uncert.reports.figures.style import BLUE, DPI, GREY, SETTINGS, VERMILION
 from dask_uncert.reports.names import axis_name
 from dask_uncert.reports.results.cohort import CohortStatistics, OtherModel
@@ -32,44 +39,38 @@ MARKS = {"mean": ("D", INK, INK, 4.6, 9.0), "pooled": ("s", VERMILION, "white", 
 """Marker, colour, fill, size, and pixels below the dots."""
 
 
-def cohort_strips(numbers: CohortStatistics) -> Figure:
-    """A strip a metric: every case a dot, median, middle half and nine tenths of patients, means with intervals."""
-    rows = list(whole_strips(numbers))
-    labels = [metric.label for metric, _ in rows]
+def cohort_strips(statistics: CohortStatistics) -> Figure:
+    """Draw a strip per metric: every case a dot, quantiles over patients, means with intervals."""
+    several = len(statistics.cohort.stack) > len(statistics.whole.patients)
     with rc_context(SETTINGS):
-        figure, panels = _stacked(labels)
-        for axes, (metric, one) in zip(panels, rows, strict=True):
-            draw_strip(axes, one)
-            _named(axes, axis_name(metric.label, 30), metric.better)
-        several = len(numbers.cohort.stack) > len(numbers.whole.patients)
-        _key(figure, "visit of a patient" if several else "patient", "pooled", spread=True)
+        figure, _ = _strip_panels(
+            (metric, strip, metric.better) for metric, strip in whole_strips(statistics)
+        )
+        _legend(figure, "case" if several else "patient", "pooled", spread=True)
     return figure
 
 
-def comparison(numbers: CohortStatistics, against: OtherModel) -> Figure:
-    """Differences of two models: every patient a dot, the mean and the pooled difference with intervals."""
-    rows = list(difference_strips(numbers, against))
+def comparison(statistics: CohortStatistics, against: OtherModel) -> Figure:
+    """Draw the differences of two models: every patient a dot, the mean and the pooled difference with intervals."""
+    strips = difference_strips(statistics, against)
     with rc_context(SETTINGS):
-        figure, panels = _stacked([metric.label for metric, _ in rows])
-        for axes, (metric, one) in zip(panels, rows, strict=True):
+        figure, panels = _strip_panels(
+            (metric, strip, f"{'above' if metric.best else 'below'} 0: A better") for metric, strip in strips
+        )
+        for axes in panels:
             axes.axvline(0.0, color=GREY, lw=1.0, zorder=1)
-            draw_strip(axes, one)
-            _named(
-                axes, axis_name(metric.label, 30), f"{'above' if metric.best else 'below'} 0: first better"
-            )
-        _key(figure, "difference of a patient", "pooled difference", spread=False)
+        _legend(figure, "patient (A minus B)", "pooled difference", spread=False)
     return figure
 
 
-def cohort_groups(numbers: CohortStatistics) -> Figure | None:
-    """Groups side by side: a row of panels a grouping column, a panel a metric, mean and pooled with intervals."""
-    shown = {column: parts for column, parts in numbers.shown.items() if len(parts) > 1}
+def cohort_groups(statistics: CohortStatistics) -> Figure | None:
+    """Draw the groups of each column side by side, a panel per metric: mean and pooled with intervals."""
+    shown = {column: parts for column, parts in statistics.shown.items() if len(parts) > 1}
     if not shown:
         return None
-    metrics = numbers.headline[:MOST_SHOWN]
-    ranges = {metric.name: _range(metric, numbers) for metric in metrics}
+    metrics = statistics.headline[:MOST_SHOWN]
     names = {column: [axis_name(value, 24) for value in parts] for column, parts in shown.items()}
-    left = 0.35 + max(widest(of) for of in names.values())
+    left = 0.35 + max(widest_text(labels) for labels in names.values())
     size, top, gap = 1.75, 0.62, 0.62
     heights = [0.34 * len(parts) + 0.12 for parts in shown.values()]
     with rc_context(SETTINGS):
@@ -77,66 +78,67 @@ def cohort_groups(numbers: CohortStatistics) -> Figure | None:
         figure = Figure(figsize=(across, top + sum(heights) + gap * len(heights)), dpi=DPI)
         y = top
         for (column, parts), height in zip(shown.items(), heights, strict=True):
-            panels = [at(figure, left + k * (size + 0.28), y, size, height) for k, _ in enumerate(metrics)]
-            for axes, metric in zip(panels, metrics, strict=True):
-                _group_panel(axes, metric, parts)
+            panels = []
+            for k, metric in enumerate(metrics):
+                axes = add_panel(figure, left + k * (size + 0.28), y, size, height)
+                _group_panel(axes, metric, parts.values())
                 axes.set_yticks(range(len(parts)), names[column])
-                words(axes, metric.short if y == top else "")
-            for axes, metric in zip(panels, metrics, strict=True):
-                axes.set_xlim(*ranges[metric.name])
-            outer(panels, len(metrics), "y")
+                label_panel(axes, metric.short if y == top else "")
+                axes.set_xlim(*_range(metric, statistics))
+                panels.append(axes)
+            outer_labels(panels, len(metrics), "y")
             panels[0].set_title(f"by {axis_name(column, 20)}", loc="right", x=-0.06, pad=5, fontsize=8.5)
             y += height + gap
-        _key(figure, None, "pooled", spread=False)
+        _legend(figure, None, "pooled", spread=False)
     return figure
 
 
-def _range(metric: Metric, numbers: CohortStatistics) -> tuple[float, float]:
-    """Of the axis that all groups share for a metric: what is drawn, and a little more."""
-    found: list[float] = []
-    for of in (of for parts in numbers.shown.values() for of in parts.values()):
-        i = of.metrics.index(metric.name)
-        for values, ends in ((of.mean, of.mean_interval), (of.pooled, of.pooled_interval)):
-            found += [values[i], *(() if ends is None else (ends.low[i], ends.high[i]))]
-    known = [float(value) for value in found if math.isfinite(value)] or [metric.low, metric.high]
-    room = 0.04 * (max(known) - min(known)) or 0.05
-    return min(known) - room, max(known) + room
+def _range(metric: Metric, statistics: CohortStatistics) -> tuple[float, float]:
+    """Return the range of the axis that all groups share for a metric, with a little space around."""
+    known = [
+        value
+        for parts in statistics.shown.values()
+        for group in parts.values()
+        for mark in mean_and_pooled(group, metric)
+        for value in mark
+        if value is not None and math.isfinite(value)
+    ] or [metric.low, metric.high]
+    space = 0.04 * (max(known) - min(known)) or 0.05
+    return min(known) - space, max(known) + space
 
 
-def _group_panel(axes: Axes, metric: Metric, parts: dict[str, cohort_metrics.GroupStatistics]) -> None:
-    for row, of in enumerate(parts.values()):
-        i = of.metrics.index(metric.name)
-        for name, values, ends, shift in (
-            ("mean", of.mean, of.mean_interval, -0.15),
-            ("pooled", of.pooled, of.pooled_interval, 0.15),
-        ):
-            marker, colour, fill, points, _ = MARKS[name]
-            if ends is not None:
-                axes.plot([ends.low[i], ends.high[i]], [row + shift] * 2, color=colour, lw=1.4)
-            axes.plot(values[i], row + shift, marker, color=colour, mfc=fill, ms=points)
-    axes.set_ylim(len(parts) - 0.45, -0.55)
+def _group_panel(axes: Axes, metric: Metric, groups: Iterable[cohort_metrics.GroupStatistics]) -> None:
+    row = -1
+    for row, group in enumerate(groups):
+        marks: Any = mean_and_pooled(group, metric)
+        drawn = zip(MARKS.values(), marks, (-0.15, 0.15), strict=True)
+        for (marker, colour, fill, points, _), (value, *ends), shift in drawn:
+            if ends[0] is not None:
+                axes.plot(ends, [row + shift] * 2, color=colour, lw=1.4)
+            axes.plot(value, row + shift, marker, color=colour, mfc=fill, ms=points)
+    axes.set_ylim(row + 0.55, -0.55)
     axes.grid(axis="x")
     axes.locator_params(axis="x", nbins=4)
     axes.tick_params(axis="y", length=0)
 
 
-def draw_strip(axes: Axes, one: Strip) -> None:
-    """A strip as on the page: pixels across become the panel's height, from the top."""
-    axis = one.axis
+def draw_strip(axes: Axes, strip: Strip) -> None:
+    """Draw a strip as on the page: pixels across become the panel's height, from the top."""
+    axis = strip.axis
 
     def value(percent: float) -> float:
         return axis.low + percent / 100 * (axis.high - axis.low)
 
-    if one.quantiles is not None:
-        q = [value(percent) for percent in one.quantiles]
+    if strip.quantiles is not None:
+        q = [value(percent) for percent in strip.quantiles]
         axes.add_patch(Rectangle((q[1], 1), q[3] - q[1], HEIGHT - 2, color="#dce9f3", lw=0))
         axes.add_patch(Rectangle((q[0], HEIGHT / 2 - 2), q[4] - q[0], 4, color="#c9d6e0", lw=0))
         axes.vlines(q[2], 1, HEIGHT - 1, color="#4d6f8a", lw=1.5)
-    across = (2 * one.radius * POINTS) ** 2
-    axes.scatter([dot.value for dot in one.dots], [dot.y for dot in one.dots], across, BLUE, alpha=0.5, lw=0, zorder=3,
+    area = (2 * strip.radius * POINTS) ** 2
+    axes.scatter([dot.value for dot in strip.dots], [dot.y for dot in strip.dots], area, BLUE, alpha=0.5, lw=0, zorder=3,
                  clip_on=False)  # fmt: skip
-    for name, mark in (("mean", one.mean), ("pooled", one.pooled)):
-        _mark(axes, mark, name, value)
+    for name, mark in (("mean", strip.mean), ("pooled", strip.pooled)):
+        _draw_mark(axes, mark, name, value)
     axes.set_xlim(axis.low, axis.high)
     axes.set_ylim(HEIGHT + FOOT, 0)
     axes.set_xticks(*zip(*((value(tick.x), tick.label) for tick in axis.ticks()), strict=True))
@@ -145,47 +147,37 @@ def draw_strip(axes: Axes, one: Strip) -> None:
     axes.spines[["left"]].set_visible(False)
 
 
-def _mark(axes: Axes, mark: Mark, name: str, value: Any) -> None:
+def _draw_mark(axes: Axes, mark: Mark, name: str, value: Any) -> None:
     marker, colour, fill, points, below = MARKS[name]
+    y = HEIGHT + below
     if mark.low is not None and mark.high is not None:
-        axes.hlines(HEIGHT + below, value(mark.low), value(mark.high), color=colour, lw=1.5)
+        axes.hlines(y, value(mark.low), value(mark.high), color=colour, lw=1.5)
     if mark.x is not None:
-        axes.plot(
-            value(mark.x), HEIGHT + below, marker, color=colour, mfc=fill, ms=points, clip_on=False, zorder=4
-        )
+        axes.plot(value(mark.x), y, marker, color=colour, mfc=fill, ms=points, clip_on=False, zorder=4)
 
 
-def _stacked(labels: Sequence[str]) -> tuple[Figure, list[Axes]]:
-    """Strips below one another, room for their names to the left."""
-    left = 0.25 + min(widest([axis_name(label, 30) for label in labels]) * layout.BOLD, 2.6)
-    return sheet(
-        len(labels), 1, (ACROSS, TALL), Margins(left=left, top=0.5, bottom=0.35, right=0.25), (0.3, 0.36)
-    )
+def _strip_panels(rows: Iterable[tuple[Metric, Strip, str]]) -> tuple[Figure, list[Axes]]:
+    """Draw strips below one another, with the metrics' names and a note to their left."""
+    rows = list(rows)
+    names = [axis_name(metric.label, 30) for metric, _, _ in rows]
+    margins = Margins(0.25 + min(widest_text(names) * layout.BOLD, 2.6), right=0.25, bottom=0.35, top=0.5)
+    figure, panels = panel_grid(len(rows), 1, (ACROSS, TALL), margins, (0.3, 0.36))
+    for axes, name, (_, strip, note) in zip(panels, names, rows, strict=True):
+        draw_strip(axes, strip)
+        style: dict[str, Any] = {"transform": axes.transAxes, "ha": "right", "va": "top"}
+        axes.text(-0.18 / ACROSS, 0.95, name, weight="bold", fontsize=9, **style)
+        axes.text(-0.18 / ACROSS, 0.7, note, fontsize=7.5, color=GREY, **style)
+    return figure, panels
 
 
-def _named(axes: Axes, label: str, small: str) -> None:
-    width = layout.inches(axes)[0]
-    axes.text(
-        -0.18 / width, 0.95, label, transform=axes.transAxes, ha="right", va="top", weight="bold", fontsize=9
-    )
-    axes.text(
-        -0.18 / width, 0.7, small, transform=axes.transAxes, ha="right", va="top", fontsize=7.5, color=GREY
-    )
-
-
-def _key(figure: Figure, dot: str | None, pooled: str, spread: bool) -> None:
-    handles: list[Any] = []
-    labels: list[str] = []
+def _legend(figure: Figure, dot: str | None, pooled: str, spread: bool) -> None:
+    entries: list[tuple[str, Any]] = []
     if dot is not None:
-        handles.append(Line2D([], [], ls="", marker="o", color=BLUE, alpha=0.5, mew=0, ms=5))
-        labels.append(dot)
+        entries.append((dot, Line2D([], [], ls="", marker="o", color=BLUE, alpha=0.5, mew=0, ms=5)))
     if spread:
-        handles.append(Rectangle((0, 0), 1, 1, color="#dce9f3"))
-        labels.append("middle half of patients")
+        entries.append(("middle half of patients", Rectangle((0, 0), 1, 1, color="#dce9f3")))
     for name, label in (("mean", "mean over patients"), ("pooled", pooled)):
         marker, colour, fill, points, _ = MARKS[name]
-        handles.append(Line2D([], [], marker=marker, color=colour, mfc=fill, ms=points, lw=1.5))
-        labels.append(label)
-    layout.legend(
-        figure, handles, labels, layout.key(labels, figure.get_size_inches()[0])._replace(columns=4)
-    )
+        entries.append((label, Line2D([], [], marker=marker, color=colour, mfc=fill, ms=points, lw=1.5)))
+    labels, handles = zip(*entries, strict=True)
+    layout.shared_legend(figure, handles, labels, layout.LegendPlan(4, 1))

@@ -1,17 +1,29 @@
-"""Curves read off an Evaluation, drawn onto axes that `figures` gives (nothing of matplotlib is imported)."""
+"""Curves over the values of measures: ECDFs, uncertainty confusion, and risk against coverage."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from dask_uncert.formulas import distributions, selective
 from dask_uncert.metrics import classification
 from dask_uncert.metrics import selective as selective_metrics
-from dask_uncert.reports.figures.style import COLORS, DASHES, GREY, METRICS, OUTCOMES
+from dask_uncert.reports.figures import layout
+from dask_uncert.reports.figures.layout import (
+    Margins,
+    columns_of,
+    label_panel,
+    outer_labels,
+    panel_grid,
+    unit_axes,
+    unit_ticks,
+)
+from dask_uncert.reports.figures.style import COLORS, DASHES, GREY, METRICS, OUTCOMES, SETTINGS
 from dask_uncert.reports.names import pretty, unit
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
@@ -20,43 +32,31 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def value_label(evaluation: Evaluation, name: str) -> str:
-    """A measure's name with the unit of its values, where they have one."""
+    """Return a measure's name with the unit of its values, if they have one."""
     kind = unit(evaluation.measures[name].measure)
     return pretty(name) if kind == "1" else f"{pretty(name)} ({kind})"
 
 
-def _right_and_wrong(evaluation: Evaluation, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return classification.histogram(evaluation, name, "correct"), classification.histogram(
-        evaluation, name, "wrong"
-    )
-
-
-def unit_axes(axes: Any) -> None:
-    """Shares upwards and to the right."""
-    axes.set(xlim=(0, 1), ylim=(0, 1.015))
-    axes.grid(True, lw=0.7)
-
-
-def value_axis(axes: Any, one: Distribution) -> None:
-    """A measure's values to the right: over its range, or on a logarithmic scale where it has none."""
-    if not one.wide:
-        axes.set_xlim(0, one.reach)
+def value_axis(axes: Axes, measure: Distribution) -> None:
+    """Set the x axis to a measure's range, or to a logarithmic scale if it has none."""
+    if not measure.wide:
+        axes.set_xlim(0, measure.reach)
         return
-    low = lowest(one)
+    low = lowest(measure)
     axes.set_xscale("log")
-    axes.set_xlim(low, one.reach)
-    axes.set_xticks(*powers(low, one.reach))
+    axes.set_xlim(low, measure.reach)
+    axes.set_xticks(*powers(low, measure.reach))
     axes.minorticks_off()
 
 
-def lowest(one: Distribution) -> float:
-    """Where values of a measure without range begin on paper: below the first filled bin that does not hold 0."""
-    filled = np.flatnonzero(one.histogram[..., 1:].sum(axis=(0, 1)))
-    return one.edges[int(filled[0]) + 1] if filled.size else one.reach / 10
+def lowest(measure: Distribution) -> float:
+    """Return the lower end of a logarithmic axis: below the first filled bin that does not hold 0."""
+    filled = np.flatnonzero(measure.histogram[..., 1:].sum(axis=(0, 1)))
+    return measure.edges[int(filled[0]) + 1] if filled.size else measure.reach / 10
 
 
 def powers(low: float, high: float, most: int = 4) -> tuple[list[float], list[str]]:
-    """Powers of ten between two numbers, at most so many, evenly spread, and what they are called; an end if none is.
+    """Return at most `most` evenly spaced powers of ten in a range with their labels, or its upper end if it has none.
 
     >>> powers(0.0005, 2)
     ([0.001, 0.01, 0.1, 1.0], ['10⁻³', '10⁻²', '10⁻¹', '10⁰'])
@@ -68,50 +68,82 @@ def powers(low: float, high: float, most: int = 4) -> tuple[list[float], list[st
     return [10.0**k for k in chosen], ["10" + str(k).translate(RAISED) for k in chosen]
 
 
-def ecdf(axes: Any, evaluation: Evaluation, name: str) -> None:
-    """Share of right and of wrong decisions at or below each value; no line where there are none."""
+def panels(
+    evaluation: Evaluation,
+    draw: Callable[[Axes, Evaluation, str], None],
+    measures: Sequence[str] | None = None,
+) -> Figure:
+    """Return a figure with one panel per measure, each drawn by `draw`, and one legend."""
+    names = list(evaluation.measures) if measures is None else measures
+    columns = columns_of(len(names))
+    size = (2.3, 1.8) if columns > 1 else (3.6, 2.5)
+    with rc_context(SETTINGS):
+        # The legend's labels are known once something is drawn; they differ in digits at most.
+        figure, grid = panel_grid(len(names), columns, size, Margins(top=0.54), (0.25, 0.78))
+        for axes, name in zip(grid, names, strict=True):
+            draw(axes, evaluation, name)
+            measure = evaluation.measures[name]
+            unit_ticks(axes, "xy" if measure.reach == 1 and not measure.wide else "y")
+            label_panel(axes)
+        outer_labels(grid, columns, "y")
+        handles, labels = grid[0].get_legend_handles_labels()
+        layout.shared_legend(figure, handles, labels, layout.plan_legend(labels, figure.get_size_inches()[0]))
+    return figure
+
+
+def ecdf(axes: Axes, evaluation: Evaluation, name: str) -> None:
+    """Draw the share of correct and of wrong predictions at or below each value; no line if there are none."""
     for outcome, color, style in OUTCOMES:
         edges, shares = classification.ecdf(evaluation, name, outcome)
         n = int(classification.histogram(evaluation, name, outcome).sum())
         start = 0.0 if n else np.nan
         x, y = np.concatenate([[0.0], edges]), np.concatenate([[start], shares])
         axes.plot(x, y, style, color=color, lw=1.8, label=f"{outcome} (n = {n:,})")
-    axes.set(
-        title=pretty(name),
-        xlabel=f"u, {value_label(evaluation, name)}",
-        ylabel="share of pixels with value ≤ u",
-    )
+    axes.set(title=pretty(name), xlabel=f"u, {value_label(evaluation, name)}", ylabel="share of pixels ≤ u")
     unit_axes(axes)
     value_axis(axes, evaluation.measures[name])
 
 
-def uncertainty_confusion(axes: Any, evaluation: Evaluation, name: str) -> None:
-    """USen, USpe, UPre and UAcc at every threshold that is an edge; marks at those the job named."""
-    one = evaluation.measures[name]
-    taus = np.asarray(one.edges)[1:]
-    curves = distributions.uncertainty_confusion(*_right_and_wrong(evaluation, name), one.edges, taus)
-    named = np.flatnonzero(np.isin(taus, one.thresholds)).tolist()
+def uncertainty_confusion(axes: Axes, evaluation: Evaluation, name: str) -> None:
+    """Draw USen, USpe, UPre and UAcc at every edge, with marks at the job's thresholds."""
+    measure = evaluation.measures[name]
+    taus = np.asarray(measure.edges)[1:]
+    counts = classification.right_and_wrong(evaluation, name)
+    metrics = distributions.uncertainty_confusion(*counts, measure.edges, taus)
+    marked = np.flatnonzero(np.isin(taus, measure.thresholds)).tolist()
     for key, color, mark in METRICS:
-        axes.plot(taus, curves[key], f"-{mark}", color=color, lw=1.4, ms=4.5, markevery=named, label=key)
+        axes.plot(taus, metrics[key], f"-{mark}", color=color, lw=1.4, ms=4.5, markevery=marked, label=key)
     axes.set(title=pretty(name), xlabel=f"threshold τ on {value_label(evaluation, name)}", ylabel="metric")
     unit_axes(axes)
-    value_axis(axes, one)
+    value_axis(axes, measure)
 
 
-def risk_coverage(axes: Any, evaluation: Evaluation) -> None:
-    """Share of wrong decisions among those kept, one curve a measure."""
+def risk_coverage(evaluation: Evaluation) -> Figure:
+    """Return the error rate among the pixels kept, most uncertain left out first: one curve per measure."""
     highest = 0.0
-    for i, name in enumerate(evaluation.measures):
-        coverage, risk = selective.risk_coverage(*_right_and_wrong(evaluation, name))
-        area = selective_metrics.aurc(evaluation, name)
-        label = f"{pretty(name)}: AURC {'undefined' if math.isnan(area) else f'{area:.4f}'}"
-        style, color = DASHES[i % len(DASHES)], COLORS[i % len(COLORS)]
-        axes.plot(coverage, risk, ls=style, color=color, lw=1.8, label=label)
-        highest = max(highest, float(np.nanmax(risk, initial=0.0)))
-    error = 1 - classification.accuracy(evaluation)
-    if math.isfinite(error):
-        axes.axhline(error, color=GREY, lw=1, ls=(0, (1, 3)), label=f"all kept: error {error:.4f}")
-    axes.set(title="Risk against coverage", xlabel="coverage (share of pixels kept)")
-    axes.set(ylabel="risk (share wrong among the kept)")
-    unit_axes(axes)
-    axes.set_ylim(0, min(1.0, highest * 1.06) or 1.0)
+    with rc_context(SETTINGS):
+        lines = (len(evaluation.measures) + 2) // 2
+        figure, (axes,) = panel_grid(1, 1, (4.7, 3.1), Margins(bottom=0.65 + 0.19 * lines))
+        for i, name in enumerate(evaluation.measures):
+            coverage, risk = selective.risk_coverage(*classification.right_and_wrong(evaluation, name))
+            area = selective_metrics.aurc(evaluation, name)
+            label = f"{pretty(name)}: AURC {'undefined' if math.isnan(area) else f'{area:.4f}'}"
+            style, color = DASHES[i % len(DASHES)], COLORS[i % len(COLORS)]
+            axes.plot(coverage, risk, ls=style, color=color, lw=1.8, label=label)
+            highest = max(highest, float(np.nanmax(risk, initial=0.0)))
+        error = 1 - classification.accuracy(evaluation)
+        if math.isfinite(error):
+            axes.axhline(error, color=GREY, lw=1, ls=(0, (1, 3)), label=f"all pixels: error {error:.4f}")
+        unit_axes(axes)
+        axes.set_ylim(0, min(1.0, highest * 1.06) or 1.0)
+        label_panel(
+            axes,
+            "Risk against coverage",
+            "coverage (share of pixels kept)",
+            "risk (error rate of pixels kept)",
+        )
+        handles, labels = axes.get_legend_handles_labels()
+        layout.shared_legend(
+            figure, handles, labels, layout.plan_legend(labels, 5.4)._replace(columns=2), below=True
+        )
+    return figure

@@ -1,4 +1,4 @@
-"""Pictures of maps: one by one, and the measures side by side with right and wrong."""
+"""Pictures of maps: one by one, and all measures side by side with correct and wrong predictions."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.curves import lowest, powers, value_label
 from dask_uncert.reports.figures.layout import (
     Margins,
-    at,
-    blank,
+    add_blank_panel,
+    add_panel,
     columns_of,
-    inches,
-    outer,
-    sheet,
-    widest,
-    words,
+    label_panel,
+    outer_labels,
+    panel_grid,
+    widest_text,
 )
 from dask_uncert.reports.figures.style import BLUE, COLORS, SETTINGS, VERMILION, YELLOW
 from dask_uncert.reports.names import axis_name, file_names, pretty, unit
@@ -37,14 +37,17 @@ Map = tuple[NDArray[Any], tuple[str, ...]]
 Maps = Mapping[str, Map]
 """By name: values (two dimensions, NaN where undefined; a picture has a third of size 3, uint8) and the names of
 the first two dimensions."""
+Levels = Sequence[tuple[int, str, Any]]
+"""Value, label and colour of each level of a map that has few."""
 
 UNDEFINED = "#e2e2e2"  # light grey: no value there
-MEANINGS = {"TP": "true positive", "FN": "false negative", "FP": "false positive", "TN": "true negative"}
+CELL_NAMES = {"TP": "true positive", "FN": "false negative", "FP": "false positive", "TN": "true negative"}
+CORRECT_OR_WRONG: Levels = ((1, "correct", BLUE), (0, "wrong", VERMILION))
 RIGHT = 1.0  # room for a colour bar, in inches
 
 
 class SoftMap(NamedTuple):
-    """The maps of one class's soft confusion: what their names end with, the picture, the weights by cell."""
+    """The maps of one class's soft confusion: the end of their names, the picture, and the weights by cell."""
 
     label: str
     picture: Map
@@ -52,74 +55,97 @@ class SoftMap(NamedTuple):
 
 
 def soft_maps(maps: Maps) -> list[SoftMap]:
-    """Every picture of a soft confusion among the maps that has its four weights beside it."""
+    """Return every picture of a soft confusion whose four weights are among the maps."""
     found = []
-    for name, one in maps.items():
+    for name, (values, dims) in maps.items():
         label = name.removeprefix("soft_")
-        names = {cell: f"soft_{cell}_{label}" for cell in MEANINGS}
-        if one[0].ndim == 3 and all(weight in maps for weight in names.values()):
-            found.append(SoftMap(label, one, {cell: maps[weight] for cell, weight in names.items()}))
+        names = {cell: f"soft_{cell}_{label}" for cell in CELL_NAMES}
+        if values.ndim == 3 and all(weight in maps for weight in names.values()):
+            weights = {cell: maps[weight] for cell, weight in names.items()}
+            found.append(SoftMap(label, (values, dims), weights))
     return found
 
 
-def map_names(maps: Maps) -> dict[str, str]:
-    """What the figure of each map is called.
+def map_figure_names(maps: Maps) -> dict[str, str]:
+    """Return the name of each map's figure.
 
-    The four weights of a soft confusion share one and have none here; nor has a map of one dimension.
+    Maps of one dimension have no figure, nor have the four weights of a soft confusion, which share one.
     """
-    weights = {f"soft_{cell}_{one.label}" for one in soft_maps(maps) for cell in MEANINGS}
+    weights = {f"soft_{cell}_{soft.label}" for soft in soft_maps(maps) for cell in CELL_NAMES}
     shown = [name for name, (values, _) in maps.items() if name not in weights and values.ndim > 1]
     return {name: f"map_{safe}" for name, safe in file_names(shown).items()}
 
 
 def picture(evaluation: Evaluation, name: str, values: NDArray[Any], dims: tuple[str, ...]) -> Figure:
-    """A map: few levels in colours of their own, numbers in viridis, pictures as they are; grey where undefined."""
+    """Draw a map: few levels in their own colours, numbers in viridis, pictures unchanged; grey where undefined."""
+    if values.ndim == 3:
+        levels: Levels | None = [(0, cell, tuple(np.array(COLOURS[cell]) / 255)) for cell in CELL_NAMES]
+        title = f"Soft confusion of {soft_class(evaluation, name.removeprefix('soft_'))}"
+    else:
+        levels, title = levels_of(evaluation, name, values), pretty(name)
+    measure = evaluation.measures.get(name)
+    if levels is None:
+        if measure is None:
+            return value_map(values, dims, Normalize(), title)
+        ticks = powers(lowest(measure), measure.reach) if measure.wide else None
+        return value_map(values, dims, value_norm(measure), title, value_label(evaluation, name), ticks)
     with rc_context(SETTINGS):
+        figure, axes = _frame(values, 0.45 + widest_text([label for _, label, _ in levels], 8))
         if values.ndim == 3:
-            levels = [(0, cell, tuple(part / 255 for part in COLOURS[cell])) for cell in MEANINGS]
-            figure, axes = _frame(values, 0.45 + widest(list(MEANINGS), 8))
             axes.imshow(values, interpolation="nearest")
-            _level_key(axes, levels)
-            title = f"Soft confusion of {soft_class(evaluation, name.removeprefix('soft_'))}"
         else:
-            numbers, title = np.asarray(values, np.float64), pretty(name)
-            found = levels_of(evaluation, name, numbers)
-            if found is None:
-                figure, axes = _frame(values, RIGHT)
-                one = evaluation.measures.get(name)
-                norm = Normalize() if one is None else value_norm(one)
-                image = axes.imshow(numbers, cmap="viridis", norm=norm, interpolation="nearest")
-                label = title if one is None else value_label(evaluation, name)
-                bar = figure.colorbar(image, cax=_beside(figure, axes), label=label)
-                if one is not None and one.wide:
-                    places, said = powers(lowest(one), one.reach)
-                    bar.set_ticks(places, labels=said)
-                    bar.minorticks_off()
-            else:
-                figure, axes = _frame(values, 0.45 + widest([one[1] for one in found], 8))
-                _paint(axes, numbers, found)
-                _level_key(axes, found[:: math.ceil(len(found) / 32)])
+            _paint(axes, values, levels)
+        _level_legend(axes, levels[:: math.ceil(len(levels) / 32)])
         axes.set(title=title, xlabel=f"{dims[-1]} (pixels)", ylabel=f"{dims[-2]} (pixels)")
     return figure
 
 
-def value_norm(one: Distribution) -> Normalize:
-    """From values to colours: over a measure's range, or logarithmic where it has none; lower values look lowest."""
-    return LogNorm(lowest(one), one.reach, clip=True) if one.wide else Normalize(0.0, one.reach)
+def value_map(
+    values: NDArray[Any],
+    dims: tuple[str, ...],
+    norm: Normalize,
+    title: str,
+    label: str | None = None,
+    ticks: tuple[list[float], list[str]] | None = None,
+    extend: str = "neither",
+) -> Figure:
+    """Draw a map of numbers in viridis with a colour bar; label: of the bar, by default the title."""
+    with rc_context(SETTINGS):
+        figure, axes = _frame(values, RIGHT)
+        image = axes.imshow(
+            np.asarray(values, np.float64), cmap="viridis", norm=norm, interpolation="nearest"
+        )
+        box, width = axes.get_position(), figure.get_size_inches()[0]
+        place = (box.x1 + 0.15 / width, box.y0 + 0.08 * box.height, 0.14 / width, 0.84 * box.height)
+        bar = figure.colorbar(image, cax=figure.add_axes(place), label=label or title, extend=extend)
+        if ticks is not None:
+            bar.set_ticks(ticks[0], labels=ticks[1])
+            bar.minorticks_off()
+        axes.set(title=title, xlabel=f"{dims[-1]} (pixels)", ylabel=f"{dims[-2]} (pixels)")
+    return figure
+
+
+def value_norm(measure: Distribution) -> Normalize:
+    """Return the scale from values to colours: a measure's range, or logarithmic if it has none."""
+    return (
+        LogNorm(lowest(measure), measure.reach, clip=True) if measure.wide else Normalize(0.0, measure.reach)
+    )
 
 
 def soft_class(evaluation: Evaluation, label: str) -> str:
-    """The name of the class whose soft maps end with this label."""
-    found = dict(zip(soft_labels(evaluation.classes), evaluation.classes, strict=True)).get(label)
-    return axis_name(label if found is None else found.name)
+    """Return the name of the class whose soft maps end with this label."""
+    for known, described in zip(soft_labels(evaluation.classes), evaluation.classes, strict=True):
+        if known == label:
+            return axis_name(described.name)
+    return axis_name(label)
 
 
 def measure_maps(evaluation: Evaluation, maps: Maps) -> Figure | None:
-    """The maps of all measures with a range, side by side on one scale, and who was right ([C23] figures 5-7).
+    """Draw the maps of all measures with a range on one scale, and which predictions were correct ([C23] figures 5-7).
 
-    Values are shown as shares of the measure's largest possible value. None where fewer than two would be shown.
+    Values are shown as shares of the measure's largest possible value. None if there are fewer than two maps.
     """
-    bounded = {name: one for name, one in evaluation.measures.items() if not one.wide}
+    bounded = {name: measure for name, measure in evaluation.measures.items() if not measure.wide}
     names = [name for name, (values, _) in maps.items() if name in bounded and values.ndim > 1]
     number = len(names) + ("correct" in maps)
     if not names or number < 2:
@@ -129,90 +155,76 @@ def measure_maps(evaluation: Evaluation, maps: Maps) -> Figure | None:
     columns = columns_of(number, 4 if across < 1.5 * rows else 2)
     with rc_context(SETTINGS):
         size = map_size(values, 2.2 if 2 / 3 < rows / max(across, 1) < 1.5 else 3.2)
-        figure, panels = sheet(number, columns, size, Margins(right=RIGHT), (0.2, 0.32))
+        figure, panels = panel_grid(number, columns, size, Margins(right=RIGHT), (0.2, 0.32))
         for axes, name in zip(panels, names, strict=False):
             upper = bounded[name].upper
             shown = np.asarray(maps[name][0], np.float64) / upper
             image = axes.imshow(shown, cmap="viridis", vmin=0, vmax=1, interpolation="nearest")
-            words(
-                axes,
-                pretty(name) if upper == 1 else f"{pretty(name)} / {upper:.3g} {unit(bounded[name].measure)}",
-            )
-        height = figure.get_size_inches()[1]
-        left = figure.get_size_inches()[0] - RIGHT + 0.15
-        bar = at(figure, left, 0.3, 0.13, min(1.6, height - 1.3))
+            scale = "" if upper == 1 else f" / {upper:.3g} {unit(bounded[name].measure)}"
+            label_panel(axes, pretty(name) + scale)
+        width, height = figure.get_size_inches()
+        left = width - RIGHT + 0.15
+        bar = add_panel(figure, left, 0.3, 0.13, min(1.6, height - 1.3))
         figure.colorbar(image, cax=bar, label="uncertainty")
         if "correct" in maps:
-            _paint(panels[-1], np.asarray(maps["correct"][0], np.float64), RIGHT_OR_WRONG)
-            words(panels[-1], pretty("correct"))
-            _level_key(blank(figure, left, height - 0.85, RIGHT, 0.4), RIGHT_OR_WRONG, 0.0)
+            _paint(panels[-1], maps["correct"][0], CORRECT_OR_WRONG)
+            label_panel(panels[-1], pretty("correct"))
+            _level_legend(add_blank_panel(figure, left, height - 0.85, RIGHT, 0.4), CORRECT_OR_WRONG, 0.0)
         map_axes(panels, dims)
-        outer(panels, columns)
+        outer_labels(panels, columns)
     return figure
 
 
 def map_size(values: NDArray[Any], longest: float, least: float = 0.6) -> tuple[float, float]:
-    """Width and height of a map in inches: its own shape, no side below `least`."""
+    """Return width and height of a map in inches: its own shape, no side below `least`."""
     rows, columns = values.shape[:2]
     scale = longest / max(rows, columns, 1)
     return max(columns * scale, least), max(rows * scale, least)
 
 
 def _frame(values: NDArray[Any], right: float) -> tuple[Figure, Axes]:
-    figure, (axes,) = sheet(1, 1, map_size(values, 3.9, 1.6), Margins(right=right + 0.15))
+    figure, (axes,) = panel_grid(1, 1, map_size(values, 3.9, 1.6), Margins(right=right + 0.15))
     axes.set_facecolor(UNDEFINED)
     axes.spines[:].set_visible(False)
     return figure, axes
 
 
-def _beside(figure: Figure, axes: Axes) -> Axes:
-    """Axes of a colour bar to the right of a panel."""
-    box, width = axes.get_position(), figure.get_size_inches()[0]
-    return figure.add_axes(
-        (box.x1 + 0.15 / width, box.y0 + 0.08 * box.height, 0.14 / width, 0.84 * box.height)
-    )
-
-
 def map_axes(panels: Sequence[Axes], dims: tuple[str, ...]) -> None:
-    """Frame, ticks and labels of maps that stand side by side."""
+    """Set frame, ticks and labels of maps that stand side by side."""
     for axes in panels:
         axes.set_facecolor(UNDEFINED)
         axes.spines[:].set_visible(False)
         axes.locator_params(nbins=4)
-        words(axes, None, f"{dims[-1]} (pixels)", f"{dims[-2]} (pixels)")
+        label_panel(axes, None, f"{dims[-1]} (pixels)", f"{dims[-2]} (pixels)")
 
 
-Levels = Sequence[tuple[int, str, Any]]
-"""Value, label and colour of each level of a map that has few."""
-RIGHT_OR_WRONG: Levels = ((1, "correct", BLUE), (0, "wrong", VERMILION))
-
-
-def _paint(axes: Axes, numbers: NDArray[np.float64], levels: Levels) -> None:
-    index = np.full(numbers.shape, np.nan)
-    for place, (code, _, _) in enumerate(levels):
-        index[numbers == code] = place
+def _paint(axes: Axes, values: NDArray[Any], levels: Levels) -> None:
+    index = np.full(values.shape, np.nan)
+    for i, (code, _, _) in enumerate(levels):
+        index[values == code] = i
     steps = BoundaryNorm(np.arange(len(levels) + 1) - 0.5, len(levels))
     colours = ListedColormap([colour for _, _, colour in levels])
     axes.imshow(index, cmap=colours, norm=steps, interpolation="nearest")
 
 
-def _level_key(axes: Axes, levels: Levels, place: float | None = None) -> None:
-    """Which colour is which level, to the right of the map."""
-    right = 1 + 0.12 / inches(axes)[0] if place is None else place
-    axes.legend([Patch(facecolor=colour) for _, _, colour in levels], [label for _, label, _ in levels],
-                loc="upper left", bbox_to_anchor=(right, 1.0), borderaxespad=0.0, borderpad=0.0, handlelength=1.0,
-                fontsize=8, labelspacing=0.35)  # fmt: skip
+def _level_legend(axes: Axes, levels: Levels, left: float | None = None) -> None:
+    """Draw the legend of the levels to the right of the map."""
+    layout.legend_beside(axes, left, handles=[Patch(facecolor=colour) for _, _, colour in levels],
+                         labels=[label for _, label, _ in levels], borderpad=0.0, handlelength=1.0,
+                         labelspacing=0.35)  # fmt: skip
 
 
 def levels_of(evaluation: Evaluation, name: str, values: NDArray[Any]) -> Levels | None:
-    """The levels of a map that has few; None for maps of numbers."""
+    """Return the levels of a map that has few; None for maps of numbers."""
     if name == "correct":
-        return RIGHT_OR_WRONG
+        return CORRECT_OR_WRONG
     if name == "predicted":
         hues = np.array([to_rgb(color) for color in (*COLORS[:-1], YELLOW)])
         shades = np.concatenate([hues, hues * 0.55, 1 - (1 - hues) * 0.45])  # as they are, dark, light
-        shown = enumerate(evaluation.classes)
-        return [(one.code, axis_name(one.name, 20), tuple(shades[i % len(shades)])) for i, one in shown]
+        return [
+            (described.code, axis_name(described.name, 20), tuple(shades[i % len(shades)]))
+            for i, described in enumerate(evaluation.classes)
+        ]
     if name == "confused_classes":
         most = int(np.nanmax(values, initial=1))
         colors = colormaps["viridis"](np.linspace(0, 1, most))

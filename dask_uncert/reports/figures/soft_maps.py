@@ -1,4 +1,4 @@
-"""The four weights of a soft confusion as maps, and the picture that they make together."""
+"""The four weights of a soft confusion as maps, and the picture of all four."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from dask_uncert.reports.figures.layout import at, heading, outer, words
-from dask_uncert.reports.figures.maps import MEANINGS, SoftMap, map_axes, map_size, soft_class
+from dask_uncert.formulas.typing import Floats
+from dask_uncert.reports.figures.layout import add_panel, heading, label_panel, outer_labels
+from dask_uncert.reports.figures.maps import CELL_NAMES, SoftMap, map_axes, map_size, soft_class
 from dask_uncert.reports.figures.style import CELLS, DPI, SETTINGS
 from dask_uncert.reports.names import pretty
 from dask_uncert.spec.map_names import soft_labels
 from dask_uncert.summaries.evaluation import Evaluation
 
 
-def soft_map(evaluation: Evaluation, one: SoftMap) -> Figure:
-    """The four weights of a soft confusion and the picture they make, paler where they are smaller ([S22] 6, 7).
+def soft_map(evaluation: Evaluation, soft: SoftMap) -> Figure:
+    """Draw the four weights of a soft confusion and all four in one, paler where they are smaller ([S22] 6, 7).
 
     Green, blue, red and purple as in the paper, but on white, which prints, and in hues that people with the common
     colour-vision deficiencies can tell apart; `map_soft_<class>` shows the colours as they are stored.
     """
-    values, dims = one.weights["TP"]
+    values, dims = soft.weights["TP"]
     wide, high = map_size(values, 2.0)
     gap = (0.2, 0.32)
     with rc_context(SETTINGS):
@@ -34,55 +34,55 @@ def soft_map(evaluation: Evaluation, one: SoftMap) -> Figure:
         figure = Figure(figsize=size, dpi=DPI)
         merged = np.ones((*values.shape, 3))
         small = []
-        for place, (cell, (weight, _)) in enumerate(one.weights.items()):
-            row, column = divmod(place, 2)
-            axes = at(figure, left + column * (wide + gap[0]), top + row * (high + gap[1]), wide, high)
-            taken = np.asarray(weight, np.float64)[..., np.newaxis] * (1 - np.array(to_rgb(CELLS[cell])))
-            axes.imshow(_opaque(1 - taken), interpolation="nearest")
-            words(axes, f"{cell}, {MEANINGS[cell]}")
-            merged -= taken
+        for i, (cell, (weight, _)) in enumerate(soft.weights.items()):
+            row, column = divmod(i, 2)
+            axes = add_panel(figure, left + column * (wide + gap[0]), top + row * (high + gap[1]), wide, high)
+            absorbed = np.asarray(weight, np.float64)[..., np.newaxis] * (1 - np.array(to_rgb(CELLS[cell])))
+            axes.imshow(_opaque(1 - absorbed), interpolation="nearest")
+            label_panel(axes, f"{cell}, {CELL_NAMES[cell]}")
+            merged -= absorbed
             small.append(axes)
         start = left + 2 * wide + gap[0] + 0.3
-        axes = at(figure, start, top, broad, tall)
+        axes = add_panel(figure, start, top, broad, tall)
         axes.imshow(_opaque(merged), interpolation="nearest")
-        words(axes, "all four")
+        label_panel(axes, "all four")
         map_axes([*small, axes], dims)
-        outer(small, 2)
+        outer_labels(small, 2)
         axes.set_ylabel("")
         axes.tick_params(left=False, labelleft=False)
-        _ramps(at(figure, start + broad + 0.5, top, 0.8, min(tall, 2.0)))
-        heading(figure, _heading(evaluation, one.label), left, 0.1)
+        _colour_scales(add_panel(figure, start + broad + 0.5, top, 0.8, min(tall, 2.0)))
+        heading(figure, _title(evaluation, soft.label), left, 0.1)
     return figure
 
 
-def _heading(evaluation: Evaluation, label: str) -> str:
-    """The class, and the setting its maps were made at where only one can be meant."""
-    name = soft_class(evaluation, label)
-    group = [
-        one.settings
-        for one in evaluation.soft_confusion
-        if soft_labels(evaluation.classes)[one.settings.class_index] == label
+def _title(evaluation: Evaluation, label: str) -> str:
+    """Return the class, and the setting of its maps if the class has only one."""
+    name, labels = soft_class(evaluation, label), soft_labels(evaluation.classes)
+    groups = [
+        soft.settings for soft in evaluation.soft_confusion if labels[soft.settings.class_index] == label
     ]
-    if len(group) != 1:
+    if len(groups) != 1:
         return f"Weights of {name}"
-    s = group[0]
+    (s,) = groups
     damped = "" if s.uncertainty is None else f", d = {s.dampings[0]:g} on {pretty(s.uncertainty)}"
     return f"Weights of {name} at t = {s.thresholds[0]:g}, σ = {s.sigmas[0]:g}{damped}"
 
 
-def _opaque(colours: NDArray[np.float64]) -> NDArray[np.float64]:
-    """RGB in [0, 1] as RGBA that lets the background through where it is NaN."""
-    there = ~np.isnan(colours).any(axis=2, keepdims=True)
-    return np.concatenate([np.where(there, np.clip(colours, 0, 1), 0.0), there.astype(np.float64)], axis=2)
+def _opaque(colours: Floats) -> Floats:
+    """Return RGB in [0, 1] as RGBA, transparent where it is NaN."""
+    defined = ~np.isnan(colours).any(axis=2, keepdims=True)
+    return np.concatenate(
+        [np.where(defined, np.clip(colours, 0, 1), 0.0), defined.astype(np.float64)], axis=2
+    )
 
 
-def _ramps(axes: Axes) -> None:
-    """What the colours of the four weights mean from 0 to 1."""
-    hues = np.array([to_rgb(CELLS[cell]) for cell in MEANINGS])
+def _colour_scales(axes: Axes) -> None:
+    """Draw the colours of the four weights from 0 to 1."""
+    hues = np.array([to_rgb(CELLS[cell]) for cell in CELL_NAMES])
     axes.imshow(1 - np.linspace(0, 1, 128)[:, np.newaxis, np.newaxis] * (1 - hues), aspect="auto", origin="lower",
                 extent=(-0.5, 3.5, 0, 1), interpolation="nearest")  # fmt: skip
-    axes.set_xticks(range(4), list(MEANINGS), fontsize=7)
+    axes.set_xticks(range(4), list(CELL_NAMES), fontsize=7)
     axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
     axes.tick_params(axis="x", length=0)
     axes.spines[:].set_visible(False)
-    words(axes, "", "grey: not counted", "weight")
+    label_panel(axes, "", "grey: not counted", "weight")

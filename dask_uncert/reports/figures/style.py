@@ -41,10 +41,10 @@ SETTINGS = {
 MOST_CURVES = 6  # of a panel
 
 
-def spread_out(values: Sequence[float], most: int) -> list[float]:
+def thin_out(values: Sequence[float], most: int) -> list[float]:
     """At most `most` of the values in rising order, the lowest and the highest among them.
 
-    >>> spread_out([0.3, 0.1, 0.2, 0.4, 0.5], 3)
+    >>> thin_out([0.3, 0.1, 0.2, 0.4, 0.5], 3)
     [0.1, 0.3, 0.5]
     """
     rising = sorted(set(values))
@@ -53,9 +53,9 @@ def spread_out(values: Sequence[float], most: int) -> list[float]:
     return [rising[round(i * (len(rising) - 1) / (most - 1))] for i in range(most)]
 
 
-def looks(values: Sequence[float]) -> list[tuple[float, dict[str, Any]]]:
+def curve_styles(values: Sequence[float]) -> list[tuple[float, dict[str, Any]]]:
     """Colour and dashes of the curve of each value; of more than six, of six."""
-    chosen = spread_out(values, MOST_CURVES)
+    chosen = thin_out(values, MOST_CURVES)
     return [
         (value, {"color": COLORS[i], "ls": DASHES[i % len(DASHES)], "lw": 1.7})
         for i, value in enumerate(chosen)

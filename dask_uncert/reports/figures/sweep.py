@@ -1,4 +1,4 @@
-"""What every spread of the threshold and every damping makes of the metrics, with the weight that is left."""
+"""Metrics of the soft confusion against the spread of the threshold and the damping, with the weight left."""
 
 from __future__ import annotations
 
@@ -17,79 +17,88 @@ from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics import classification
 from dask_uncert.metrics.sweep import Sweep, sweep
 from dask_uncert.reports.figures import layout
-from dask_uncert.reports.figures.layout import Margins, heading, outer, sheet, ticks, words
-from dask_uncert.reports.figures.style import MOST_CURVES, SETTINGS, looks, spread_out
+from dask_uncert.reports.figures.layout import (
+    Margins,
+    heading,
+    label_panel,
+    outer_labels,
+    panel_grid,
+    unit_ticks,
+)
+from dask_uncert.reports.figures.style import MOST_CURVES, SETTINGS, curve_styles, thin_out
 from dask_uncert.reports.names import axis_name, file_names, pretty
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram
 from dask_uncert.summaries.soft_confusion import SoftSettings
 
-MOST_THRESHOLDS, MOST_SWEPT = 3, 8
+MOST_THRESHOLDS, MOST_HISTOGRAMS = 3, 8
 SIGMAS = tuple(i / 50 for i in range(26))  # 0, .02, ..., .5
 DAMPINGS = (0.0, 0.5, 1.0, 2.0)
-SEEN = 0.002  # a bound that is wider than a line
+VISIBLE = 0.002  # a bound that is wider than a line
 F1 = ("f1",)
 OTHERS = ("accuracy", "precision", "recall", "false_positive_rate")
 SHARE = "share of weight left"
 TITLES = {"f1": "F1", "false_positive_rate": "false-positive rate"}
 
 
-def swept(evaluation: Evaluation) -> dict[str, JointHistogram]:
-    """The joint histograms that are drawn, by a name for files: up to eight, those with most reference pixels."""
+def drawn_histograms(evaluation: Evaluation) -> dict[str, JointHistogram]:
+    """Return the joint histograms to draw, by a name for files: up to eight, those with most reference pixels."""
     support = evaluation.decisions.confusion.sum(axis=1)
-    found = sorted(evaluation.joint, key=lambda one: -support[one.settings.class_index])[:MOST_SWEPT]
-    names = [evaluation.classes[one.settings.class_index].name for one in found]
+    order = sorted(evaluation.joint, key=lambda joint: -support[joint.settings.class_index])[:MOST_HISTOGRAMS]
+    names = [evaluation.classes[joint.settings.class_index].name for joint in order]
     labels = [
-        name if names.count(name) == 1 else f"{name} {one.settings.uncertainty or 'undamped'} {i}"
-        for i, (name, one) in enumerate(zip(names, found, strict=True))
+        name if names.count(name) == 1 else f"{name} {joint.settings.uncertainty or 'undamped'} {i}"
+        for i, (name, joint) in enumerate(zip(names, order, strict=True))
     ]
     safe = file_names(labels)
-    return {safe[label]: one for label, one in zip(labels, found, strict=True)}
+    return {safe[label]: joint for label, joint in zip(labels, order, strict=True)}
 
 
 def drawn_sweep(evaluation: Evaluation, joint: JointHistogram) -> Sweep:
-    """The sweep of a joint histogram that is drawn.
+    """Return the sweep of a joint histogram that is drawn.
 
-    Up to three of its thresholds, `SIGMAS`, and up to six dampings, the job's and some between; the other words are
-    those of the first entry of that class, damping and, if there is one, reference threshold.
+    Up to three of its thresholds, `SIGMAS`, and up to six dampings: the job's and some between. The other options are
+    those of the job's first entry of that class, uncertainty and, if there is one, reference threshold.
     """
     s = joint.settings
-    asked = [
-        one.settings
-        for one in evaluation.soft_confusion
-        if (one.settings.class_index, one.settings.uncertainty) == (s.class_index, s.uncertainty)
+    similar = [
+        soft.settings
+        for soft in evaluation.soft_confusion
+        if (soft.settings.class_index, soft.settings.uncertainty) == (s.class_index, s.uncertainty)
     ]
-    asked.sort(key=lambda one: one.reference_threshold != s.reference_threshold)
-    like = asked[0] if asked else SoftSettings(s.class_index, s.thresholds)
+    similar.sort(key=lambda settings: settings.reference_threshold != s.reference_threshold)
+    options = similar[0] if similar else SoftSettings(s.class_index, s.thresholds)
     dampings = [0.0]
     if s.uncertainty is not None:
         unit = _inverse_size(evaluation, s.uncertainty)
-        named = [d for d in like.dampings if math.isfinite(d)]
-        dampings = spread_out([*named, *(unit * d for d in DAMPINGS)], MOST_CURVES)
+        finite = [d for d in options.dampings if math.isfinite(d)]
+        dampings = thin_out([*finite, *(unit * d for d in DAMPINGS)], MOST_CURVES)
     return sweep(
         replace(evaluation, joint=(joint,)),
-        thresholds=spread_out(s.thresholds, MOST_THRESHOLDS) or [0.5],
+        thresholds=thin_out(s.thresholds, MOST_THRESHOLDS) or [0.5],
         sigmas=SIGMAS,
         dampings=dampings,
-        distribution=like.distribution,
-        df=like.df,
-        damping_form=like.damping_form,
-        reference_threshold=like.reference_threshold,
-        reference_certainty=like.reference_certainty,
+        distribution=options.distribution,
+        df=options.df,
+        damping_form=options.damping_form,
+        reference_threshold=options.reference_threshold,
+        reference_certainty=options.reference_certainty,
     )
 
 
 def _inverse_size(evaluation: Evaluation, name: str) -> float:
-    """The power of ten by which values of an uncertainty without a range get near 1; 1 for all others."""
-    one = evaluation.measures.get(name)
-    median = float(classification.quantiles(evaluation, name, 0.5)) if one is not None and one.wide else 1.0
+    """Return the power of ten that brings values of an uncertainty without a range near 1; 1 for all others."""
+    measure = evaluation.measures.get(name)
+    if measure is None or not measure.wide:
+        return 1.0
+    median = float(classification.quantiles(evaluation, name, 0.5))
     return 10.0 ** -round(math.log10(median)) if median > 0 else 1.0  # NaN too is not above 0
 
 
 def _span(values: Floats, bounds: Floats) -> tuple[float, float]:
-    """From the lowest to the highest of a metric at all settings, so that small differences are seen; .02 at least."""
-    near = np.where(bounds > SEEN, bounds, 0.0)
-    ends = np.clip(np.stack([values - near, values + near]), 0, 1)
+    """Return the range of a metric at all settings, .02 at least, so that small differences are seen."""
+    visible = np.where(bounds > VISIBLE, bounds, 0.0)
+    ends = np.clip(np.stack([values - visible, values + visible]), 0, 1)
     if np.isnan(ends).all():
         return 0.0, 1.0
     low, high = float(np.nanmin(ends)), float(np.nanmax(ends))
@@ -98,53 +107,56 @@ def _span(values: Floats, bounds: Floats) -> tuple[float, float]:
 
 
 def sweep_panels(evaluation: Evaluation, joint: JointHistogram, metrics: Sequence[str]) -> Figure:
-    """Metrics against sigma, a curve a damping, always with the share of the weight that is left ([S22] 8, 9).
+    """Draw metrics and the share of the weight left against sigma, a curve per damping ([S22] 8, 9).
 
-    A row a threshold. A band says how far off a value may be, where that is wider than the line. Axes of F1 and of
+    A row per threshold. A band shows the error bound of a value where it is wider than the line. Axes of F1 and of
     the share go from 0 to 1; those of other metrics only as far as there are values.
     """
-    found = drawn_sweep(evaluation, joint)
+    drawn = drawn_sweep(evaluation, joint)
     counted = max(int(evaluation.ledger.counted), 1)
-    values = {**found.values, SHARE: found.share}
-    slack: Floats = np.add.reduce([found.bounds[cell] for cell in CELLS]) / counted
-    bounds = {**found.bounds, SHARE: slack}
+    values = {**drawn.values, SHARE: drawn.share}
+    share_bounds: Floats = np.add.reduce([drawn.bounds[cell] for cell in CELLS]) / counted
+    bounds = {**drawn.bounds, SHARE: share_bounds}
     columns = len(metrics) + 1
-    labels = [f"d = {d:g}" for d in found.dampings]
+    labels = [f"d = {d:g}" for d in drawn.dampings]
+    styles = [style for _, style in curve_styles(drawn.dampings)]
     wide, high, gap = (2.5, 1.8, 0.3) if columns == 2 else (1.4, 1.4, 0.48)
-    damped = "" if found.uncertainty is None else f", damped by {pretty(found.uncertainty)}"
+    damped = "" if drawn.uncertainty is None else f", damped by {pretty(drawn.uncertainty)}"
     with rc_context(SETTINGS):
-        plan = layout.key(labels, 0.8 + columns * (wide + gap))
+        plan = layout.plan_legend(labels, 0.8 + columns * (wide + gap))
         margins = Margins(left=0.8, top=0.42 + plan.height)
-        figure, panels = sheet(columns * len(found.thresholds), columns, (wide, high), margins, (gap, 0.2))
+        figure, panels = panel_grid(
+            columns * len(drawn.thresholds), columns, (wide, high), margins, (gap, 0.2)
+        )
         width, height = figure.get_size_inches()
-        heading(figure, f"{axis_name(found.class_name)} against the rest{damped}")
-        for place, axes in enumerate(panels):
-            row, column = divmod(place, columns)
+        heading(figure, f"{axis_name(drawn.class_name)} against the rest{damped}")
+        for i, axes in enumerate(panels):
+            row, column = divmod(i, columns)
             metric = (*metrics, SHARE)[column]
-            for number, (_, look) in enumerate(looks(found.dampings)):
-                value, bound = values[metric][row, :, number], bounds[metric][row, :, number]
-                axes.plot(found.sigmas, value, **look)
-                if float(np.nanmax(bound, initial=0.0)) > SEEN:
-                    low, upper = np.clip(value - bound, 0, 1), np.clip(value + bound, 0, 1)
-                    axes.fill_between(found.sigmas, low, upper, color=look["color"], alpha=0.2, lw=0)
+            for k, style in enumerate(styles):
+                value, bound = values[metric][row, :, k], bounds[metric][row, :, k]
+                axes.plot(drawn.sigmas, value, **style)
+                if float(np.nanmax(bound, initial=0.0)) > VISIBLE:
+                    ends = np.clip((value - bound, value + bound), 0, 1)
+                    axes.fill_between(drawn.sigmas, *ends, color=style["color"], alpha=0.2, lw=0)
             axes.grid(True, lw=0.7)
             if metric in (*F1, SHARE):
                 axes.set_ylim(0, 1.015)
-                ticks(axes, "y")
+                unit_ticks(axes, "y")
             else:
                 axes.set_ylim(*_span(values[metric], bounds[metric]))
                 axes.yaxis.set_major_locator(MaxNLocator(4))
                 axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            axes.set_xlim(0, max(found.sigmas) or 1.0)
+            axes.set_xlim(0, max(drawn.sigmas) or 1.0)
             axes.xaxis.set_major_locator(MaxNLocator(5 if wide > 2 else 2))
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             if metric == SHARE:
                 axes.set_facecolor("#f4f4f4")
             title = TITLES.get(metric, metric) if row == 0 else ""
-            row_title = f"t = {found.thresholds[row]:g}" if column == 0 else ""
-            words(axes, title, "spread σ of threshold", row_title, 0.5)
-        outer(panels, columns, "xy" if columns == 2 else "x")
-        handles = [Line2D([], [], **look) for _, look in looks(found.dampings)]
+            row_title = f"t = {drawn.thresholds[row]:g}" if column == 0 else ""
+            label_panel(axes, title, "threshold spread σ", row_title, 0.5)
+        outer_labels(panels, columns, "xy" if columns == 2 else "x")
+        handles = [Line2D([], [], **style) for style in styles]
         figure.legend(handles, labels, loc="upper left", bbox_to_anchor=(0.1 / width, 1 - 0.28 / height), ncols=plan.columns,
                       borderaxespad=0.0, borderpad=0.0)  # fmt: skip
     return figure

@@ -1,53 +1,47 @@
-// Strips of a cohort: which case a dot is, shown in every strip at once; the number that groups are shown by.
+// Strips of a cohort: names the case of a dot and highlights it in every strip; the metric that groups are shown by.
 // Works with a pointer and with the keyboard alone.
 "use strict";
 (() => {
-  const held = document.getElementById("cohort-names");
-  if (!held) return;
-  const names = JSON.parse(held.textContent), svg = "http://www.w3.org/2000/svg";
+  const data = document.getElementById("cohort-names");
+  if (!data) return;
+  const names = JSON.parse(data.textContent), svg = "http://www.w3.org/2000/svg";
   const plots = [];
-
-  function number(text) { // what the title of a dot says after its name
-    return text.slice(text.lastIndexOf(": ") + 2);
-  }
 
   for (const element of document.querySelectorAll(".plot")) {
     const circles = [...element.querySelectorAll(".dots circle")];
     if (!circles.length) continue;
-    const lit = document.createElementNS(svg, "circle");
-    lit.setAttribute("class", "lit");
-    lit.setAttribute("r", 5.5);
-    lit.style.display = "none";
-    element.querySelector("svg").append(lit);
-    const at = new Map(circles.map((one, place) => [Number(one.dataset.i), place]));
-    for (const one of circles) { // the browser's own hint would cover ours
-      const title = one.querySelector("title");
-      if (!title) continue;
-      one.dataset.value = number(title.textContent);
+    const ring = document.createElementNS(svg, "circle");
+    ring.setAttribute("class", "ring");
+    ring.setAttribute("r", 5.5);
+    ring.style.display = "none";
+    element.querySelector("svg").append(ring);
+    const indexOf = new Map(circles.map((circle, index) => [Number(circle.dataset.i), index]));
+    for (const title of element.querySelectorAll("circle title")) { // the browser's own tooltip would cover ours
+      title.parentElement.dataset.value = title.textContent.slice(title.textContent.lastIndexOf(": ") + 2);
       title.remove();
     }
-    const plot = { element, circles, lit, at, who: element.dataset.who, place: 0 };
+    const plot = { element, circles, ring, indexOf, list: element.dataset.list, index: 0 };
     plots.push(plot);
     element.tabIndex = 0;
     element.setAttribute("role", "slider");
     element.setAttribute("aria-label", element.dataset.label);
     element.setAttribute("aria-valuemin", 1);
     element.setAttribute("aria-valuemax", circles.length);
-    said(plot);
-    element.addEventListener("pointermove", (event) => { const place = nearest(plot, event); if (place !== null) show(plot, place); });
+    describe(plot);
+    element.addEventListener("pointermove", (event) => { const index = nearest(plot, event); if (index !== null) show(plot, index); });
     element.addEventListener("pointerleave", () => { if (document.activeElement !== element) hide(); });
-    element.addEventListener("focus", () => { if (element.matches(":focus-visible")) show(plot, plot.place); });
+    element.addEventListener("focus", () => { if (element.matches(":focus-visible")) show(plot, plot.index); });
     element.addEventListener("blur", hide);
-    element.addEventListener("click", (event) => { const place = nearest(plot, event); if (place !== null) { show(plot, place); find(plot); } });
-    element.addEventListener("keydown", (event) => key(plot, event));
+    element.addEventListener("click", (event) => { const index = nearest(plot, event); if (index !== null) { show(plot, index); reveal(plot); } });
+    element.addEventListener("keydown", (event) => press(plot, event));
   }
-  for (const one of document.querySelectorAll("[data-strip-help]")) one.hidden = !plots.length;
+  for (const help of document.querySelectorAll("[data-strip-help]")) help.hidden = !plots.length;
 
-  function said(plot) {
-    const circle = plot.circles[plot.place];
-    const name = names[plot.who][Number(circle.dataset.i)], value = circle.dataset.value;
-    plot.element.setAttribute("aria-valuenow", plot.place + 1);
-    plot.element.setAttribute("aria-valuetext", `${name}${value === undefined ? "" : `: ${value}`}, ${plot.place + 1} of ${plot.circles.length}`);
+  function describe(plot) {
+    const circle = plot.circles[plot.index];
+    const name = names[plot.list][Number(circle.dataset.i)], value = circle.dataset.value;
+    plot.element.setAttribute("aria-valuenow", plot.index + 1);
+    plot.element.setAttribute("aria-valuetext", `${name}${value === undefined ? "" : `: ${value}`}, ${plot.index + 1} of ${plot.circles.length}`);
     return [name, value];
   }
 
@@ -55,9 +49,9 @@
     const box = plot.element.querySelector("svg").getBoundingClientRect();
     const x = event.clientX - box.left, y = event.clientY - box.top;
     let best = null, least = 18 * 18; // pixels
-    plot.circles.forEach((one, place) => {
-      const dx = x - box.width * parseFloat(one.getAttribute("cx")) / 100, dy = y - Number(one.getAttribute("cy"));
-      if (dx * dx + dy * dy < least) { least = dx * dx + dy * dy; best = place; }
+    plot.circles.forEach((circle, index) => {
+      const dx = x - box.width * parseFloat(circle.getAttribute("cx")) / 100, dy = y - Number(circle.getAttribute("cy"));
+      if (dx * dx + dy * dy < least) { least = dx * dx + dy * dy; best = index; }
     });
     return best;
   }
@@ -66,40 +60,38 @@
   tip.className = "tip";
   tip.hidden = true;
 
-  function show(plot, place) {
-    plot.place = place;
-    const [name, value] = said(plot), number = Number(plot.circles[place].dataset.i);
-    light(plot.who, number);
-    const x = parseFloat(plot.circles[place].getAttribute("cx"));
+  function show(plot, index) {
+    plot.index = index;
+    const [name, value] = describe(plot), circle = plot.circles[index];
+    highlight(plot.list, Number(circle.dataset.i));
+    const x = parseFloat(circle.getAttribute("cx"));
     tip.replaceChildren(Object.assign(document.createElement("b"), { textContent: name }), value === undefined ? "" : `  ${value}`);
     tip.style.left = `calc(12px + (100% - 24px) * ${x / 100})`;
     tip.style.transform = `translateX(${-x}%)`;
-    tip.style.top = `${Number(plot.circles[place].getAttribute("cy")) + 12}px`;
+    tip.style.top = `${Number(circle.getAttribute("cy")) + 12}px`;
     tip.hidden = false;
     plot.element.append(tip);
   }
 
-  function light(who, number) {
-    for (const one of plots) {
-      const place = one.who === who ? one.at.get(number) : undefined;
-      one.lit.style.display = place === undefined ? "none" : "";
-      if (place === undefined) continue;
-      one.lit.setAttribute("cx", one.circles[place].getAttribute("cx"));
-      one.lit.setAttribute("cy", one.circles[place].getAttribute("cy"));
+  function highlight(list, number) {
+    for (const plot of plots) {
+      const circle = plot.list === list ? plot.circles[plot.indexOf.get(number)] : undefined;
+      plot.ring.style.display = circle ? "" : "none";
+      for (const key of circle ? ["cx", "cy"] : []) plot.ring.setAttribute(key, circle.getAttribute(key));
     }
   }
 
   function hide() {
     tip.hidden = true;
-    for (const one of plots) one.lit.style.display = "none";
+    highlight(null);
   }
 
-  function key(plot, event) {
-    const last = plot.circles.length - 1, by = Math.max(1, Math.round(last / 10));
-    const next = { ArrowRight: plot.place + 1, ArrowUp: plot.place + 1, ArrowLeft: plot.place - 1, ArrowDown: plot.place - 1,
-      PageUp: plot.place + by, PageDown: plot.place - by, Home: 0, End: last }[event.key];
+  function press(plot, event) {
+    const last = plot.circles.length - 1, page = Math.max(1, Math.round(last / 10));
+    const next = { ArrowRight: plot.index + 1, ArrowUp: plot.index + 1, ArrowLeft: plot.index - 1, ArrowDown: plot.index - 1,
+      PageUp: plot.index + page, PageDown: plot.index - page, Home: 0, End: last }[event.key];
     if (next !== undefined) show(plot, Math.min(Math.max(next, 0), last));
-    else if (event.key === "Enter") find(plot);
+    else if (event.key === "Enter") reveal(plot);
     else if (event.key === "Escape") hide();
     else return;
     event.preventDefault();
@@ -107,29 +99,28 @@
 
   // ---- the row and the card of a case
 
-  const rows = new Map();
-  for (const one of document.querySelectorAll("tr[data-i], .case[data-i]")) {
-    const number = Number(one.dataset.i);
-    rows.set(number, [...(rows.get(number) ?? []), one]);
-    one.addEventListener("pointerenter", () => light("cohort-cases", number));
-    one.addEventListener("pointerleave", hide);
+  const elements = new Map(); // by the number of the case
+  for (const element of document.querySelectorAll("tr[data-i], .case[data-i]")) {
+    const number = Number(element.dataset.i);
+    elements.set(number, [...(elements.get(number) ?? []), element]);
+    element.addEventListener("pointerenter", () => highlight("cohort-cases", number));
+    element.addEventListener("pointerleave", hide);
   }
 
-  function find(plot) {
-    for (const one of document.querySelectorAll(".picked")) one.classList.remove("picked");
-    const found = plot.who === "cohort-cases" ? rows.get(Number(plot.circles[plot.place].dataset.i)) : undefined;
-    if (!found) return;
-    for (const one of found) one.classList.add("picked");
-    found.at(-1).scrollIntoView({ block: "center" });
+  function reveal(plot) {
+    for (const element of document.querySelectorAll(".picked")) element.classList.remove("picked");
+    const picked = plot.list === "cohort-cases" ? elements.get(Number(plot.circles[plot.index].dataset.i)) : undefined;
+    picked?.forEach((element) => element.classList.add("picked"));
+    picked?.at(-1).scrollIntoView({ block: "center" });
   }
 
-  // ---- the number that groups are shown by
+  // ---- the metric that groups are shown by
 
   const choice = document.getElementById("group-metric");
   if (choice) {
     choice.closest("[data-group-choice]").hidden = false;
     const choose = () => {
-      for (const one of document.querySelectorAll("[data-group-metric]")) one.hidden = one.dataset.groupMetric !== choice.value;
+      for (const group of document.querySelectorAll("[data-group-metric]")) group.hidden = group.dataset.groupMetric !== choice.value;
     };
     choice.addEventListener("change", choose);
     choose();

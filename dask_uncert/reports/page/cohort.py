@@ -1,18 +1,18 @@
-"""What the page shows of a cohort, as plain data for its templates: strips, groups, cases, a model comparison."""
+"""The cohort's part of the page, as plain data for its templates: strips, groups, cases, a model comparison."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from dask_uncert.reports.figures.cohort_strips import difference_strips, group_strips, whole_strips
-from dask_uncert.reports.figures.maps import map_names
+from dask_uncert.reports.figures.maps import map_figure_names
 from dask_uncert.reports.figures.thumbnails import legend, thumbnail
-from dask_uncert.reports.page.payload import text
+from dask_uncert.reports.page.payload import json_text
+from dask_uncert.reports.page.templates import image_source
 from dask_uncert.reports.results.cohort import CohortStatistics, OtherModel, best_first
 from dask_uncert.summaries.evaluation import Evaluation
 
@@ -21,105 +21,105 @@ PRINTED = 30  # of them, on paper
 MOST_CARDS = 12  # cases with pictures
 MOST_PICTURES = 4  # of a case
 MOST_GROUP_DOTS = 8000
-"""Of all groups and metrics; where there would be more, groups are shown by the first metric alone."""
+"""Of all groups and metrics; if there would be more, groups are shown by the first metric alone."""
 
 
-def cohort_words(numbers: CohortStatistics, found: dict[str, Any], evaluation: Evaluation) -> dict[str, Any]:
-    """Everything that `page/cohort.html.jinja` and `page/against.html.jinja` say; found: the results."""
-    cohort, first = numbers.cohort, numbers.headline[0]
-    order = best_first(first, numbers.table[first.name])
+def cohort_context(
+    statistics: CohortStatistics, results: Mapping[str, Any], evaluation: Evaluation
+) -> dict[str, Any]:
+    """Return everything that `cohort.html.jinja` and `comparison.html.jinja` show."""
+    cohort, first = statistics.cohort, statistics.headline[0]
+    names, patients = cohort.stack.names, statistics.whole.patients
+    order = best_first(first, statistics.table[first.name])
     return {
-        "metrics": numbers.headline,
-        "several": len(cohort.stack) > len(numbers.whole.patients),
-        "interval": found.get("confidence"),
+        "metrics": statistics.headline,
+        "several": len(cohort.stack) > len(patients),
+        "interval": results.get("confidence"),
         "failed": cohort.failed,
-        "of": found["cohort"],
-        "strips": [{"metric": metric, "strip": one} for metric, one in whole_strips(numbers)],
-        "groups": _groups(numbers),
-        "rows": _rows(numbers, order[:MOST_ROWS]),
+        "results": results["cohort"],
+        "strips": [{"metric": metric, "strip": strip} for metric, strip in whole_strips(statistics)],
+        "groups": _groups(statistics),
+        "rows": [_row(statistics, i) for i in order[:MOST_ROWS]],
         "printed": PRINTED,
         "columns": list(cohort.stack.groups),
-        "cards": _cards(numbers, evaluation, order[:MOST_CARDS]),
-        "against": None if cohort.against is None else _against(numbers, cohort.against, found),
-        "cases": cohort.stack.names,
-        "patients": numbers.whole.patients,
-        "names": Markup(
-            text({"cohort-cases": cohort.stack.names, "cohort-patients": numbers.whole.patients})
-        ),
+        "cards": _cards(statistics, evaluation, order[:MOST_CARDS]),
+        "comparison": None if cohort.against is None else _comparison(statistics, cohort.against, results),
+        "cases": names,
+        "patients": patients,
+        "names": Markup(json_text({"cohort-cases": names, "cohort-patients": patients})),
     }
 
 
-def _groups(numbers: CohortStatistics) -> list[dict[str, Any]]:
-    """By column, for each metric a strip a group."""
-    dots = len(numbers.cohort.stack) * len(numbers.shown) * len(numbers.headline)
-    metrics = numbers.headline if dots <= MOST_GROUP_DOTS else numbers.headline[:1]
-    found = []
-    for column in numbers.shown:
-        shown = [{"metric": metric, "parts": group_strips(numbers, column, metric)} for metric in metrics]
-        found.append({"column": column, "shown": shown})
-    return found
+def _groups(statistics: CohortStatistics) -> list[dict[str, Any]]:
+    """Return, by column and metric, a strip for each group."""
+    dots = len(statistics.cohort.stack) * len(statistics.shown) * len(statistics.headline)
+    metrics = statistics.headline if dots <= MOST_GROUP_DOTS else statistics.headline[:1]
+    return [
+        {
+            "column": column,
+            "shown": [
+                {"metric": metric, "parts": group_strips(statistics, column, metric)} for metric in metrics
+            ],
+        }
+        for column in statistics.shown
+    ]
 
 
-def _rows(numbers: CohortStatistics, order: Iterable[int]) -> list[dict[str, Any]]:
-    """Cases for the table."""
-    table, stack = numbers.table, numbers.cohort.stack
-    found = []
-    for i in order:
-        values = {m.name: _defined(table[m.name][i]) for m in numbers.headline}
-        found.append(
-            {
-                "number": int(i),
-                "case": stack.names[i],
-                "groups": [table[column][i] for column in stack.groups],
-                "counted": table["counted"][i],
-                **values,
-            }
-        )
-    return found
+def _row(statistics: CohortStatistics, i: int) -> dict[str, Any]:
+    """Return a case's row of the table."""
+    table, stack = statistics.table, statistics.cohort.stack
+    return {
+        "number": int(i),
+        "case": stack.names[i],
+        "groups": [table[column][i] for column in stack.groups],
+        "counted": table["counted"][i],
+        **{metric.name: _defined(table[metric.name][i]) for metric in statistics.headline},
+    }
 
 
-def _cards(numbers: CohortStatistics, evaluation: Evaluation, order: Iterable[int]) -> dict[str, Any] | None:
-    """Pictures of the worst cases, and what their colours mean; None without maps."""
-    give, stack, first = numbers.cohort.pictures, numbers.cohort.stack, numbers.headline[0]
-    if give is None:
+def _cards(
+    statistics: CohortStatistics, evaluation: Evaluation, order: Iterable[int]
+) -> dict[str, Any] | None:
+    """Return pictures of the worst cases, and the legends of their colours; None without maps."""
+    load_maps, stack = statistics.cohort.pictures, statistics.cohort.stack
+    if load_maps is None:
         return None
     cards, legends = [], {}
     for i in order:
-        maps = give(stack.names[i])
-        names = list(map_names(maps))[:MOST_PICTURES]
+        maps = load_maps(stack.names[i])
         pictures = []
-        for name in names:
+        for name in list(map_figure_names(maps))[:MOST_PICTURES]:
             values, dims = maps[name]
             legends[name] = legend(evaluation, name, values)
-            content = base64.b64encode(thumbnail(evaluation, name, values)).decode("ascii")
-            pictures.append(
-                {
-                    "title": legends[name].title,
-                    "source": f"data:image/png;base64,{content}",
-                    "dims": " × ".join(dims[:2]),
-                }
-            )
-        value = _defined(numbers.table[first.name][i])
-        groups = [f"{column} {values[i]}" for column, values in stack.groups.items()]
+            source = image_source("png", thumbnail(evaluation, name, values))
+            pictures.append({"title": legends[name].title, "source": source, "dims": " × ".join(dims[:2])})
         cards.append(
             {
                 "number": int(i),
                 "case": stack.names[i],
-                "value": value,
-                "groups": ", ".join(groups),
+                "value": _defined(statistics.table[statistics.headline[0].name][i]),
+                "groups": ", ".join(f"{column} {values[i]}" for column, values in stack.groups.items()),
                 "pictures": pictures,
             }
         )
     return {"cards": cards, "legends": list(legends.values())}
 
 
-def _against(numbers: CohortStatistics, against: OtherModel, found: dict[str, Any]) -> dict[str, Any]:
-    """Differences of two models: a strip a metric, every patient a dot."""
-    rows = []
-    for metric, one in difference_strips(numbers, against):
-        of = found["comparison"]["metrics"][metric.name]
-        rows.append({"metric": metric, "strip": one, "zero": one.axis.at(0.0), "of": of})
-    return {"name": against.name, "rows": rows, "of": found["comparison"], "level": against.level}
+def _comparison(
+    statistics: CohortStatistics, against: OtherModel, results: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the differences of two models: a strip per metric, every patient a dot."""
+    comparison = results["comparison"]
+    rows = [
+        {
+            "metric": metric,
+            "strip": strip,
+            "zero": strip.axis.percent(0.0),
+            "of": comparison["metrics"][metric.name],
+        }
+        for metric, strip in difference_strips(statistics, against)
+    ]
+    return {"name": against.name, "rows": rows, "results": comparison, "level": against.level}
 
 
 def _defined(value: float) -> float | None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from dask_uncert.metrics import cohort as cohort_metrics
 from dask_uncert.reports.results.cohort import CohortStatistics
-from dask_uncert.reports.tables.csv import as_csv
 from dask_uncert.summaries.stack import Case
 
 WHO = ("case", "patient", "visit")
@@ -18,13 +16,13 @@ INTERVALS = tuple(
 )
 
 
-def write_cohort_tables(numbers: CohortStatistics, folder: Path) -> list[str]:
-    """Write `patients.csv`, `cohort.csv`, `groups.csv`, `raters.csv`, and what else there is; returns the names of the files.
-
-    UTF-8, one header row; a cell is empty where a number is undefined.
-    """
+def cohort_tables(numbers: CohortStatistics) -> dict[str, list[Sequence[Any]]]:
+    """Return the rows of every table of a cohort by its name, the header first."""
     cohort = numbers.cohort
-    made = {"patients": patient_rows(numbers), "cohort": header_and(numbers.whole.rows())}
+    made: dict[str, list[Sequence[Any]]] = {
+        "patients": patient_rows(numbers),
+        "cohort": header_and(numbers.whole.rows()),
+    }
     if numbers.groups:
         made["groups"] = header_and(group_rows(numbers))
     if numbers.raters:
@@ -34,9 +32,7 @@ def write_cohort_tables(numbers: CohortStatistics, folder: Path) -> list[str]:
         made["failed"] = [("case", "reason"), *cohort.failed.items()]
     if cohort.against is not None:
         made["comparison"] = header_and(cohort.against.comparison.rows())
-    for name, rows in made.items():
-        (folder / f"{name}.csv").write_text(as_csv(rows), encoding="utf-8", newline="")
-    return [f"{name}.csv" for name in made]
+    return made
 
 
 def patient_rows(numbers: CohortStatistics) -> list[Sequence[Any]]:

@@ -35,9 +35,7 @@ def client():
 def plain():
     """Without figures and page, which are most of a small run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(write, "drawings", lambda *given: {})
-        patch.setattr(write, "write_figures", lambda *given: [])
-        patch.setattr(write, "write_report", lambda *given: None)
+        patch.setattr(write, "figures_and_page", lambda *arguments: {})
         yield
 
 

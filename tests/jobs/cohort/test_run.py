@@ -41,9 +41,7 @@ def client():
 @pytest.fixture
 def go(client, monkeypatch):
     """Run a cohort's job on threads, which these tests share, without figures and page: most of a small run."""
-    monkeypatch.setattr(write, "drawings", lambda *given: {})
-    monkeypatch.setattr(write, "write_figures", lambda *given: [])
-    monkeypatch.setattr(write, "write_report", lambda *given: None)
+    monkeypatch.setattr(write, "figures_and_page", lambda *arguments: {})
 
     def run(cohort, *, fresh=False, out=None, **changes):
         return run_job.run(cohort.job(**changes), cluster=client, fresh=fresh, out=out)

@@ -19,22 +19,22 @@ from dask_uncert.formulas.soft_confusion import soft_weights
 from dask_uncert.io.maps import preview
 from dask_uncert.reports.figures.calibration import POINTS, class_curves, drawn_classes
 from dask_uncert.reports.figures.confusion import uncertainty_matrices
-from dask_uncert.reports.figures.curves import ecdf
+from dask_uncert.reports.figures.curves import ecdf, panels
 from dask_uncert.reports.figures.distributions import (
     SHARES,
+    by_class,
+    by_confused_classes,
     chosen_threshold,
-    classes_apart,
-    confused_apart,
     densities,
     density_bars,
 )
-from dask_uncert.reports.figures.layout import key, png
-from dask_uncert.reports.figures.maps import measure_maps, picture, soft_maps
-from dask_uncert.reports.figures.mistakes import frequent_mistakes, homophily_twin
-from dask_uncert.reports.figures.registry import drawings, figures, map_names, panels
+from dask_uncert.reports.figures.layout import plan_legend, png
+from dask_uncert.reports.figures.maps import map_figure_names, measure_maps, picture, soft_maps
+from dask_uncert.reports.figures.mistakes import frequent_mistakes, homophily_and_gini
+from dask_uncert.reports.figures.registry import figure_files, figures
 from dask_uncert.reports.figures.soft_maps import soft_map
-from dask_uncert.reports.figures.style import CELLS, spread_out
-from dask_uncert.reports.figures.sweep import F1, OTHERS, SIGMAS, drawn_sweep, sweep_panels, swept
+from dask_uncert.reports.figures.style import CELLS, thin_out
+from dask_uncert.reports.figures.sweep import F1, OTHERS, SIGMAS, drawn_histograms, drawn_sweep, sweep_panels
 from dask_uncert.reports.figures.weights import weight_functions
 from dask_uncert.summaries.distribution import Distribution
 
@@ -107,7 +107,7 @@ def scene(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def files(scene):
-    return drawings(scene.evaluation, scene.maps)
+    return figure_files(figures(scene.evaluation, scene.maps))
 
 
 def offsets(line):
@@ -152,13 +152,13 @@ def test_names_are_safe_and_the_bytes_the_same_again(scene, files):
         "map_predicted",
     }
     once -= {name for name in once if name.endswith(("_tree_1", "_soil"))}
-    again = drawings(scene.evaluation, scene.maps, once)
+    again = figure_files(figures(scene.evaluation, scene.maps, once))
     assert len(again) == 2 * len(once)
     assert again == {name: files[name] for name in again}
 
 
 def test_only_those_asked_for_are_drawn(scene, files):
-    found = drawings(scene.evaluation, scene.maps, {"classes", "map_gini", "nothing"})
+    found = figure_files(figures(scene.evaluation, scene.maps, {"classes", "map_gini", "nothing"}))
     assert found == {name: files[name] for name in found}
     assert set(found) == {"classes.png", "classes.svg", "map_gini.png", "map_gini.svg"}
 
@@ -212,9 +212,9 @@ def test_bars_are_whole_bins(wide, named, seed, most):
         assert np.isnan(density).all()
 
 
-def test_classes_apart_are_means_and_quantiles_of_the_pixels(scene):
+def test_figures_by_class_are_means_and_quantiles_of_the_pixels(scene):
     _, truth, decided, _ = scene.counted
-    figure = classes_apart(scene.evaluation)
+    figure = by_class(scene.evaluation)
     for (name, values), axes in zip(scene.values().items(), figure.axes, strict=True):
         one = scene.evaluation.measures[name]
         strokes = [offsets(line) for line in axes.collections]
@@ -226,10 +226,10 @@ def test_classes_apart_are_means_and_quantiles_of_the_pixels(scene):
             assert_array_equal(strokes[2 * i + 1][:, :, 0], spread[:, [1, 3]])
 
 
-def test_confused_apart_are_moments_of_the_pixels(scene):
+def test_figures_by_confused_classes_are_moments_of_the_pixels(scene):
     p, truth, decided, _ = scene.counted
     number = (p > 1 / 3).sum(-1)
-    figure = confused_apart(scene.evaluation)
+    figure = by_confused_classes(scene.evaluation)
     *of_measures, counts = figure.axes
     for values, axes in zip(scene.values().values(), of_measures, strict=True):
         for line, strokes, right in zip(axes.lines, axes.collections, (True, False), strict=True):
@@ -244,7 +244,7 @@ def test_confused_apart_are_moments_of_the_pixels(scene):
     assert heights == [chosen.sum() for chosen in found]
 
 
-def test_the_twins_are_means_over_each_mistake(scene):
+def test_homophily_and_gini_are_means_over_each_mistake(scene):
     p, truth, decided, _ = scene.counted
     second = np.argsort(-p, axis=-1, kind="stable")[:, 1]
     values = scene.values()
@@ -252,7 +252,7 @@ def test_the_twins_are_means_over_each_mistake(scene):
     sizes = [int(((truth == i) & (decided == k)).sum()) for i, k in pairs]
     assert sizes == sorted(sizes, reverse=True)
     assert len(pairs) == 6
-    for axes, near in zip(homophily_twin(scene.evaluation).axes, (True, False), strict=True):
+    for axes, near in zip(homophily_and_gini(scene.evaluation).axes, (True, False), strict=True):
         chosen = [(truth == i) & (decided == k) & ((second == i) == near) for i, k in pairs]
         for line, name in zip(axes.lines, ("homophily", "gini"), strict=True):
             assert_allclose(line.get_xdata(), [values[name][c].mean() for c in chosen], rtol=1e-9)
@@ -353,10 +353,10 @@ def test_sweeps_are_drawn_with_what_is_left(scene, metrics):
                         assert low <= drawn <= high
 
 
-def test_swept_takes_those_with_most_reference_pixels(scene, monkeypatch):
-    monkeypatch.setattr("dask_uncert.reports.figures.sweep.MOST_SWEPT", 2)
+def test_histograms_with_most_reference_pixels_are_drawn(scene, monkeypatch):
+    monkeypatch.setattr("dask_uncert.reports.figures.sweep.MOST_HISTOGRAMS", 2)
     support = np.bincount(scene.counted[1])
-    found = [one.settings.class_index for one in swept(scene.evaluation).values()]
+    found = [one.settings.class_index for one in drawn_histograms(scene.evaluation).values()]
     assert sorted(support[found]) == sorted(support)[1:]
 
 
@@ -394,7 +394,7 @@ def test_soft_maps_fade_to_white_where_weights_do(scene):
         assert_allclose(drawn[scene.mask][:, :3], colours[scene.mask], atol=1e-6)
     assert_allclose(merged.images[0].get_array()[scene.mask][:, :3], total[scene.mask], atol=1e-6)
     assert [label.get_text() for label in ramps.get_xticklabels()] == list(CELLS)
-    names = map_names(scene.maps)
+    names = map_figure_names(scene.maps)
     assert [name for name in names if name.startswith("soft_")] == ["soft_Corn_no_till", "soft_US_b_tree_1"]
     stored = picture(scene.evaluation, "soft_Corn_no_till", *scene.maps["soft_Corn_no_till"]).axes[0]
     assert_array_equal(stored.images[0].get_array(), scene.maps["soft_Corn_no_till"][0])
@@ -442,8 +442,8 @@ def test_maps_of_one_dimension_are_left_out():
 
 
 @given(st.lists(st.floats(0, 10), min_size=1), st.integers(2, 8))
-def test_spread_out_keeps_the_ends(values, most):
-    found = spread_out(values, most)
+def test_thinned_values_keep_the_ends(values, most):
+    found = thin_out(values, most)
     assert len(found) == min(most, len(set(values)))
     assert found == sorted(set(found) & set(values))
     assert (found[0], found[-1]) == (min(values), max(values))
@@ -452,6 +452,6 @@ def test_spread_out_keeps_the_ends(values, most):
 @settings(max_examples=30)
 @given(st.lists(st.text("abcdefg", max_size=30), min_size=1, max_size=9), st.floats(1, 12))
 def test_a_legend_has_room_for_every_label(labels, width):
-    plan = key(labels, width)
+    plan = plan_legend(labels, width)
     assert plan.columns * plan.lines >= len(labels)
     assert (plan.columns - 1) * plan.lines < len(labels)

@@ -6,7 +6,6 @@ import csv
 import html
 import json
 import re
-import shutil
 from dataclasses import replace
 from io import BytesIO
 
@@ -23,17 +22,17 @@ from dask_uncert.metrics.scalars import scalars
 from dask_uncert.reports.figures import cohort as cohort_figure
 from dask_uncert.reports.figures import thumbnails
 from dask_uncert.reports.figures.cohort_strips import whole_strips
+from dask_uncert.reports.figures.layout import png
 from dask_uncert.reports.figures.maps import UNDEFINED
-from dask_uncert.reports.figures.strip_plot import MOST_DOTS, WIDTH, axis_of, spread, strip
+from dask_uncert.reports.figures.strips import MOST_DOTS, WIDTH, axis_of, positions_across, strip
 from dask_uncert.reports.figures.style import BLUE, VERMILION
-from dask_uncert.reports.page.html import write_report
 from dask_uncert.reports.results.cohort import best_first, cohort_results, cohort_statistics
 from dask_uncert.reports.results.headline import headline
 from dask_uncert.reports.results.schema import results_schema
 from dask_uncert.reports.tables.csv import as_csv
 from dask_uncert.reports.write import write_all
-from tests.reports.page.test_page import Page
 from tests.support import cohorts
+from tests.support.pages import Page, resize, write_page
 
 values = st.lists(st.floats(-1, 1) | st.just(float("nan")), min_size=1, max_size=60)
 F1 = "classes/it's <b>&/f1"
@@ -63,7 +62,6 @@ def test_a_strip_has_a_dot_a_defined_case_where_its_value_is(held, height):
     cases = [10 + i for i in range(len(held))]
     found = strip(axis, cases, array, np.full(5, np.nan), (None,) * 3, (0.0, None, None), height)
     assert {dot.case for dot in found.dots} == {c for c, v in zip(cases, held, strict=True) if v == v}
-    assert found.undefined == int(np.isnan(array).sum())
     rising = [dot.value for dot in found.dots]
     assert rising == sorted(rising)
     for dot in found.dots:
@@ -79,8 +77,8 @@ def test_a_strip_has_a_dot_a_defined_case_where_its_value_is(held, height):
 @given(st.lists(st.floats(0, 100), max_size=40), st.sampled_from([36.0, 58.0]))
 def test_dots_overlap_only_where_all_lanes_are_full(places, height):
     rising = sorted(places)
-    lanes = spread(rising, 3.5, height)
-    number = len(set(spread([50.0] * 40, 3.5, height)))
+    lanes = positions_across(rising, 3.5, height)
+    number = len(set(positions_across([50.0] * 40, 3.5, height)))
     for i, (x, y) in enumerate(zip(rising, lanes, strict=True)):
         near = [j for j in range(i) if (x - rising[j]) * WIDTH / 100 < 7 - 1e-9]
         if len({lanes[j] for j in near}) < number:
@@ -171,10 +169,8 @@ def test_one_patient_has_no_intervals_and_says_so(made, tmp_path):
     jsonschema.validate(json.loads(json.dumps(found)), results_schema())
     assert "confidence" not in found
     assert "_interval" not in json.dumps(found)
-    write_report(evaluation, tmp_path / "report.html", None, {}, found, None, one)
-    text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    Page(text)
-    assert "One patient says nothing" in text
+    write_page(evaluation, tmp_path / "report.html", results=found, statistics=one)
+    assert "only one patient" in Page(tmp_path / "report.html").source
 
 
 def test_cases_are_sorted_from_the_worst(made):
@@ -212,13 +208,10 @@ def test_the_headline_is_of_numbers_that_there_are(number):
 def test_the_page_shows_every_case_by_name_without_its_script(whole, made):
     folder, _ = whole
     numbers, _ = made
-    text = (folder / "report.html").read_text(encoding="utf-8")
-    page = Page(text)
-    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
-    assert len(ids) == len(set(ids))
-    assert all(attrs["href"][1:] in ids for _, attrs in page.tags if attrs.get("href", "").startswith("#"))
-    assert {"patients", "groups", "cases", "against", "enlarged", "left-out"} <= set(ids)
-    assert ids.index("patients") < ids.index("explorer")
+    page = Page(folder / "report.html")
+    text = page.source
+    assert {"patients", "groups", "cases", "comparison", "enlarged", "excluded"} <= set(page.ids)
+    assert page.ids.index("patients") < page.ids.index("explorer")
     assert "<i>" not in text.replace("<i>σ", "").replace("<i>t", "").replace("<i>d", "").replace("<i>τ", "")
     strips = text[text.index('id="patients"') : text.index('id="groups"')].split('<div class="plot"')[1:]
     assert len(strips) == len(numbers.headline)
@@ -252,8 +245,7 @@ def test_figures_are_drawn_and_the_same_again(whole, made):
     for axes, (metric, one) in zip(figure.axes, whole_strips(numbers), strict=True):
         dots = axes.collections[0 if one.quantiles is None else 1].get_offsets()
         assert sorted(dots[:, 0]) == sorted(v for v in numbers.table[metric.name] if v == v)
-    png = cohort_figure.layout.png(figure)
-    assert png == (folder / "figures" / "cohort_strips.png").read_bytes()
+    assert png(figure) == (folder / "figures" / "cohort_strips.png").read_bytes()
     bare = replace(numbers, shown={})
     assert cohort_figure.cohort_groups(bare) is None
 
@@ -285,38 +277,13 @@ def test_csv_keeps_every_digit():
 # ---- the page in a real browser with the network cut
 
 
-@pytest.fixture(scope="module")
-def browser():
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    from selenium.webdriver.chrome.service import Service
-
-    binary, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
-    if binary is None or driver is None:
-        pytest.skip("no Chromium with its driver (Debian: chromium, chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = binary
-    for word in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "force-device-scale-factor=1",
-                 "host-resolver-rules=MAP * ~NOTFOUND", "no-proxy-server"):  # fmt: skip
-        options.add_argument(f"--{word}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=Service(driver))
-    yield found
-    found.quit()
-
-
 @pytest.fixture
 def page(browser, whole):
-    """Opens the page, and sees afterwards that nothing was complained of."""
-
     def open_it(width=1280):
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        resize(browser, width)
         browser.get((whole[0] / "report.html").as_uri())
 
-    browser.get_log("browser")
-    yield open_it
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    assert not [one for one in browser.get_log("browser") if one["level"] in ("SEVERE", "WARNING")]
+    return open_it
 
 
 def found_by(browser, selector):
@@ -327,7 +294,7 @@ def lit(browser):
     """Of each strip that has a dot lit, its label and where the light is."""
     return browser.execute_script(
         """return [...document.querySelectorAll(".plot")].map((one) => {
-          const lit = one.querySelector(".lit");
+          const lit = one.querySelector(".ring");
           return [one.dataset.label, lit && lit.style.display !== "none" ? lit.getAttribute("cx") : null];
         });"""
     )

@@ -1,6 +1,6 @@
-"""Distribution strips: every case a dot along an axis, what patients' values are spread over, means with intervals.
+"""Strip plots: each case a dot along an axis, the quantiles over patients, and means with intervals.
 
-Places along the axis are percent of its length, so that a strip fits any window without its dots and words
+Positions along the axis are percent of its length, so that a strip fits any window without its dots and text
 changing size; across it they are pixels.
 """
 
@@ -16,14 +16,14 @@ from dask_uncert.formulas.typing import Floats
 
 WIDTH = 660.0  # pixels, at which dots do not overlap while there is room
 MOST_DOTS = 1200
-"""Of a strip; of more cases the lowest, the highest and evenly spaced ones between are drawn."""
+"""Dots of a strip; of more cases the lowest, the highest and evenly spaced ones between are drawn."""
 RADII = ((150, 3.6), (600, 2.6))
 SMALLEST = 1.8
 TICKS = 4  # at least so many steps
 
 
 class Dot(NamedTuple):
-    """A case: its number, its place, and its value."""
+    """Number of a case, its position, and its value."""
 
     case: int
     x: float
@@ -32,14 +32,14 @@ class Dot(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """Of an axis."""
+    """Position and label of a tick."""
 
     x: float
     label: str
 
 
 class Mark(NamedTuple):
-    """A number on the axis and its interval, if it has one; None where undefined."""
+    """A number on the axis and the ends of its interval; None where undefined."""
 
     x: float | None
     low: float | None
@@ -47,20 +47,20 @@ class Mark(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """From `low` to `high`; numbers on its ticks have so many decimals."""
+    """An axis from `low` to `high` with ticks at multiples of `step`."""
 
     low: float
     high: float
     step: float
 
-    def at(self, value: float | None) -> float | None:
-        """Percent of the length, cut at the ends; None for what is undefined."""
+    def percent(self, value: float | None) -> float | None:
+        """Return the position of a value in percent of the length, cut at the ends; None where undefined."""
         if value is None or math.isnan(value):
             return None
         return round(100 * min(max((value - self.low) / (self.high - self.low), 0.0), 1.0), 2)
 
     def ticks(self) -> list[Tick]:
-        """At multiples of the step.
+        """Return the ticks; their labels have as many decimals as the step.
 
         >>> [tick.label for tick in axis_of([0.81, 0.93]).ticks()]
         ['0.80', '0.85', '0.90', '0.95']
@@ -71,13 +71,13 @@ class Axis(NamedTuple):
         if abs(self.step * 10**digits % 1) > 1e-6:  # a step of 0.25 takes a digit more than one of 0.2
             digits += 1
         values = [k * self.step for k in range(first, last + 1)]
-        return [Tick(self.at(v) or 0.0, f"{0.0 if abs(v) < 1e-12 else v:.{digits}f}") for v in values]
+        return [Tick(self.percent(v) or 0.0, f"{0.0 if abs(v) < 1e-12 else v:.{digits}f}") for v in values]
 
 
 class Strip(NamedTuple):
-    """What is drawn: dots, of so large a radius; the five quantiles; the mean, and what is pooled.
+    """A strip plot: its dots and their radius, the five quantiles, the mean and the pooled number.
 
-    undefined: cases without a value. drawn: dots, where they are not all.
+    drawn: number of dots, if not all cases are drawn.
     """
 
     axis: Axis
@@ -86,12 +86,11 @@ class Strip(NamedTuple):
     quantiles: list[float] | None
     mean: Mark
     pooled: Mark
-    undefined: int
     drawn: int | None
 
 
 def axis_of(values: Iterable[float], low: float = -math.inf, high: float = math.inf) -> Axis:
-    """An axis that holds these values, from tick to tick within the range of a metric; NaN holds nothing.
+    """Return an axis that holds these values, from tick to tick within the range of a metric; NaN is ignored.
 
     >>> axis_of([0.97, 0.99], 0.0, 1.0)[:2], axis_of([], 0.0, 1.0)[:2], axis_of([1.0], 0.0, 1.0)[:2]
     ((0.97, 0.99), (0.0, 1.0), (0.94, 1.0))
@@ -108,7 +107,7 @@ def axis_of(values: Iterable[float], low: float = -math.inf, high: float = math.
 
 
 def _step(rough: float) -> float:
-    """The next of 1, 2, 2.5, 5 times a power of ten."""
+    """Return the next of 1, 2, 2.5, 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(rough))
     return next((k * power for k in (1.0, 2.0, 2.5, 5.0) if k * power >= rough * (1 - 1e-9)), 10.0 * power)
 
@@ -122,55 +121,50 @@ def strip(
     pooled: Sequence[float | None],
     height: float,
 ) -> Strip:
-    """A strip of these cases' values, over so many pixels across. mean, pooled: the number, low and high end."""
+    """Return the strip of these cases' values, `height` pixels across; mean, pooled: the number and its interval."""
     defined = np.flatnonzero(~np.isnan(values))
     order = defined[np.argsort(values[defined], kind="stable")]
     chosen = order
     if len(order) > MOST_DOTS:
         chosen = order[np.unique(np.round(np.linspace(0, len(order) - 1, MOST_DOTS)).astype(int))]
     radius = next((r for most, r in RADII if len(chosen) <= most), SMALLEST)
-    places = [axis.at(float(values[i])) or 0.0 for i in chosen]
-    lanes = spread(places, radius, height)
-    known = [axis.at(float(q)) for q in quantiles]
+    along = [axis.percent(float(values[i])) or 0.0 for i in chosen]
+    across = positions_across(along, radius, height)
+    known = [axis.percent(float(q)) for q in quantiles]
     return Strip(
         axis,
-        [Dot(cases[i], x, y, float(values[i])) for i, x, y in zip(chosen, places, lanes, strict=True)],
+        [Dot(cases[i], x, y, float(values[i])) for i, x, y in zip(chosen, along, across, strict=True)],
         radius,
         None if any(q is None for q in known) else [q for q in known if q is not None],
-        Mark(*(axis.at(value) for value in mean)),
-        Mark(*(axis.at(value) for value in pooled)),
-        len(values) - len(defined),
+        Mark(*(axis.percent(value) for value in mean)),
+        Mark(*(axis.percent(value) for value in pooled)),
         len(chosen) if len(chosen) < len(order) else None,
     )
 
 
-def spread(places: Sequence[float], radius: float, height: float) -> list[float]:
-    """Where dots at these rising places (percent) stand across the strip, so that they overlap little.
+def positions_across(along: Sequence[float], radius: float, height: float) -> list[float]:
+    """Return positions across the strip for dots at these rising positions along it, so that they overlap little.
 
     Lanes are filled from the middle; where all are full, a dot takes the one with the most room.
 
-    >>> spread([10.0, 10.1, 10.2, 50.0], 3.5, 30.0)
+    >>> positions_across([10.0, 10.1, 10.2, 50.0], 3.5, 30.0)
     [15.0, 22.5, 7.5, 15.0]
     """
     lane = 2 * radius + 0.5
-    number = max(1, int(height // lane))
-    half = (number - 1) // 2
-    offsets = sorted((k * lane for k in range(-half, half + 1)), key=_middle_first)
+    half = (max(1, int(height // lane)) - 1) // 2
+    offsets = sorted((k * lane for k in range(-half, half + 1)), key=lambda offset: (abs(offset), offset < 0))
     last = [-math.inf] * len(offsets)
-    found = []
-    for place in places:
-        x = place / 100 * WIDTH
+    across = []
+    for percent in along:
+        x = percent / 100 * WIDTH
         free = next((i for i, before in enumerate(last) if x - before >= 2 * radius), None)
         chosen = int(np.argmin(last)) if free is None else free
         last[chosen] = x
-        found.append(round(height / 2 + offsets[chosen], 2))
-    return found
+        across.append(round(height / 2 + offsets[chosen], 2))
+    return across
 
 
-def _middle_first(offset: float) -> tuple[float, bool]:
-    return abs(offset), offset < 0
-
-
-def three(number: float, ends: Any, i: int) -> list[float | None]:
-    """A number and the ends of its interval, if there is one."""
-    return [float(number), *((None, None) if ends is None else (float(ends.low[i]), float(ends.high[i])))]
+def with_interval(values: Any, interval: Any, i: int) -> list[float | None]:
+    """Return the number of the i-th metric and the ends of its interval, if there is one."""
+    ends = (None, None) if interval is None else (float(interval.low[i]), float(interval.high[i]))
+    return [float(values[i]), *ends]

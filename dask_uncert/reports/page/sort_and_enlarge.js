@@ -1,16 +1,16 @@
-// What makes the page handy: tables that sort, maps that open large. Both work with the keyboard alone.
+// Tables that sort and maps that enlarge. Both work with the keyboard alone.
 "use strict";
 (() => {
   // ---- sorting; a cell's data-sort is its number with all digits
 
-  function key(cell) {
-    const held = cell.dataset.sort;
-    if (held === undefined) return cell.textContent.trim();
-    return held === "" ? null : Number(held);
+  function sortKey(cell) {
+    const number = cell.dataset.sort;
+    if (number === undefined) return cell.textContent.trim();
+    return number === "" ? null : Number(number);
   }
 
   function compare(a, b, direction) {
-    if (a === null || b === null) return (a === null) - (b === null); // undefined ones last, either way
+    if (a === null || b === null) return (a === null) - (b === null); // undefined values last, in either direction
     const order = typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b;
     return direction * order;
   }
@@ -26,20 +26,20 @@
       head.append(button);
       button.addEventListener("click", () => {
         const before = head.getAttribute("aria-sort"), number = original[0].cells[column].dataset.sort !== undefined;
-        const next = number // numbers show the largest first; the third press brings the order of the job back
+        const next = number // numbers start with the largest; the third press restores the order of the job
           ? { null: "descending", descending: "ascending", ascending: null }[before]
           : { null: "ascending", ascending: "descending", descending: null }[before];
-        heads.forEach((one) => one.removeAttribute("aria-sort"));
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
         if (next) head.setAttribute("aria-sort", next);
         const rows = next
-          ? [...original].sort((a, b) => compare(key(a.cells[column]), key(b.cells[column]), next === "ascending" ? 1 : -1))
+          ? [...original].sort((a, b) => compare(sortKey(a.cells[column]), sortKey(b.cells[column]), next === "ascending" ? 1 : -1))
           : original;
         body.append(...rows);
       });
     });
   }
 
-  // ---- maps
+  // ---- enlarging
 
   const dialog = document.getElementById("enlarged");
   const thumbs = [...document.querySelectorAll("button.thumb")];
@@ -54,7 +54,7 @@
       caption.textContent = thumbs[shown].parentElement.querySelector("figcaption").textContent;
       if (!dialog.open) dialog.showModal();
     };
-    thumbs.forEach((one, index) => one.addEventListener("click", () => open(index)));
+    thumbs.forEach((thumb, index) => thumb.addEventListener("click", () => open(index)));
     dialog.querySelector("[data-step='-1']").addEventListener("click", () => open(shown - 1));
     dialog.querySelector("[data-step='1']").addEventListener("click", () => open(shown + 1));
     dialog.addEventListener("keydown", (event) => {

@@ -1,8 +1,8 @@
 // The soft confusion at any threshold, spread and damping, from the counts of a joint histogram, with its error.
 //
-// The same mathematics as formulas/sweep.py, in float64; names are the same too. Nothing here touches the page.
+// The same formulas as formulas/soft_sweep.py, in float64. Nothing here touches the page.
 "use strict";
-const mathematics = (() => {
+const softConfusion = (() => {
   const ROOT = Math.sqrt(2 / Math.PI);
   const ROUNDING = 2 ** -42; // of a pixel's weight: fixed point, and sums over rows
   const METRICS = ["accuracy", "precision", "recall", "false_positive_rate", "f1", "specificity",
@@ -11,44 +11,45 @@ const mathematics = (() => {
 
   // A(z) = erf(z / sqrt 2), z >= 0. All terms of sqrt(2/pi) exp(-z^2/2) sum z^(2n+1) / (2n+1)!! are positive.
   function certainty(z) {
-    if (!(z < 8.5)) return 1; // nearer to 1 than a float64 can say
+    if (!(z < 8.5)) return 1; // to float64
     let term = z, sum = z;
     for (let n = 3; term > sum * 1e-17; n += 2) sum += term *= z * z / n;
     return Math.min(1, ROOT * Math.exp(-z * z / 2) * sum);
   }
 
+  const total = (values) => values.reduce((sum, value) => sum + value, 0);
   const slope = (z) => ROOT * Math.exp(-z * z / 2);
   const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
-  // How far a tangent to A(z) misses it within `reach` of where it touches, for z from nearest to furthest.
-  function remainder(nearest, furthest, reach) {
+  // The error bound of a tangent to A(z) within `reach` of its point, for z from nearest to furthest.
+  function tangentError(nearest, furthest, reach) {
     const z = clamp(1, nearest, furthest);
     return 0.5 * z * slope(z) * reach * reach;
   }
 
   // exp(-x) I_k(x), k = 0 .. most - 1. I_(k-1) = I_(k+1) + 2k/x I_k is stable downwards; I_0 + 2 sum I_k = exp(x).
   function bessel(most, x) {
-    const found = new Float64Array(most);
+    const values = new Float64Array(most);
     if (x < 1e-280) {
-      found[0] = 1;
-      return found;
+      values[0] = 1;
+      return values;
     }
     let above = 0, here = 1e-280, sum = 0;
     for (let k = most + 32 + Math.ceil(9 * Math.sqrt(x)); k >= 0; k--) {
-      if (k < most) found[k] = here;
+      if (k < most) values[k] = here;
       sum += (k ? 2 : 1) * here;
       [above, here] = [here, above + 2 * k / x * here];
       if (here > 1e250) {
         above /= here;
         sum /= here;
-        for (let j = k; j < most; j++) found[j] /= here;
+        for (let j = k; j < most; j++) values[j] /= here;
         here = 1;
       }
     }
-    return found.map((one) => one / sum);
+    return values.map((value) => value / sum);
   }
 
-  // exp(-d u) on [low, high] as a sum of Chebyshev polynomials, and the most that the sum is off by.
+  // exp(-d u) on [low, high] as a sum of Chebyshev polynomials, and its error bound.
   function dampingSeries(d, low, high, terms) {
     const coefficients = new Float64Array(terms);
     if (d === 0) {
@@ -56,7 +57,7 @@ const mathematics = (() => {
       return { coefficients, error: 0 };
     }
     const scale = Math.exp(-d * low);
-    if (high === null) { // nothing is known of u there but that it is above low
+    if (high === null) { // u is only known to be above low
       coefficients[0] = scale / 2;
       return { coefficients, error: scale / 2 };
     }
@@ -66,85 +67,83 @@ const mathematics = (() => {
       if (k >= terms) error += 2 * shares[k];
       else coefficients[k] = scale * (k ? 2 : 1) * (k % 2 ? -1 : 1) * shares[k];
     }
-    const kept = shares.subarray(0, terms).reduce((sum, one, k) => sum + (k ? 2 : 1) * one, 0);
+    const kept = shares.subarray(0, terms).reduce((sum, share, k) => sum + (k ? 2 : 1) * share, 0);
     return { coefficients, error: scale * (1 - kept < 1e-6 ? error : 1 - kept) };
   }
 
-  // Of every group (a level's pixels in a row) the summed damping factor, its error, its sum times y, and that one's
-  // error.
-  function damped(record, d) {
-    const groups = record.row.length;
+  // For every group (a level's pixels in a row) the summed damping factor, its sum times y, and the error of each.
+  function dampedSums(joint, d) {
+    const groups = joint.row.length;
     const [weight, error, first, firstError] = [0, 1, 2, 3].map(() => new Float64Array(groups));
-    const [columns, firstColumns] = [sum(record.pieces, "zeroth"), sum(record.pieces, "first")];
+    const [columns, firstColumns] = ["zeroth", "first"].map((key) => total(joint.intervals.map((interval) => interval[key])));
     let at = 0, atFirst = 0;
-    for (const piece of record.pieces) {
-      const most = Math.exp(-d * piece.low);
-      const least = piece.high !== null ? Math.exp(-d * piece.high) : d === 0 ? 1 : 0;
-      const series = dampingSeries(d, piece.low, piece.high, piece.zeroth);
-      const tilted = piece.first ? dampingSeries(d, piece.low, piece.high, piece.first) : null;
+    for (const interval of joint.intervals) {
+      const most = Math.exp(-d * interval.low);
+      const least = interval.high !== null ? Math.exp(-d * interval.high) : d === 0 ? 1 : 0;
+      const series = dampingSeries(d, interval.low, interval.high, interval.zeroth);
+      const tilted = interval.first ? dampingSeries(d, interval.low, interval.high, interval.first) : null;
       for (let g = 0; g < groups; g++) {
-        const number = record.zeroth[g * columns + at]; // T_0 is 1
+        const number = joint.zeroth[g * columns + at]; // T_0 is 1
         if (number === 0) continue;
-        let found = 0;
-        for (let k = 0; k < piece.zeroth; k++) found += series.coefficients[k] * record.zeroth[g * columns + at + k];
-        const low = Math.max(found - series.error * number, least * number);
-        const high = Math.min(found + series.error * number, most * number);
-        found = clamp(found, low, high);
-        weight[g] += found;
-        error[g] += Math.max(found - low, high - found);
+        let value = 0;
+        for (let k = 0; k < interval.zeroth; k++) value += series.coefficients[k] * joint.zeroth[g * columns + at + k];
+        const low = Math.max(value - series.error * number, least * number);
+        const high = Math.min(value + series.error * number, most * number);
+        value = clamp(value, low, high);
+        weight[g] += value;
+        error[g] += Math.max(value - low, high - value);
         if (tilted) {
           let moment = 0;
-          for (let k = 0; k < piece.first; k++) moment += tilted.coefficients[k] * record.first[g * firstColumns + atFirst + k];
+          for (let k = 0; k < interval.first; k++) moment += tilted.coefficients[k] * joint.first[g * firstColumns + atFirst + k];
           first[g] += moment;
           firstError[g] += tilted.error * number;
         }
       }
-      at += piece.zeroth;
-      atFirst += piece.first;
+      at += interval.zeroth;
+      atFirst += interval.first;
     }
     return { weight, error, first, firstError };
   }
 
-  // How every row bends the weights of its pixels, at a threshold and spread; what does not depend on d.
-  function rowFactors(record, t, sigma) {
-    const n = record.low.length, hard = sigma === 0;
+  // The factors of every row's weights at a threshold and spread: what does not depend on d.
+  function rowFactors(joint, t, sigma) {
+    const n = joint.low.length, hard = sigma === 0;
     const names = ["value", "least", "most", "slope", "off", "share", "middle", "end", "shareLeft", "middleLeft", "endLeft"];
-    const found = Object.fromEntries(names.map((name) => [name, new Float64Array(n)]));
-    found.side = new Int8Array(n); // 1 right of the threshold, -1 left, 0 astride, 2 the threshold itself
-    const over = (x) => hard ? 1 : certainty(x / sigma);
+    const factors = Object.fromEntries(names.map((name) => [name, new Float64Array(n)]));
+    factors.side = new Int8Array(n); // 1 right of the threshold, -1 left, 0 astride, 2 the threshold itself
+    const certaintyAt = (distance) => hard ? 1 : certainty(distance / sigma);
     for (let r = 0; r < n; r++) {
-      const low = record.low[r], high = record.high[r];
+      const low = joint.low[r], high = joint.high[r];
       const right = low >= t, left = high <= t;
-      found.side[r] = right && left ? 2 : right ? 1 : left ? -1 : 0;
+      factors.side[r] = right && left ? 2 : right ? 1 : left ? -1 : 0;
       if (!right && !left) {
-        found.share[r] = (high - t) / (high - low);
-        found.middle[r] = over((high - t) / 2);
-        found.end[r] = over(high - t);
-        found.shareLeft[r] = (t - low) / (high - low);
-        found.middleLeft[r] = over((t - low) / 2);
-        found.endLeft[r] = over(t - low);
+        factors.share[r] = (high - t) / (high - low);
+        factors.middle[r] = certaintyAt((high - t) / 2);
+        factors.end[r] = certaintyAt(high - t);
+        factors.shareLeft[r] = (t - low) / (high - low);
+        factors.middleLeft[r] = certaintyAt((t - low) / 2);
+        factors.endLeft[r] = certaintyAt(t - low);
         continue;
       }
       const middle = (low + high) / 2, half = (high - low) / 2;
       const nearest = Math.max(low - t, t - high, 0), furthest = Math.max(high - t, t - low);
-      found.value[r] = over(Math.abs(middle - t));
+      factors.value[r] = certaintyAt(Math.abs(middle - t));
       if (low === high) {
-        found.least[r] = found.most[r] = found.value[r];
+        factors.least[r] = factors.most[r] = factors.value[r];
         continue;
       }
-      found.least[r] = over(nearest);
-      found.most[r] = over(furthest);
+      factors.least[r] = certaintyAt(nearest);
+      factors.most[r] = certaintyAt(furthest);
       if (hard) continue;
-      found.slope[r] = slope(Math.abs(middle - t) / sigma) * (half / sigma) * (middle >= t ? 1 : -1);
-      found.off[r] = remainder(nearest / sigma, furthest / sigma, half / sigma);
+      factors.slope[r] = slope(Math.abs(middle - t) / sigma) * (half / sigma) * (middle >= t ? 1 : -1);
+      factors.off[r] = tangentError(nearest / sigma, furthest / sigma, half / sigma);
     }
-    return found;
+    return factors;
   }
 
-  // The reference's certainty as a factor, by how much it may be off, and whether it is a positive.
+  // The reference's certainty as a factor with its error bound, and whether the reference is positive.
   function referenceParts(low, high, t, sigma) {
-    const over = (c) => sigma === 0 ? 1 : certainty(Math.abs(c - t) / sigma);
-    const ends = [over(low), over(high)];
+    const ends = [low, high].map((c) => sigma === 0 ? 1 : certainty(Math.abs(c - t) / sigma));
     if (low < t && t < high) {
       return [{ positive: false, factor: ends[0] / 2, loose: ends[0] / 2 },
         { positive: true, factor: ends[1] / 2, loose: ends[1] / 2 }];
@@ -153,15 +152,15 @@ const mathematics = (() => {
     return [{ positive, factor: (ends[0] + ends[1]) / 2, loose: Math.abs(ends[1] - ends[0]) / 2 }];
   }
 
-  // TP, TN, FP, FN and the most that each is off by, from `damped` and `rowFactors` of the same record; `level` is
-  // the threshold of the reference.
-  function softCells(record, sums, factors, level, sigma) {
+  // TP, TN, FP, FN and their error bounds, from `dampedSums` and `rowFactors` of the same histogram; `level` is the
+  // threshold of the reference.
+  function cells(joint, sums, factors, level, sigma) {
     const values = [0, 0, 0, 0], errors = [0, 0, 0, 0];
-    for (let l = 0; l < record.level_low.length; l++) {
-      const [right, left, on] = levelSums(record, sums, factors, record.starts[l], record.starts[l + 1]);
-      const parts = referenceParts(record.level_low[l], record.level_high[l], level, sigma);
+    for (let l = 0; l < joint.level_low.length; l++) {
+      const [right, left, on] = levelSums(joint, sums, factors, joint.starts[l], joint.starts[l + 1]);
+      const parts = referenceParts(joint.level_low[l], joint.level_high[l], level, sigma);
       for (const { positive, factor, loose } of parts) {
-        // A row that is the threshold itself agrees with the reference either way.
+        // A row at the threshold itself agrees with the reference either way.
         const sides = positive ? [[right, 0], [on, 0], [left, 3]] : [[right, 2], [on, 1], [left, 1]];
         for (const [[value, error], cell] of sides) {
           values[cell] += factor * value;
@@ -169,16 +168,16 @@ const mathematics = (() => {
         }
       }
     }
-    return { values, errors: errors.map((one) => one + ROUNDING * record.counted) };
+    return { values, errors: errors.map((error) => error + ROUNDING * joint.counted) };
   }
 
   // Weight and error right of the threshold, left of it and on it, of the groups from `start` to `end`.
-  function levelSums(record, sums, factors, start, end) {
+  function levelSums(joint, sums, factors, start, end) {
     const right = [0, 0], left = [0, 0], on = [0, 0];
     for (let g = start; g < end; g++) {
-      const r = record.row[g], where = factors.side[r];
+      const r = joint.row[g], side = factors.side[r];
       const weight = sums.weight[g], error = sums.error[g], all = weight + error;
-      if (where === 0) { // nobody knows how its pixels lie; the value takes them as spread evenly
+      if (side === 0) { // the row's pixels are taken as evenly spread
         const above = factors.share[r] * factors.middle[r] * weight;
         const below = factors.shareLeft[r] * factors.middleLeft[r] * weight;
         right[0] += above;
@@ -191,10 +190,10 @@ const mathematics = (() => {
       const off = factors.value[r] * error + Math.abs(factors.slope[r]) * sums.firstError[g] + factors.off[r] * all;
       const bottom = Math.max(tangent - off, factors.least[r] * Math.max(weight - error, 0));
       const top = Math.min(tangent + off, factors.most[r] * all);
-      const found = clamp(tangent, bottom, Math.max(bottom, top));
-      const into = where === 1 ? right : where === -1 ? left : on;
-      into[0] += found;
-      into[1] += Math.max(found - bottom, top - found, 0);
+      const value = clamp(tangent, bottom, Math.max(bottom, top));
+      const sum = side === 1 ? right : side === -1 ? left : on;
+      sum[0] += value;
+      sum[1] += Math.max(value - bottom, top - value, 0);
     }
     return [right, left, on];
   }
@@ -219,21 +218,21 @@ const mathematics = (() => {
     };
   }
 
-  // For every metric the furthest it can be from its value when the cells are only known to within errors.
+  // The error bound of every metric, from those of the cells.
   function metricBounds(values, errors) {
     const low = values.map((v, i) => Math.max(v - errors[i], 0)), high = values.map((v, i) => v + errors[i]);
     const middle = cellMetrics(values), emptied = cellMetrics(low);
     const worst = cellMetrics([low[0], low[1], high[2], high[3]]);
     const best = cellMetrics([high[0], high[1], low[2], low[3]]);
     worst.kappa = leastKappa(low, high, worst.kappa);
-    const inexact = errors.some((e) => e > 0), found = {};
+    const inexact = errors.some((error) => error > 0), bounds = {};
     for (const name of METRICS) {
       const off = Math.max(Math.abs(worst[name] - middle[name]), Math.abs(best[name] - middle[name]));
       const loose = Number.isNaN(off) || (Number.isNaN(emptied[name]) && inexact);
       const least = SIGNED.includes(name) ? -1 : 0;
-      found[name] = Number.isNaN(middle[name]) ? NaN : loose ? Math.max(1 - middle[name], middle[name] - least) : off;
+      bounds[name] = Number.isNaN(middle[name]) ? NaN : loose ? Math.max(1 - middle[name], middle[name] - least) : off;
     }
-    return found;
+    return bounds;
   }
 
   function leastKappa(low, high, atCorner) {
@@ -244,7 +243,7 @@ const mathematics = (() => {
     return Number.isNaN(wide) ? -1 : Math.max(wide, -1);
   }
 
-  // The threshold as the stored probabilities would hold it.
+  // The threshold rounded as the stored probabilities are.
   function asStored(t, dtype) {
     if (dtype === "float32") return Math.fround(t);
     if (dtype !== "float16" || t === 0) return t;
@@ -253,9 +252,5 @@ const mathematics = (() => {
     return step * (rest > 0.5 || (rest === 0.5 && down % 2) ? down + 1 : down);
   }
 
-  function sum(list, key) {
-    return list.reduce((total, one) => total + one[key], 0);
-  }
-
-  return { METRICS, certainty, bessel, dampingSeries, damped, rowFactors, softCells, cellMetrics, metricBounds, asStored };
+  return { METRICS, certainty, bessel, dampedSums, rowFactors, cells, cellMetrics, metricBounds, asStored, total };
 })();

@@ -1,0 +1,154 @@
+"""The page of an evaluation: one file that needs no network, and reads well without its script.
+
+Numbers come from the mapping of `results.json`, maps are pictures inside the page; the counts that the script works
+with come from `payload`, its charts from `bokeh_charts`. Every name is escaped. The same arguments give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from dask_uncert.reports.figures import curves
+from dask_uncert.reports.figures.layout import svg
+from dask_uncert.reports.figures.maps import Maps, map_figure_names, soft_maps
+from dask_uncert.reports.names import file_names, pretty, unit
+from dask_uncert.reports.page import bokeh_charts
+from dask_uncert.reports.page.cohort import cohort_context
+from dask_uncert.reports.page.payload import payload
+from dask_uncert.reports.page.templates import common_context, environment, file_text, image_source
+from dask_uncert.reports.results.cohort import CohortStatistics
+from dask_uncert.spec.map_names import soft_labels
+from dask_uncert.summaries.evaluation import Evaluation
+
+TIMES = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"
+TITLE = "Evaluation of predictions and their uncertainty"
+MOST_BYTES = 8_000_000
+"""Of the page. Joint histograms, then maps, are left out beyond it, and named."""
+MOST_MAP_BYTES = 3_000_000
+MOST_CLASSES = 60
+"""Of a table of classes by classes; beyond it the page shows the picture and names the CSV file."""
+FIGURES = ("reliability", "risk_coverage", "uncertainty_confusion")
+"""Figures in the page, besides maps and distributions."""
+SCRIPTS = (
+    "soft_confusion.js",
+    "metrics.js",
+    "formatting.js",
+    "charts.js",
+    "explorer.js",
+    "sort_and_enlarge.js",
+)
+
+
+def scene_page(
+    evaluation: Evaluation,
+    results: Mapping[str, Any],
+    maps: Maps,
+    about: Mapping[str, str],
+    figures: Mapping[str, bytes],
+    statistics: CohortStatistics | None = None,
+) -> str:
+    """Return the page as text.
+
+    maps: name to (two-dimensional values, NaN where undefined; names of the dimensions), of a size to show.
+    about: provenance, label to text, in the order shown; `title` is the heading.
+    figures: the content of every figure's file.
+    statistics: those of a cohort's cases.
+    """
+    scripts = [*SCRIPTS, *(() if statistics is None else ("cohort.js",))]
+    shown, hidden = _maps(evaluation, maps, figures)
+    context = {
+        **common_context(results, about, TITLE),
+        "overall": results["overall"],
+        "measures": results["measures"],
+        "interval_note": interval_note(results),
+        "units": {name: unit(measure.measure) for name, measure in evaluation.measures.items()},
+        "fits": len(evaluation.classes) <= MOST_CLASSES,
+        "pictures": _pictures(evaluation, figures),
+        "maps": shown,
+        "maps_left_out": hidden,
+        "at_maximum": _at_maximum(results),
+        "has_joint": bool(evaluation.joint),
+        "cohort": None if statistics is None else cohort_context(statistics, results, evaluation),
+        "scripts": [Markup(bokeh_charts.bokeh_script()), *(Markup(file_text(name)) for name in scripts)],
+        "charts": Markup(bokeh_charts.charts()),
+        **bokeh_charts.CONTEXT,
+    }
+    template = environment().get_template("scene.html.jinja")
+    # Without joint histograms the page is as long as it gets around them: the rest of the bytes is theirs.
+    empty = payload(evaluation, 0)
+    around = template.render(context, payload="", left_out=empty.left_out)
+    full = payload(evaluation, MOST_BYTES - len(around.encode()))
+    return template.render(context, payload=Markup(full.text), left_out=full.left_out)
+
+
+def _pictures(evaluation: Evaluation, figures: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return image sources; the ECDFs come one panel a measure, so that a narrow screen shows them legibly."""
+    names = [name for name in FIGURES if f"{name}.svg" in figures]
+    pictures: dict[str, Any] = {name: image_source("svg+xml", figures[f"{name}.svg"]) for name in names}
+    pictures["ecdf"] = {
+        name: image_source("svg+xml", svg(curves.panels(evaluation, curves.ecdf, [name])))
+        for name in evaluation.measures
+    }
+    if len(evaluation.classes) > MOST_CLASSES:
+        pictures["confusion"] = image_source("png", figures["confusion.png"])
+    return pictures
+
+
+def _maps(
+    evaluation: Evaluation, maps: Maps, figures: Mapping[str, bytes]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the maps in their order while they fit, and the files of those that do not."""
+    shown: list[dict[str, Any]] = []
+    left_out = []
+    used = 0
+    labels = zip(soft_labels(evaluation.classes), evaluation.classes, strict=True)
+    titles = {f"soft_{label}": f"Soft confusion of {described.name}" for label, described in labels}
+    for name, file in page_maps(maps).items():
+        values, dims = maps[name]
+        content = figures[f"{file}.png"]
+        source = image_source("png", content)
+        if used + len(source) > MOST_MAP_BYTES:
+            left_out.append(f"{file}.png")
+            continue
+        used += len(source)
+        width, height = (int.from_bytes(content[at : at + 4]) for at in (16, 20))  # of every PNG's head
+        shown.append(
+            {
+                "title": titles.get(name, pretty(name)),
+                "source": source,
+                "shape": TIMES.join(f"{size:,}" for size in values.shape[:2]),
+                "dims": TIMES.join(dims[:2]),
+                "wide": width > 1.6 * height,
+            }
+        )
+    return shown, left_out
+
+
+def page_maps(maps: Maps) -> dict[str, str]:
+    """Return the figure that shows each map: for a soft confusion that with all four weights."""
+    merged = file_names(soft.label for soft in soft_maps(maps))
+    return map_figure_names(maps) | {f"soft_{label}": f"soft_maps_{safe}" for label, safe in merged.items()}
+
+
+def _at_maximum(results: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return the classes of the mixture at which q'(H∘H)q is largest, and their shares."""
+    distances = results["class_distances"]
+    if distances is None:
+        return []
+    shares = zip(results["classes"], distances["at"], strict=True)
+    return [(described["name"], share) for described, share in shares if share]
+
+
+def interval_note(results: Mapping[str, Any]) -> str:
+    """Return a note on the small numbers below others; empty if there are no intervals.
+
+    >>> interval_note({"overall": {"kappa_interval": [0.6, 0.8]}, "confidence": {"level": 0.95}})
+    ' Small numbers are 95 % confidence intervals.'
+    """
+    if not any(key.endswith("_interval") for key in results["overall"]):
+        return ""
+    level = (results.get("confidence") or {}).get("level")
+    return f" Small numbers are {'' if level is None else f'{100 * level:g} % '}confidence intervals."

@@ -1,0 +1,62 @@
+"""The templates of the pages, and what every page shows."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import jinja2
+
+from dask_uncert.reports.names import REASONS, pretty
+from dask_uncert.reports.page.formatting import bar, breakable, count, number, percent, shade, signed
+from dask_uncert.reports.tables.comparison import p_text
+
+FILTERS = {
+    "count": count,
+    "number": number,
+    "percent": percent,
+    "signed": signed,
+    "breakable": breakable,
+    "p": p_text,
+    "pretty": pretty,
+    "shade": shade,
+    "bar": bar,
+}
+
+
+@lru_cache(maxsize=1)
+def environment() -> jinja2.Environment:
+    """Return the environment of all templates: everything is escaped, an unknown name is an error."""
+    templates = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(file_text),
+    )
+    templates.filters |= FILTERS
+    return templates
+
+
+def common_context(results: Mapping[str, Any], about: Mapping[str, str], title: str) -> dict[str, Any]:
+    """Return what every page shows: heading, results, reasons of exclusion, and provenance."""
+    return {
+        "title": about.get("title", title),
+        "about": {label: text for label, text in about.items() if label != "title"},
+        "results": results,
+        "total": results["counted"] + sum(results["excluded"].values()),
+        "reasons": REASONS,
+    }
+
+
+def file_text(name: str) -> str:
+    """Return the text of a file of this folder."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def image_source(kind: str, content: bytes) -> str:
+    """Return an image as a data URL; kind: `png` or `svg+xml`."""
+    return f"data:image/{kind};base64," + base64.b64encode(content).decode("ascii")

@@ -1,0 +1,33 @@
+"""A real browser with the network cut."""
+
+import shutil
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def driver():
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    from selenium.webdriver.chrome.service import Service
+
+    binary, program = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
+    if binary is None or program is None:
+        pytest.skip("no Chromium with its driver (Debian: chromium, chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for option in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "force-device-scale-factor=1",
+                   "host-resolver-rules=MAP * ~NOTFOUND", "no-proxy-server"):  # fmt: skip
+        options.add_argument(f"--{option}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(program))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def browser(driver):
+    """The browser; afterwards it has complained of nothing."""
+    driver.get_log("browser"), driver.get_log("performance")
+    yield driver
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert not [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
