@@ -1,7 +1,7 @@
 """One pure pass over one block: arrays in, (maps, Evaluation) out.
 
 Probabilities are normalised once, the decision is taken once and each measure is computed once; the same
-values feed the maps and the counts. Nothing here knows where the block lies or who computes it.
+values feed the maps and the counts. Nothing here depends on the block's store or on who computes it.
 """
 
 from __future__ import annotations
@@ -15,42 +15,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.blocks.accumulate import Counter
-from dask_uncert.blocks.encoding import reference_indices, rounding_of, shares_of, three_axes
-from dask_uncert.blocks.ensemble import members_of, spread_of
+from dask_uncert.blocks.encoding import BLANK, GAPS, reference_indices, rounding_of, shares_of, three_axes
+from dask_uncert.blocks.ensemble import spread_of
 from dask_uncert.blocks.tiles import TileCounter
 from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.labels import NO_CODE, UNKNOWN, UNLABELLED
 from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY
-from dask_uncert.formulas.typing import Indices
-from dask_uncert.inputs.names import BLANK, GAPS
+from dask_uncert.formulas.typing import Bools, Floats, Indices
+from dask_uncert.inputs.scene import Encoding
 from dask_uncert.io.maps import MAPS
 from dask_uncert.kernels.types import MISSING, OFF, Pixels
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.ledger import INPUTS, REASONS
+from dask_uncert.summaries.ledger import INPUTS, OF_INPUT, REASONS
 from dask_uncert.summaries.weighted_decisions import LARGEST
 
 STEP = 1 << 14  # pixels at a time: their measures are not held for a whole block
 LEFT_OUT = -4  # and below: left out for the reason with that number
-REFERENCE_GAPS = [number + 1 for number, reason in enumerate(REASONS) if reason.startswith("reference_")]
+REFERENCE_GAPS = [number + 1 for number in OF_INPUT["reference"]]
 
 
 def evaluate_block(
     request: Request,
-    arrays: Mapping[str, NDArray[Any]],
-    class_axis: int | None,
+    arrays: Mapping[str, Any],
+    encoding: Encoding,
     kernels: ModuleType,
     offset: Sequence[int] | None = None,
 ) -> tuple[dict[str, NDArray[Any]], Evaluation]:
-    """One block's maps and Evaluation.
+    """Return one block's maps and Evaluation.
 
-    arrays: `probabilities` (grid dimensions, with the classes on `class_axis`; None for a binary prediction,
-    which holds the second class's probability), `samples` of them (the sample axis first; or `samples_0`,
-    `samples_1`, ... apart), or both: without probabilities the samples' mean is the prediction. `reference`:
-    codes or, where the request says so, shares (classes last). Where given, `mask` (true counts), `uncertainty`,
-    `weight`, `gaps` and `blank` (see `gaps`). All over the same grid dimensions in the same order; none is written to.
-    kernels: `kernels.compiled` or `kernels.reference`. offset: where the block lies in the grid, for tiles; by
-    default at its origin.
+    arrays: `probabilities` (grid dimensions, with the classes on the encoding's axis; without classes that of the second
+    of two), `samples` of them (in a list, or stacked on the first axis), or both: without probabilities the samples' mean
+    is the prediction. `reference`: codes or, where the request says so, shares (classes last). Where given, `mask` (true
+    counts), `uncertainty`, `weight`, GAPS and BLANK. All over the same grid dimensions in the same order; none is
+    written to. kernels: `kernels.compiled` or `kernels.reference`. offset: of the block in the grid, for tiles; by
+    default its origin.
 
     Raises UnusableBlockError for unknown reference codes, and for counted probabilities, samples, shares or
     uncertainties out of range.
@@ -63,10 +62,10 @@ def evaluate_block(
     if (reference == UNKNOWN).any():
         raise UnusableBlockError("reference", "shares out of range")
     u = arrays["uncertainty"].ravel() if "uncertainty" in arrays else None
-    if u is not None and off_range(request, u[reference >= 0]).any():
+    if u is not None and invalid_uncertainties(request, u[reference >= 0]).any():
         raise UnusableBlockError("uncertainty", "predicted uncertainty out of range")
     weights = arrays["weight"].ravel() if "weight" in arrays else None
-    if weights is not None and off_weights(weights[reference >= 0]).any():
+    if weights is not None and invalid_weights(weights[reference >= 0]).any():
         raise UnusableBlockError("weight", "weight out of range")
     layers = request.layers
     wanted = np.flatnonzero(reference >= 0)
@@ -76,12 +75,13 @@ def evaluate_block(
         name: np.full((reference.size, *layer.extra.values()), layer.fill, layer.dtype)
         for name, layer in layers.items()
     }
-    members, spread = members_of(arrays), None
-    if members:
-        spread = spread_of(request, members, class_axis, wanted, kernels)
+    classes, spread = len(request.classes), None
+    if len(arrays.get("samples", ())):
+        spread = spread_of(arrays["samples"], classes, encoding, wanted, kernels)
     if "probabilities" in arrays:
-        stored, dtype = three_axes(arrays["probabilities"], class_axis, request.scale)
-        rounding = rounding_of(dtype, len(request.classes), request.scale, request.tolerance)
+        precision = encoding.probabilities
+        stored, dtype = three_axes(arrays["probabilities"], encoding.class_axis, precision.scale)
+        rounding = rounding_of(dtype, classes, precision)
     else:
         assert spread is not None
         stored, dtype, rounding = spread.mean, spread.mean.dtype, spread.rounding
@@ -94,9 +94,9 @@ def evaluate_block(
         found = kernels.measure(stored, pixels, request.measures, request.maxima, rounding)
         truth = reference[pixels]
         if spread is not None:
-            said = spread.state[pixels]
-            _leave_out(truth, (truth >= 0) & (said == MISSING), "samples_nan", excluded)
-            _leave_out_off(request, truth, said == OFF, "samples", excluded)
+            state = spread.state[pixels]
+            _leave_out(truth, (truth >= 0) & (state == MISSING), "samples_nan", excluded)
+            _leave_out_off(request, truth, state == OFF, "samples", excluded)
             found = spread.on(found, pixels, request.measures)
         _leave_out(truth, (truth >= 0) & (found.state == MISSING), "probabilities_nan", excluded)
         _leave_out_off(request, truth, found.state == OFF, "probabilities", excluded)
@@ -121,11 +121,11 @@ def _batches(wanted: Indices) -> Iterator[Indices]:
 
 def counted_pixels(
     request: Request,
-    arrays: Mapping[str, NDArray[Any]],
+    arrays: Mapping[str, Any],
     excluded: Indices | None = None,
-    shares: NDArray[np.float64] | None = None,
+    shares: Floats | None = None,
 ) -> Indices:
-    """Class indices (n,) of the pixels that count as far as all inputs but the prediction say, else < 0."""
+    """Return the class indices (n,) of pixels that count, whatever their prediction is; < 0 for others."""
     excluded = np.zeros((len(REASONS), len(request.codes) + 1), np.int64) if excluded is None else excluded
     reference = reference_indices(request, arrays["reference"], shares)
     gaps = arrays[GAPS].ravel() if GAPS in arrays else None
@@ -136,11 +136,11 @@ def counted_pixels(
     if "mask" in arrays:
         _leave_out(reference, arrays["mask"].ravel() == 0, "masked", excluded)
     _leave_out(reference, reference == UNLABELLED, "ignored", excluded)
-    present = [] if gaps is None else np.unique(gaps[gaps > 0]).tolist()
+    present = [] if gaps is None else (np.unique(gaps[gaps > 0]) - 1).tolist()
     for name in INPUTS:
         for number in present:
-            if REASONS[number - 1].startswith(f"{name}_"):
-                _leave_out(reference, gaps == number, REASONS[number - 1], excluded)
+            if number in OF_INPUT[name]:
+                _leave_out(reference, gaps == number + 1, REASONS[number], excluded)
         if name == "reference":
             _leave_out(reference, reference == NO_CODE, "reference_nan", excluded)
         elif name in ("uncertainty", "weight") and name in arrays:
@@ -148,7 +148,7 @@ def counted_pixels(
     return reference
 
 
-def _leave_out(reference: Indices, where: NDArray[np.bool_], reason: str, excluded: Indices) -> None:
+def _leave_out(reference: Indices, where: Bools, reason: str, excluded: Indices) -> None:
     """Leave out pixels for a reason; a pixel is left out once, for the first reason that applies."""
     fresh = where & (reference > LEFT_OUT)
     if not fresh.any():
@@ -159,10 +159,8 @@ def _leave_out(reference: Indices, where: NDArray[np.bool_], reason: str, exclud
     reference[fresh] = LEFT_OUT - number
 
 
-def _leave_out_off(
-    request: Request, truth: Indices, off: NDArray[np.bool_], name: str, excluded: Indices
-) -> None:
-    """Leave out counted pixels whose vectors are off the simplex, or refuse them, as is asked."""
+def _leave_out_off(request: Request, truth: Indices, off: Bools, name: str, excluded: Indices) -> None:
+    """Leave out counted pixels whose vectors are off the simplex, or refuse them, as the request says."""
     where = (truth >= 0) & off
     if where.any() and not request.leave_out_off:
         raise UnusableBlockError(name, f"{name} out of tolerance")
@@ -177,20 +175,20 @@ def _map_values(name: str, found: Pixels, truth: Indices, request: Request) -> N
         return np.where(usable, np.asarray(request.codes)[found.predicted], MAPS[name][1])
     if name == "confused_classes":
         return np.where(usable, found.confused, MAPS[name][1])
-    return np.asarray(found.values[[one.name for one in request.measures].index(name)])
+    return np.asarray(found.values[[measure.name for measure in request.measures].index(name)])
 
 
-def off_weights(weights: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a weight is negative, or larger than can be summed."""
+def invalid_weights(weights: NDArray[Any]) -> Bools:
+    """Return where a weight is negative, or larger than can be summed."""
     return np.asarray(~((weights >= 0) & (weights <= LARGEST)))
 
 
 def largest_uncertainty(request: Request) -> float:
-    """The largest predicted uncertainty that can be used: limited as a measure of its own, else not."""
-    counted = any(one.kind == "uncertainty" for one in request.measures)
+    """Return the largest predicted uncertainty that can be used: limited as a measure of its own, else not."""
+    counted = any(measure.kind == "uncertainty" for measure in request.measures)
     return LARGEST_UNCERTAINTY if counted else np.inf
 
 
-def off_range(request: Request, u: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a predicted uncertainty is negative or larger than can be used."""
+def invalid_uncertainties(request: Request, u: NDArray[Any]) -> Bools:
+    """Return where a predicted uncertainty is negative or larger than can be used."""
     return np.asarray((u < 0) | (u > largest_uncertainty(request)))

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.blocks.encoding import BLANK, GAPS
 from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.calibration import predicted_probability
 from dask_uncert.formulas.fixed_point import encode
 from dask_uncert.formulas.residuals import is_symmetric, nssr_of_covariances, nssr_of_variances
 from dask_uncert.formulas.typing import Bools, Counts, Floats
-from dask_uncert.inputs.names import BLANK, GAPS
 from dask_uncert.io.maps import Layer
 from dask_uncert.summaries.ledger import REASONS
 from dask_uncert.summaries.regression import RegressionEvaluation

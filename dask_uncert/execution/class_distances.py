@@ -10,22 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.encoding import reference_indices
+from dask_uncert.blocks.encoding import GAPS, reference_indices
 from dask_uncert.errors import InputError, UnusableBlockError
 from dask_uncert.execution.chunking import Grid, plan_grid, reading_memory
-from dask_uncert.execution.decode_block import Orders
+from dask_uncert.execution.decode_block import DecodeBlock
 from dask_uncert.execution.graph import shuffle_blocks
 from dask_uncert.formulas.class_distances import Metric, band_distances, combine_bands
 from dask_uncert.formulas.labels import UNKNOWN
 from dask_uncert.formulas.measure_values import measure_maximum
 from dask_uncert.formulas.typing import Counts, Floats
-from dask_uncert.inputs.cube import BAND, Cube, Scene
-from dask_uncert.inputs.names import GAPS, VIRTUAL
+from dask_uncert.inputs.cube import BAND, Cube
+from dask_uncert.inputs.scene import Scene
 from dask_uncert.spec.request import Request
 
 BAND_GROUPS = 8  # tasks that measure distances side by side, at most
 PIECES = 512  # of blocks that travel to them, about: a piece is a task
-SOURCES = ("features", "reference", *(f"{prefix}reference" for prefix in VIRTUAL))
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,9 @@ class DistancePlan:
     @property
     def cubes(self) -> dict[str, Cube]:
         """Inputs that are read."""
-        return {name: self.scene.cubes[name] for name in SOURCES if name in self.scene.cubes}
+        cubes = self.scene.cubes
+        reference = {name: cube for name, cube in cubes.items() if cube.kind == "reference"}
+        return {"features": cubes["features"], **reference}
 
     @cached_property
     def grid(self) -> Grid:
@@ -93,7 +94,7 @@ class GatherLabelled:
     """Returns the features and classes of a block's labelled pixels, cut into groups of bands."""
 
     def __init__(self, request: Request, scene: Scene, spans: Sequence[tuple[int, int]]) -> None:
-        self.request, self.spans, self.decode = request, spans, Orders(scene)
+        self.request, self.spans, self.decode = request, spans, DecodeBlock(scene)
         self.has_nodata = bool(scene.cubes["features"].decoding.missing)
 
     def __call__(

@@ -1,85 +1,79 @@
-"""Block arrays brought to the scene's order of dimensions, and stored numbers to values."""
+"""A block's arrays as the pass takes them: values instead of stored numbers, in the scene's order of dimensions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.blocks.encoding import BLANK, GAPS
 from dask_uncert.formulas.logits import sigmoid, softmax
-from dask_uncert.inputs.cube import CLASS, Cube
-from dask_uncert.inputs.names import APART, BLANK, GAPS, STACKED, gap_of
+from dask_uncert.formulas.typing import Bools
+from dask_uncert.inputs.cube import CLASS, SAMPLE, Cube
+from dask_uncert.inputs.scene import Scene
 from dask_uncert.summaries.ledger import REASONS
 
-PREDICTIONS = ("probabilities_", "samples_", "mean_", "variance_")
+PREDICTIONS = ("probabilities", "samples", "mean", "variance")
+LEDGER_NAMES = {"covariance": "variance"}
+"""Names of inputs in the ledger, where they differ."""
 
 
-class Ordered(Protocol):
-    """A scene of any kind: its cubes, the grid's dimensions, and the transposition of each cube."""
+class DecodeBlock:
+    """Returns a block's arrays by the kinds of their inputs, with samples in a list.
 
-    @property
-    def cubes(self) -> Mapping[str, Cube]: ...
-    @property
-    def dims(self) -> tuple[str, ...]: ...
-    def order(self, name: str) -> tuple[int, ...]: ...
-
-
-class Orders:
-    """Brings block arrays to the scene's order of dimensions, and stored numbers to values.
-
-    Where pixels have no value of an input, for a reason that its file or store knows, there are arrays more, GAPS
-    and BLANK: see `gaps`. Pickles without the scene's data.
+    Where pixels have no value of an input, as its file or store says, there are two arrays more, GAPS and BLANK.
+    Pickles without the scene's data.
     """
 
-    def __init__(self, scene: Ordered) -> None:
-        self.orders = {name: scene.order(name) for name in scene.cubes}
-        self.rules = {name: (cube.decoding, cube.role) for name, cube in scene.cubes.items()}
-        self.logits = {
-            name: order.index(cube.dims.index(CLASS)) if CLASS in cube.dims else None
-            for name, order in self.orders.items()
-            if (cube := scene.cubes[name]).logits
-        }  # by input that holds them, the axis of its classes, once in order
-        self.beside = {  # where dimensions lie, once in order, that are not the grid's
-            name: tuple(i for i, axis in enumerate(order) if scene.cubes[name].dims[axis] not in scene.dims)
-            for name, order in self.orders.items()
-        }
+    def __init__(self, scene: Scene) -> None:
+        self.inputs = {name: _DecodeInput(cube, scene) for name, cube in scene.cubes.items()}
 
-    def __call__(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        found: dict[str, NDArray[Any]] = {}
-        gaps: dict[int, NDArray[np.bool_]] = {}
-
-        def leave(where: NDArray[np.bool_], name: str, fault: str) -> None:
-            reason = _reason(name, fault)
-            gaps[reason] = gaps[reason] | where if reason in gaps else where
-
+    def __call__(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+        decoded: dict[str, Any] = {}
+        gaps: dict[tuple[str, str], Bools] = {}
         for name, stored in arrays.items():
-            values, (decoding, role) = np.transpose(stored, self.orders[name]), self.rules[name]
-            of = gap_of(name)
-            if of is not None:
-                leave(values != 0, of.name, of.fault)
-                continue
-            absent = decoding.absent(values)
-            if absent is not None and name != "features":
-                leave(np.asarray(absent.any(axis=self.beside[name])), name, "nodata")
-            found[name] = decoding.values(values, "values" if name in self.logits else role)
-            if name in self.logits:
-                axis = self.logits[name]
-                found[name] = sigmoid(found[name]) if axis is None else softmax(found[name], axis)
-            if absent is not None and name == "features":
-                found[name] = np.where(absent, np.nan, found[name])
-        blank = [where for reason, where in gaps.items() if REASONS[reason].startswith(PREDICTIONS)]
+            decode = self.inputs[name]
+            values, missing = decode(stored)
+            if missing is not None:
+                reason = (LEDGER_NAMES.get(decode.kind, decode.kind), decode.gap or "nodata")
+                gaps[reason] = gaps[reason] | missing if reason in gaps else missing
+            if values is not None and decode.kind == "samples":
+                decoded.setdefault("samples", []).extend(values if decode.is_stacked else [values])
+            elif values is not None:
+                decoded[decode.kind] = values
+        blank = [missing for (kind, _), missing in gaps.items() if kind in PREDICTIONS]
         if blank:
-            found[BLANK] = np.logical_or.reduce(blank)
+            decoded[BLANK] = np.logical_or.reduce(blank)
         if gaps:
-            shape = next(iter(gaps.values())).shape
-            found[GAPS] = np.zeros(shape, np.uint8)
-            for reason in sorted(gaps, reverse=True):  # the first reason that applies is set last
-                found[GAPS][gaps[reason]] = reason + 1
-        return found
+            places = {REASONS.index(f"{kind}_{fault}"): missing for (kind, fault), missing in gaps.items()}
+            decoded[GAPS] = np.zeros(next(iter(gaps.values())).shape, np.uint8)
+            for place in sorted(places, reverse=True):  # the first reason that applies is set last
+                decoded[GAPS][places[place]] = place + 1
+        return decoded
 
 
-def _reason(name: str, fault: str) -> int:
-    known = {"covariance": "variance", **({name: STACKED} if name.startswith(APART) else {})}
-    return REASONS.index(f"{known.get(name, name)}_{fault}")
+class _DecodeInput:
+    """Returns an input's values (None for a gap), and where over the grid it says that there are none (or None)."""
+
+    def __init__(self, cube: Cube, scene: Scene) -> None:
+        self.kind, self.gap, self.decoding, self.role = cube.kind, cube.gap, cube.decoding, cube.role
+        self.order, self.logits = scene.order(cube.name), cube.logits
+        dims = [cube.dims[axis] for axis in self.order]
+        self.reserved_axes = tuple(i for i, dim in enumerate(dims) if dim not in scene.dims)
+        self.class_axis = dims.index(CLASS) if CLASS in dims else None
+        self.is_stacked = SAMPLE in dims
+
+    def __call__(self, stored: NDArray[Any]) -> tuple[NDArray[Any] | None, Bools | None]:
+        stored = np.transpose(stored, self.order)
+        if self.gap is not None:
+            return None, stored != 0
+        absent, values = self.decoding.absent(stored), self.decoding.values(stored, self.role)
+        if self.logits:
+            values = sigmoid(values) if self.class_axis is None else softmax(values, self.class_axis)
+        if absent is None:
+            return values, None
+        if self.kind == "features":
+            return np.where(absent, np.nan, values), None
+        return values, np.asarray(absent.any(axis=self.reserved_axes))

@@ -16,14 +16,15 @@ from dask_uncert.execution.plan import Plan
 from dask_uncert.formulas.class_distances import METRICS, Metric
 from dask_uncert.formulas.homophily import check_distances
 from dask_uncert.formulas.measures import Measure
+from dask_uncert.inputs.alignment import shared_geometry
 from dask_uncert.inputs.arrays import cubes_of
-from dask_uncert.inputs.cube import CLASS, Cube, Scene, align, is_prediction, prediction
-from dask_uncert.io.geometry import coordinates_of, shared_geometry
+from dask_uncert.inputs.cube import CLASS, Cube, declare
+from dask_uncert.inputs.scene import Scene, make_scene, prediction
+from dask_uncert.io.geometry import coordinates_of
 from dask_uncert.io.maps import MapWriter
 from dask_uncert.spec.joint_bins import with_joints
 from dask_uncert.spec.parse import request_of
 from dask_uncert.spec.request import Request
-from dask_uncert.spec.resolve import with_packing
 from dask_uncert.spec.tiles import with_tiles
 
 GRID_MAPPING = "spatial_ref"
@@ -109,8 +110,10 @@ def evaluate(
         "features": features,
     }
     cubes = cubes_of(given, axis=axis, sample_axis=sample_axis, band_axis=band_axis, fuzzy=fuzzy)
-    if logits:
-        cubes = {k: replace(c, logits=True) if is_prediction(k) else c for k, c in cubes.items()}
+    for name, cube in cubes.items():
+        if cube.is_prediction:
+            cube = replace(cube, role="probabilities", logits=logits)
+            cubes[name] = declare(cube, scale=scale, tolerance=tolerance)
     if classes is None:
         classes = [str(i) for i in range(prediction(cubes).sizes.get(CLASS, 2))]
     request = request_of(
@@ -126,10 +129,6 @@ def evaluate(
         has_samples=samples is not None,
         fuzzy=fuzzy,
         raters=raters,
-        scale=scale,
-        tolerance=tolerance,
-        sample_scale=scale,
-        sample_tolerance=tolerance,
     )
     if bool(request.layers) != (maps_store is not None):
         raise InputError(
@@ -162,8 +161,7 @@ def prepare(
     _check_fuzzy(request)
     if "weight" in cubes:
         request = replace(request, weight_unit=cubes["weight"].unit)
-    request = with_packing(request, cubes)
-    scene = align(cubes, len(request.classes), request.scale, request.sample_scale)
+    scene = make_scene(cubes, len(request.classes))
     request, metric = class_distances_of(request, class_distances, "features" in cubes)
     request = with_tiles(_joints(request, scene), scene.shape)
     sources = {name: cube for name, cube in scene.cubes.items() if name != "features"}
@@ -187,10 +185,11 @@ def _check_fuzzy(request: Request) -> None:
 
 def _joints(request: Request, scene: Scene) -> Request:
     """The Request whose joint histograms fit what is stored."""
-    cubes = scene.cubes
-    dtype = cubes["probabilities"].dtype if "probabilities" in cubes else np.dtype(np.float64)
+    cubes, dtype, scale = scene.cubes, np.dtype(np.float64), None
+    if "probabilities" in cubes:
+        dtype, scale = cubes["probabilities"].dtype, cubes["probabilities"].precision.scale
     shares = None if request.reference == "codes" else cubes["reference"].dtype.newbyteorder("=")
-    return with_joints(request, dtype, CLASS in prediction(cubes).dims, shares)
+    return with_joints(request, dtype, scale, CLASS in prediction(cubes).dims, shares)
 
 
 def class_distances_of(
@@ -262,8 +261,8 @@ def write_coordinates(plan: Plan) -> None:
     found: dict[str, Any] = {}
     cubes = plan.scene.cubes
     for name in (n for n in ("reference", "mean", "samples_0", "samples", "probabilities") if n in cubes):
-        known = cubes[name].data.coordinates(cubes[name].dims)
-        found.update({dim: both for dim, both in known.items() if dim in plan.scene.dims})
+        known, attributes = cubes[name].coordinates or {}, cubes[name].coordinate_attributes
+        found.update({dim: (known[dim], attributes[dim]) for dim in plan.scene.dims if dim in attributes})
     geometry = shared_geometry(cubes)
     if geometry is not None:
         sizes = dict(zip(plan.scene.dims, plan.scene.shape, strict=True))

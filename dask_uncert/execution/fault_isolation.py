@@ -18,7 +18,6 @@ from dask_uncert.errors import ClusterError, one_line
 from dask_uncert.execution.chunking import cut_in_groups
 from dask_uncert.execution.graph import Reduction
 from dask_uncert.execution.plan import Plan
-from dask_uncert.inputs.names import gap_of
 from dask_uncert.summaries.registry import AnyEvaluation
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def compute_isolating_faults(plan: Plan, client: Client) -> tuple[AnyEvaluation,
         if not _is_killed_worker(error):
             raise
     cubes = plan.scene.cubes.items()
-    inputs = ", ".join(f"{name}: {cube.where}" for name, cube in cubes if gap_of(name) is None)
+    inputs = ", ".join(f"{name}: {cube.where}" for name, cube in cubes if cube.gap is None)
     left = plan.unfinished_blocks()
     return plan.compute(partial(_compute_by_groups, client, inputs)), left
 

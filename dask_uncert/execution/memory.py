@@ -54,10 +54,11 @@ def _advice(plan: Plan, chunks: Chunks) -> str:
         return "No chunks would do: use"
     commands = []
     for name, sides in chunks.items():
-        data = plan.scene.cubes[name].data
-        command = ["dask-uncert", "convert", data.store, f"{name}.zarr"]
-        command += ["--array", data.array] if getattr(data, "array", "") else []
-        command += ["--dims", ",".join(plan.scene.cubes[name].dims)] if data.dims is None else []
+        stored = plan.scene.cubes[name].stored
+        assert stored is not None
+        command = ["dask-uncert", "convert", stored.store, f"{name}.zarr"]
+        command += ["--array", stored.array] if stored.array else []
+        command += ["--dims", ",".join(plan.scene.cubes[name].dims)] if stored.dims is None else []
         command += ["--chunks", ",".join(map(str, sides))]
         commands.append(f"{name} by `{shlex.join(command)}`")
     return f"Store {', '.join(commands)} and name what it writes in the job, or use"
@@ -85,7 +86,7 @@ def _fitting_chunks(plan: Plan, block: tuple[int, ...], limit: float) -> Chunks:
 
 def _is_coarse(cube: Cube, sides: Mapping[str, int]) -> bool:
     """Return whether an input that could be stored anew is read in more than blocks with these sides."""
-    if not hasattr(cube.data, "store"):
+    if cube.stored is None:
         return False
     long = cube.chunks is not None and any(c > sides[d] for d, c in zip(cube.dims, cube.chunks, strict=True))
     return long or cube.held > 0
@@ -96,7 +97,7 @@ def _stored_in(plan: Plan, chunks: Chunks) -> Plan:
 
     def rechunked(cube: Cube, sides: tuple[int, ...]) -> Cube:
         data: Any = np.broadcast_to(np.empty((), cube.data.dtype), cube.data.shape)
-        return replace(cube, data=data, chunks=sides)
+        return replace(cube, data=data, chunks=sides, stored=None, held=0)
 
     cubes = {name: rechunked(plan.scene.cubes[name], sides) for name, sides in chunks.items()}
     return replace(plan, scene=replace(plan.scene, cubes={**plan.scene.cubes, **cubes}))

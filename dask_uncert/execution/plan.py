@@ -22,8 +22,8 @@ from dask_uncert.execution.tasks import (
     working_memory,
 )
 from dask_uncert.formulas.class_distances import Metric
-from dask_uncert.inputs.cube import Cube, Scene
-from dask_uncert.inputs.names import gap_of
+from dask_uncert.inputs.cube import Cube
+from dask_uncert.inputs.scene import Scene
 from dask_uncert.io.maps import MapWriter
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
@@ -62,7 +62,7 @@ class Plan:
 
     def nbytes(self) -> dict[str, int]:
         """Return the decoded bytes that are read of each input; twice those of a reference that distances need, too."""
-        read = {name: cube.nbytes for name, cube in self.sources.items() if gap_of(name) is None}
+        read = {name: cube.nbytes for name, cube in self.sources.items() if cube.gap is None}
         for name, cube in self.distances.cubes.items() if self.distances else ():
             read[name] = read.get(name, 0) + cube.nbytes
         return read
@@ -153,7 +153,7 @@ class Plan:
         cubes = {
             name: cube
             for name, cube in self.sources.items()
-            if problem != "codes" or name == "reference" or gap_of(name) is not None
+            if problem != "codes" or name == "reference" or cube.gap is not None
         }
         inspect = InspectBlock(problem, self.request, self.scene)
         inspection = Reduction(inspect, cubes, self.grid, "inspect-block")

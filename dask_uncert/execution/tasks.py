@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,14 +10,13 @@ from numpy.typing import NDArray
 
 from dask_uncert.blocks import diagnostics, regression
 from dask_uncert.blocks.classification import evaluate_block
-from dask_uncert.blocks.encoding import rounding_of
 from dask_uncert.blocks.regression import RegressionRequest, evaluate_regression_block
 from dask_uncert.blocks.tiles import HELD
 from dask_uncert.execution.chunking import Grid
-from dask_uncert.execution.decode_block import Orders
+from dask_uncert.execution.decode_block import DecodeBlock
 from dask_uncert.formulas.measures import SAMPLE_KINDS
-from dask_uncert.inputs.cube import CLASS, SAMPLE, Cube, Scene, is_prediction
-from dask_uncert.inputs.names import APART, GAPS, STACKED
+from dask_uncert.inputs.cube import CLASS, Cube
+from dask_uncert.inputs.scene import Scene
 from dask_uncert.io.maps import MapWriter
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.registry import AnyEvaluation
@@ -32,7 +30,7 @@ class EvaluateBlock:
 
     def __init__(self, request: AnyRequest, scene: Scene, writer: MapWriter | None, engine: str) -> None:
         self.request, self.writer, self.engine = request, writer, engine
-        self.decode, self.class_axis = Orders(scene), scene.class_axis
+        self.decode, self.encoding = DecodeBlock(scene), scene.encoding
 
     def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> AnyEvaluation:
         decoded, maps = self.decode(arrays), dict[str, NDArray[Any]]()
@@ -44,7 +42,7 @@ class EvaluateBlock:
                 from dask_uncert.kernels import compiled as kernels
             else:
                 from dask_uncert.kernels import reference as kernels  # type: ignore[no-redef]
-            maps, summary = evaluate_block(self.request, decoded, self.class_axis, kernels, offset)
+            maps, summary = evaluate_block(self.request, decoded, self.encoding, kernels, offset)
         if self.writer is not None and maps:
             self.writer.write(maps, offset)
         return summary
@@ -55,49 +53,23 @@ class InspectBlock:
 
     def __init__(self, problem: str, request: AnyRequest, scene: Scene) -> None:
         self.problem, self.request = problem, request
-        self.decode, self.class_axis = Orders(scene), scene.class_axis
+        self.decode, self.encoding = DecodeBlock(scene), scene.encoding
 
     def __call__(
         self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]
-    ) -> Counter[Any] | diagnostics.OutOfRange | regression.UnusableUncertainties:
+    ) -> diagnostics.Finding | regression.UnusableUncertainties:
         decoded = self.decode(arrays)
         if isinstance(self.request, RegressionRequest):
             return regression.unusable_uncertainties(self.request, decoded, offset)
-        if self.problem == "codes":
-            return diagnostics.unknown_codes(self.request, decoded["reference"], decoded.get(GAPS))
-        if self.problem == "uncertainty":
-            return diagnostics.off_uncertainties(self.request, decoded)
-        if self.problem == "weight":
-            return diagnostics.off_weighted(self.request, decoded)
-        if self.problem == "reference":
-            return diagnostics.off_shares(self.request, decoded)
-        off = diagnostics.off_samples if self.problem == STACKED else diagnostics.off_probabilities
-        return off(self.request, decoded, self.class_axis, offset)
+        return diagnostics.inspect_block(self.problem, self.request, decoded, self.encoding, offset)
 
 
 def problem_message(problem: str, finding: Any, request: AnyRequest, scene: Scene) -> str:
     """Return one paragraph about what `InspectBlock` has found in all blocks."""
-    cubes, dims = scene.cubes, scene.dims
-    name = f"{APART}0" if problem == STACKED and STACKED not in cubes else problem
-    source = cubes["reference" if problem == "codes" else name]
-    where, dtype = source.where, source.dtype
     if isinstance(request, RegressionRequest):
-        return regression.unusable_uncertainties_message(finding, problem, dims, where)
-    if problem == "codes":
-        return diagnostics.say_codes(finding, request, where)
-    if problem == "uncertainty":
-        return diagnostics.say_uncertainties(finding, request, where)
-    if problem == "weight":
-        return diagnostics.say_weights(finding, where)
-    if problem == "reference":
-        return diagnostics.say_shares(finding, dtype, request.raters, where)
-    scale, tolerance = request.scale, request.tolerance
-    if problem == STACKED:
-        scale, tolerance, dims = request.sample_scale, request.sample_tolerance, (*dims, SAMPLE)
-        members = sum(name.startswith(APART) for name in cubes)
-        where = f"{where} and {members - 1} more" if members > 1 else where
-    rounding = rounding_of(dtype, len(request.classes), scale, tolerance)
-    return diagnostics.say_probabilities(finding, problem, dims, dtype, rounding.tolerance, where)
+        where = scene.cubes[problem].where
+        return regression.unusable_uncertainties_message(finding, problem, scene.dims, where)
+    return diagnostics.problem_message(problem, finding, request, scene)
 
 
 def working_memory(request: AnyRequest, cubes: Mapping[str, Cube], grid: Grid) -> int:
@@ -117,7 +89,7 @@ def working_memory(request: AnyRequest, cubes: Mapping[str, Cube], grid: Grid) -
         batch = 3 * request.outputs**2 + 8 * request.outputs + 8
         return total + min(regression.STEP, pixels) * FLOATS * batch
     vectors = pixels * len(request.classes)
-    predictions = [cube for name, cube in cubes.items() if is_prediction(name)]
+    predictions = [cube for cube in cubes.values() if cube.is_prediction]
     if any(cube.dtype not in (np.float32, np.float64) for cube in predictions):
         total += vectors * FLOATS  # of samples, one at a time
     if any(cube.name != "probabilities" for cube in predictions):

@@ -1,152 +1,250 @@
-"""Inputs brought together by the coordinates that stand beside their dimensions, beside what affines say.
+"""Inputs read along the same axes, as their affines or the coordinates of their dimensions say.
 
-Coordinates that are equal within a hundredth of their spacing are the same; those that run the other way are read
-from their end. Nothing is joined by exact equality, and nothing is interpolated.
+Two files may hold the same pixels in another order of axes, or along an axis from its other end. Such inputs are
+aligned by renaming dimensions and by reading axes from their ends: nothing is copied or interpolated, and nothing is
+joined by exact equality. Grids that differ by anything else are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.typing import Floats
-from dask_uncert.io.geometry import TOLERANCE, Placed, Reversed, brought_together
+from dask_uncert.inputs.cube import Cube
+from dask_uncert.io.geometry import Geometry
+from dask_uncert.io.lazy_array import Reversed
 
-ALONE = 1e-6  # relative: how far coordinates of a dimension of one index may differ, which has no spacing
-STRAIGHT = 1e-6  # of a step: what it may go along other axes and still run along one, by rounding
+TOLERANCE = 1e-2
+"""How far the same pixel may lie apart in two inputs, in sides of the smallest pixel or steps between coordinates.
 
-
-class Marked(Placed, Protocol):
-    """An input with named dimensions that may know their coordinates."""
-
-    @property
-    def coordinates(self) -> Mapping[str, NDArray[Any]] | None: ...
-    @property
-    def crs(self) -> str | None: ...
-    @property
-    def grid(self) -> dict[str, int]: ...
-
-
-AnyMarked = TypeVar("AnyMarked", bound=Marked)
+Headers hold float32: the matrix made of a NIfTI quaternion is off by up to about 6e-6 (where its first
+component, which is not stored, is as small as .02), a third of this over 512 voxels.
+"""
+SINGLE = (
+    1e-6  # relative: how far the coordinates of a dimension with one index, which has no step, may differ
+)
+STRAIGHT = 1e-6  # of a step: how far it may go along other axes and still run along one, by rounding
+LONGEST_CRS = 80  # characters of a reference system that a message shows
 
 
-def together(inputs: Mapping[str, AnyMarked]) -> dict[str, AnyMarked]:
-    """The inputs along the axes of the reference, or of the first that knows where it lies.
+def align_axes(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
+    """Return the inputs along the axes of the reference, or of the first that knows its position.
 
-    Raises InputError for inputs that lie elsewhere.
+    Raises InputError for inputs at other positions.
     """
-    found = brought_together(inputs)
-    names = sorted(found, key=lambda name: name != "reference")  # the reference first, else in their order
-    for dim in dict.fromkeys(dim for one in found.values() for dim in one.grid):
-        turned: list[str] = []
-        known = {name: values for name in names if (values := along(found[name], dim)) is not None}
-        _check_straight([found[name] for name in names], dim)
+    aligned = align_by_affine(cubes)
+    names = sorted(aligned, key=lambda name: name != "reference")  # the reference first, else in their order
+    for dim in dict.fromkeys(dim for cube in aligned.values() for dim in cube.grid):
+        reversed_names: list[str] = []
+        known = {name: at for name in names if (at := coordinates_along(aligned[name], dim)) is not None}
+        _check_straight([aligned[name] for name in names], dim)
         if len(known) < 2:
             continue
         first, *others = known
+        target = aligned[first]
         for name in others:
-            if found[name].geometry is not None and found[first].geometry is not None:
+            cube = aligned[name]
+            if cube.geometry is not None and target.geometry is not None:
                 continue  # compared already, in all dimensions at once
-            check_systems(found[name], found[first])
-            if _is_reversed(found[name], known[name], found[first], known[first], dim):
-                found[name] = _reversed(found[name], dim)
-                turned.append(name)
-        silent = [name for name in names if dim in found[name].grid and name not in known]
-        if turned and silent:
+            check_reference_systems(cube, target)
+            if _is_reversed(cube, known[name], target, known[first], dim):
+                aligned[name] = reverse(cube, dim)
+                reversed_names.append(name)
+        silent = [name for name in names if dim in aligned[name].grid and name not in known]
+        if reversed_names and silent:
             raise InputError(
-                f"{turned[0]}: {inputs[turned[0]].where} runs the other way along {dim} than {found[first].where} "
-                f"({first}) does, but {found[silent[0]].where} ({silent[0]}) does not say how it runs. Store it with "
-                f"coordinates, or all the same way."
+                f"{reversed_names[0]}: {cubes[reversed_names[0]].where} runs the other way along {dim} than "
+                f"{target.where} ({first}) does, but {aligned[silent[0]].where} ({silent[0]}) does not say how it runs. "
+                f"Store it with coordinates, or all the same way."
             )
-    return found
+    return aligned
 
 
-def along(one: Marked, dim: str) -> Floats | None:
-    """The coordinates of a dimension: those that stand beside it, or what an affine along one axis says."""
-    if dim not in one.grid:
+def coordinates_along(cube: Cube, dim: str) -> Floats | None:
+    """Return the coordinates of a dimension: those stored with the input, or those of an affine along one axis."""
+    if dim not in cube.grid:
         return None
-    known = one.coordinates or {}
+    known = cube.coordinates or {}
     if dim in known:
         values = np.asarray(known[dim], np.float64)
         steps = np.diff(values)
         if not np.isfinite(values).all() or not ((steps > 0).all() or (steps < 0).all()):
             raise InputError(
-                f"{one.name}: the coordinates of {dim} in {one.where} neither rise nor fall throughout. Correct them, or "
-                f"store the array without."
+                f"{cube.name}: the coordinates of {dim} in {cube.where} neither rise nor fall throughout. Correct them, "
+                f"or store the array without."
             )
         return values
-    if one.geometry is None or dim not in one.geometry.dims:
+    if cube.geometry is None or dim not in cube.geometry.dims:
         return None
-    step = one.geometry.steps[one.geometry.dims.index(dim)]
+    step = cube.geometry.steps[cube.geometry.dims.index(dim)]
     axes = [axis for axis in range(3) if abs(step[axis]) > STRAIGHT * max(map(abs, step))]
     if len(axes) != 1:
         return None
-    return np.asarray(one.geometry.origin[axes[0]] + step[axes[0]] * np.arange(one.grid[dim]), np.float64)
+    return np.asarray(cube.geometry.origin[axes[0]] + step[axes[0]] * np.arange(cube.grid[dim]), np.float64)
 
 
-def _check_straight(inputs: list[AnyMarked], dim: str) -> None:
-    """Refuse an affine that runs askew beside mere coordinates: whether they agree cannot be told."""
-    askew = [
-        one
-        for one in inputs
-        if one.geometry is not None
-        and dim in one.geometry.dims
-        and along(one, dim) is None
-        and one.grid[dim] > 1
-    ]
-    plain = [one for one in inputs if one.geometry is None and along(one, dim) is not None]
-    if askew and plain:
-        raise InputError(
-            f"{askew[0].name}: {askew[0].where} runs askew along {dim}, by its affine, and {plain[0].where} "
-            f"({plain[0].name}) has coordinates only, so whether they lie together cannot be told. Resample the first to "
-            f"the other's axes."
-        )
+def reverse(cube: Cube, dim: str) -> Cube:
+    """Return an input read along a dimension from its end; its affine is then that of the input it was aligned to."""
+    known = dict(cube.coordinates or {})
+    if dim in known:
+        known[dim] = known[dim][::-1]
+    data = Reversed(cube.data, (cube.dims.index(dim),))
+    where = f"{cube.where} ({dim} reversed)"
+    return replace(cube, data=data, where=where, coordinates=known, coordinate_attributes={}, geometry=None)
 
 
-def check_systems(one: Marked, first: Marked) -> None:
-    """Refuse two inputs of different reference systems."""
-    systems = [one.crs or (one.geometry.crs if one.geometry else None) for one in (one, first)]
+def check_reference_systems(cube: Cube, target: Cube) -> None:
+    """Refuse two inputs with different reference systems."""
+    systems = [one.crs or (one.geometry.crs if one.geometry else None) for one in (cube, target)]
     if None not in systems and systems[0] != systems[1]:
+        own, other = (
+            s if s is None or len(s) <= LONGEST_CRS else f"{s[: LONGEST_CRS - 3]}..." for s in systems
+        )
         raise InputError(
-            f"{one.name}: {one.where} has the reference system {systems[0]}, but {first.where} ({first.name}) has "
-            f"{systems[1]}. Project one to the other's."
+            f"{cube.name}: {cube.where} has the reference system {own}, but {target.where} ({target.name}) has "
+            f"{other}. Project one to the other's."
         )
 
 
-def _is_reversed(one: Marked, own: Floats, first: Marked, wanted: Floats, dim: str) -> bool:
-    """Whether the coordinates are the same the other way round; InputError unless they are the same in one way."""
+def _check_straight(cubes: Sequence[Cube], dim: str) -> None:
+    """Refuse an affine that is not along the axes next to an input with coordinates only: they cannot be compared."""
+    oblique = [
+        cube
+        for cube in cubes
+        if cube.geometry is not None
+        and dim in cube.geometry.dims
+        and coordinates_along(cube, dim) is None
+        and cube.grid[dim] > 1
+    ]
+    plain = [c for c in cubes if c.geometry is None and coordinates_along(c, dim) is not None]
+    if oblique and plain:
+        raise InputError(
+            f"{oblique[0].name}: {oblique[0].where} is oblique along {dim}, by its affine, and {plain[0].where} "
+            f"({plain[0].name}) has coordinates only, so they cannot be compared. Resample the first to the other's axes."
+        )
+
+
+def _is_reversed(cube: Cube, own: Floats, target: Cube, wanted: Floats, dim: str) -> bool:
+    """Return whether coordinates equal the target's from the other end; InputError unless they do from either."""
     if own.size != wanted.size:
         return False  # the check of the grids says which sizes differ
     if own.size == 1:
-        allowed = ALONE * max(1.0, abs(float(wanted[0])))
+        allowed = SINGLE * max(1.0, abs(float(wanted[0])))
     else:
         allowed = TOLERANCE * float(min(np.abs(np.diff(own)).min(), np.abs(np.diff(wanted)).min()))
-    apart = [float(np.abs(values - wanted).max()) for values in (own, own[::-1])]
-    if apart[0] <= allowed:
+    distances = [float(np.abs(values - wanted).max()) for values in (own, own[::-1])]
+    if distances[0] <= allowed:
         return False
-    if apart[1] <= allowed:
+    if distances[1] <= allowed:
         return True
     raise InputError(
-        f"{one.name}: the coordinates of {dim} in {one.where} differ from those in {first.where} ({first.name}) by up to "
-        f"{min(apart):.6g}; {allowed:.2g} is allowed, a hundredth of their spacing. The first run from {own[0]:.10g} to "
-        f"{own[-1]:.10g}, the second from {wanted[0]:.10g} to {wanted[-1]:.10g}. Resample one to the other's grid."
+        f"{cube.name}: the coordinates of {dim} in {cube.where} differ from those in {target.where} ({target.name}) by up "
+        f"to {min(distances):.6g}; {allowed:.2g} is allowed, a hundredth of their spacing. The first run from "
+        f"{own[0]:.10g} to {own[-1]:.10g}, the second from {wanted[0]:.10g} to {wanted[-1]:.10g}. Resample one to the "
+        f"other's grid."
     )
 
 
-def _reversed(one: AnyMarked, dim: str) -> AnyMarked:
-    known = dict(one.coordinates or {})
-    if dim in known:
-        known[dim] = known[dim][::-1]
-    axis = one.dims.index(dim)
+def shared_geometry(cubes: Mapping[str, Cube]) -> Geometry | None:
+    """Return the geometry of the reference, else of the first input that has one; None where none has."""
+    known = {name: cube.geometry for name, cube in cubes.items() if cube.geometry is not None}
+    return known.get("reference", next(iter(known.values()), None))
+
+
+def align_by_affine(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
+    """Return the inputs with the axes of the reference, or of the first with an affine where the reference has none.
+
+    Inputs without an affine stay as they are, but then no other input may need a flip or permutation.
+    Raises InputError for inputs at other positions.
+    """
+    placed = {name: cube for name, cube in cubes.items() if cube.geometry is not None}
+    if not placed:
+        return dict(cubes)
+    target = placed.get("reference", next(iter(placed.values())))
+    aligned = {name: _aligned(cube, target) if name in placed else cube for name, cube in cubes.items()}
+    moved = [name for name in placed if aligned[name] is not cubes[name]]
+    silent = [cube for name, cube in cubes.items() if name not in placed]
+    if moved and silent:
+        raise InputError(
+            f"{moved[0]}: {cubes[moved[0]].where} has other axes than {target.where}, but {silent[0].where} "
+            f"({silent[0].name}) does not say what its axes are. Store it with an affine, or all with the same axes."
+        )
+    return aligned
+
+
+def _aligned(cube: Cube, target: Cube) -> Cube:
+    own, wanted = cube.geometry, target.geometry
+    assert own is not None
+    assert wanted is not None
+    if set(own.dims) != set(wanted.dims):
+        return cube  # the check of the grids says which dimensions differ
+    check_reference_systems(cube, target)
+    moves = _moves(own, wanted, cube.sizes)
+    if moves is None:
+        raise InputError(
+            f"{cube.name}: {cube.where} and {target.where} ({target.name}) lie on different grids, not the same one "
+            f"with axes flipped or permuted. {_difference(own, wanted, cube.sizes)} Resample one to the other's grid."
+        )
+    names, flipped = moves
+    renamed = {old: new for old, new in names.items() if old != new}
+    if not flipped and not renamed:
+        return cube
+    axes = tuple(cube.dims.index(dim) for dim in flipped)
+    changes = [f"{dim} reversed" for dim in flipped] + [f"{old} as {new}" for old, new in renamed.items()]
+    attributes = {names.get(dim, dim): about for dim, about in cube.coordinate_attributes.items()}
     return replace(
-        one,
-        data=Reversed(one.data, (axis,)),
-        where=f"{one.where} ({dim} reversed)",
-        coordinates=known,
-        geometry=None,  # that of the others, which it now follows
+        cube,
+        data=Reversed(cube.data, axes) if axes else cube.data,
+        dims=tuple(names.get(dim, dim) for dim in cube.dims),
+        where=f"{cube.where} ({', '.join(changes)})",
+        geometry=wanted,
+        coordinates={
+            names.get(dim, dim): values[::-1] if dim in flipped else values
+            for dim, values in (cube.coordinates or {}).items()
+        },
+        coordinate_attributes={} if axes else attributes,
+    )
+
+
+def _moves(
+    own: Geometry, wanted: Geometry, sizes: Mapping[str, int]
+) -> tuple[dict[str, str], tuple[str, ...]] | None:
+    """Return the target's name of each own dimension, and those read from their ends; None where more differs."""
+    steps, others = own.affine[:3, :-1], wanted.affine[:3, :-1]
+    signs = np.rint(np.linalg.pinv(steps) @ others)  # own indices along each axis, for one of the target's
+    ones = np.abs(signs)
+    if not ((ones.sum(axis=0) == 1).all() and (ones.sum(axis=1) == 1).all()):
+        return None
+    at = ones.argmax(axis=0)
+    names = {own.dims[i]: wanted.dims[j] for j, i in enumerate(at)}
+    flipped = {own.dims[i]: signs[i, j] < 0 for j, i in enumerate(at)}
+    last = [sizes[own.dims[i]] - 1 for i in at]
+    smallest = min(*own.spacing, *wanted.spacing)
+    for corner in product(*((0, n) for n in last)):
+        position = wanted.affine[:3] @ [*corner, 1]
+        index = np.zeros(len(at))
+        for j, i in enumerate(at):
+            index[i] = last[j] - corner[j] if flipped[own.dims[i]] else corner[j]
+        if not np.linalg.norm(own.affine[:3] @ [*index, 1] - position) <= TOLERANCE * smallest:
+            return None
+    return names, tuple(dim for dim, backwards in flipped.items() if backwards)
+
+
+def _difference(own: Geometry, wanted: Geometry, sizes: Mapping[str, int]) -> str:
+    """Return a sentence with both affines and how far apart they put the outer voxels at most."""
+
+    def box(geometry: Geometry) -> Floats:
+        corners = product(*((0, sizes[dim] - 1) for dim in geometry.dims))
+        positions = np.array([geometry.affine[:3] @ [*corner, 1] for corner in corners])
+        return np.stack([positions.min(axis=0), positions.max(axis=0)])
+
+    distance = float(np.abs(box(own) - box(wanted)).max())
+    unit = "" if own.unit == "1" else f" {own.unit}"
+    return (
+        f"The first has {own}, the second {wanted}; their outer voxels lie up to {distance:.6g}{unit} apart."
     )

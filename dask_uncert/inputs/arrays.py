@@ -10,8 +10,8 @@ import numpy as np
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.array_dispatch import is_dask, is_labelled
-from dask_uncert.inputs.cube import BAND, CLASS, SAMPLE, Cube, make_cube, prediction
-from dask_uncert.inputs.names import APART, STACKED
+from dask_uncert.inputs.cube import BAND, CLASS, SAMPLE, Cube, make_cube
+from dask_uncert.inputs.scene import prediction
 from dask_uncert.io.readers.zarr import describe
 
 Place = int | str
@@ -27,23 +27,24 @@ def cubes_of(
     dimension more than the grid has its classes on `axis`.
     """
     classes: dict[str, Place] = {} if axis is None else {CLASS: axis}
-    apart = isinstance(given.get(STACKED), list | tuple)
+    apart = isinstance(given.get("samples"), list | tuple)
     cubes: dict[str, Cube] = {}
     grid: tuple[str, ...] | None = None
     for name, data in given.items():
         if data is None:
             continue
-        if name == STACKED and apart:
+        if name == "samples" and apart:
             if not data:
                 raise InputError("samples: the list is empty.")
             for number, member in enumerate(data):
-                cubes[f"{APART}{number}"] = cube_of(f"{APART}{number}", member, classes, grid)
+                cube = cube_of(f"samples_{number}", member, classes, grid)
+                cubes[cube.name] = replace(cube, kind="samples")
                 grid = tuple(prediction(cubes).grid)
             continue
         places: dict[str, Place] = {}
-        if name in ("probabilities", STACKED):
+        if name in ("probabilities", "samples"):
             places = classes
-        if name == STACKED:
+        if name == "samples":
             places = {**classes, SAMPLE: sample_axis}
         elif name == "features":
             places = {BAND: band_axis}

@@ -1,63 +1,53 @@
-"""What pixels weigh by their own size: area or volume, from where the grid lies."""
+"""Weights of pixels by their own size: area or volume, from the position of the grid."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.areas import latitude_areas
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.io.geometry import Geometry
+from dask_uncert.io.lazy_array import ArrayView
 
 LATITUDES, LONGITUDES = ("lat", "latitude"), ("lon", "longitude")
 EVEN = 1e-3  # of a step: how far steps between coordinates may differ
 POWERS = {1: "", 2: "²", 3: "³"}
+Sizes = tuple[int, Floats, str]
+"""The grid's axis along which sizes differ, the sizes, and their unit."""
 
 
-class Along:
-    """A float64 array over a grid whose values depend on the index along one axis only; slices like one."""
+class ValuesAlong(ArrayView):
+    """A float64 array over a grid whose values depend on the index along one axis only."""
 
-    def __init__(self, shape: Sequence[int], axis: int, values: NDArray[np.float64]) -> None:
+    def __init__(self, shape: Sequence[int], axis: int, values: Floats) -> None:
         """values: (shape[axis],), or (1,) for a constant."""
-        self.shape, self.axis = tuple(shape), axis
-        self.ndim, self.dtype = len(self.shape), np.dtype(np.float64)
-        self.values = np.broadcast_to(values, (self.shape[axis],))
+        super().__init__(shape, np.float64)
+        self.values = np.reshape(values, [-1 if i == axis else 1 for i in range(self.ndim)])
 
-    def __getitem__(self, region: Any) -> NDArray[np.float64]:
-        """region: slices, an Ellipsis for those left out."""
-        whole = self.values.reshape([-1 if i == self.axis else 1 for i in range(self.ndim)])
-        return np.array(np.broadcast_to(whole, self.shape)[region])
-
-    def fingerprint(self) -> str:
-        """Changes with the values."""
-        return hashlib.sha256(repr((self.shape, self.axis)).encode() + self.values.tobytes()).hexdigest()
-
-    def coordinates(self, dims: Sequence[str]) -> dict[str, Any]:
-        """None stand beside it."""
-        return {}
+    def read(self, region: tuple[Any, ...]) -> Floats:
+        """Return a region, given by one part for each dimension."""
+        return np.array(np.broadcast_to(self.values, self.shape)[region])
 
 
-def weight_of(cubes: Mapping[str, Cube]) -> Cube:
-    """The input `weight`: each pixel's area or volume, over the grid of the reference or of what knows where it lies.
+def pixel_sizes(cubes: Mapping[str, Cube]) -> Cube:
+    """Return the input `weight`: each pixel's area or volume, by the reference or the first input with a position.
 
-    Raises InputError where no input says so in a way that gives sizes.
+    Raises InputError where no input has a position that gives sizes.
     """
-    names = sorted(cubes, key=lambda name: name != "reference")
-    for name in names:
+    for name in sorted(cubes, key=lambda name: name != "reference"):
         cube = cubes[name]
-        found = None if cube.geometry is None else _of_geometry(cube, cube.geometry)
-        found = found or _of_coordinates(cube)
-        if found is not None:
-            axis, values, unit = found
-            dims = tuple(cube.grid)
-            data = Along(tuple(cube.grid.values()), axis, values)
+        sizes = None if cube.geometry is None else _of_geometry(cube, cube.geometry)
+        sizes = sizes or _of_coordinates(cube)
+        if sizes is not None:
+            axis, values, unit = sizes
+            data = ValuesAlong([*cube.grid.values()], axis, values)
             return Cube(
-                "weight", data, dims, where=f"the size of pixels of {cube.where}", geometry=cube.geometry,
+                "weight", data, tuple(cube.grid), where=f"the size of pixels of {cube.where}", geometry=cube.geometry,
                 coordinates=cube.coordinates, unit=unit,
             )  # fmt: skip
     raise InputError(
@@ -66,15 +56,11 @@ def weight_of(cubes: Mapping[str, Cube]) -> Cube:
     )
 
 
-Sizes = tuple[int, NDArray[np.float64], str]
-"""The grid's axis along which sizes differ, the sizes, and their unit."""
-
-
 def _of_geometry(cube: Cube, geometry: Geometry) -> Sizes | None:
     dims = tuple(cube.grid)
     if not set(dims) <= set(geometry.dims):
         return None
-    steps = np.array([geometry.steps[geometry.dims.index(d)] for d in dims])
+    steps = np.array([geometry.steps[geometry.dims.index(dim)] for dim in dims])
     if geometry.unit == "degree":
         return _of_degrees(cube, geometry, steps)
     if len(dims) == 2:
@@ -86,8 +72,8 @@ def _of_geometry(cube: Cube, geometry: Geometry) -> Sizes | None:
     return 0, np.array([size]), f"{geometry.unit}{POWERS[len(dims)]}"
 
 
-def _of_degrees(cube: Cube, geometry: Geometry, steps: NDArray[np.float64]) -> Sizes | None:
-    """Longitude and latitude along the axes of the grid."""
+def _of_degrees(cube: Cube, geometry: Geometry, steps: Floats) -> Sizes | None:
+    """Return sizes where longitude and latitude run along the axes of the grid."""
     dims = tuple(cube.grid)
     if len(dims) != 2 or (np.count_nonzero(steps, axis=1) != 1).any():
         return None
@@ -100,12 +86,12 @@ def _of_degrees(cube: Cube, geometry: Geometry, steps: NDArray[np.float64]) -> S
 def _of_coordinates(cube: Cube) -> Sizes | None:
     dims = tuple(cube.grid)
     known = cube.coordinates or {}
-    lat = next((d for d in dims if d.lower() in LATITUDES and d in known), None)
-    lon = next((d for d in dims if d.lower() in LONGITUDES and d in known), None)
+    lat = next((dim for dim in dims if dim.lower() in LATITUDES and dim in known), None)
+    lon = next((dim for dim in dims if dim.lower() in LONGITUDES and dim in known), None)
     if lat is None or lon is None or len(dims) != 2 or min(known[lat].size, known[lon].size) < 2:
         return None
-    degrees, wide = np.asarray(known[lat], np.float64), np.diff(np.asarray(known[lon], np.float64))
-    if np.ptp(wide) > EVEN * abs(wide[0]):
+    degrees, widths = np.asarray(known[lat], np.float64), np.diff(np.asarray(known[lon], np.float64))
+    if np.ptp(widths) > EVEN * abs(widths[0]):
         raise InputError(
             f"weight: the coordinates {lon} of {cube.where} are not evenly spaced; give an array."
         )
@@ -113,4 +99,4 @@ def _of_coordinates(cube: Cube) -> Sizes | None:
     edges = np.concatenate(
         [[1.5 * degrees[0] - degrees[1] / 2], middle, [1.5 * degrees[-1] - degrees[-2] / 2]]
     )
-    return dims.index(lat), latitude_areas(edges, float(wide[0])), "m²"
+    return dims.index(lat), latitude_areas(edges, float(widths[0])), "m²"

@@ -1,7 +1,7 @@
-"""Several raters of one case: their mean is a fuzzy reference, read where it is sliced.
+"""Several raters of one case: their mean is a fuzzy reference, made where it is sliced.
 
 Where the raters give class codes, a class's share is the number of raters who chose it over the number of
-raters; where they give shares, it is the mean of those. A pixel that one of them leaves open (NaN, or an ignore
+raters; where they give shares, it is the mean of those. A pixel without a value from one of them (NaN, or an ignore
 code) has no reference.
 """
 
@@ -14,129 +14,130 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, listed
 from dask_uncert.formulas.labels import NO_CODE, UNKNOWN, class_indices
-from dask_uncert.inputs.alignment import together
+from dask_uncert.formulas.typing import Floats, Indices
+from dask_uncert.inputs.alignment import align_axes
 from dask_uncert.inputs.cube import CLASS, Cube
-from dask_uncert.io.lazy_array import whole_region
+from dask_uncert.io.decoding import AS_STORED
+from dask_uncert.io.lazy_array import ArrayView
 
 RATER = "rater"
-WORST = 5  # codes that a message names
+SHOWN = 5  # codes that a message names
 
 
-class OneOf:
-    """One rater of a stored array that holds all of them along an axis; slices like an array without it."""
+class OneRater(ArrayView):
+    """One rater of an array that holds all of them along an axis."""
 
     def __init__(self, data: Any, axis: int, number: int) -> None:
+        super().__init__([n for i, n in enumerate(data.shape) if i != axis], data.dtype)
         self.data, self.axis, self.number = data, axis, number
-        self.shape: tuple[int, ...] = tuple(n for i, n in enumerate(data.shape) if i != axis)
-        self.ndim, self.dtype = len(self.shape), np.dtype(data.dtype)
-        self.held = int(getattr(data, "held", 0))
 
-    def __getitem__(self, region: Any) -> NDArray[Any]:
-        slices = list(whole_region(region, self.ndim))
-        slices.insert(self.axis, slice(self.number, self.number + 1))
-        return np.asarray(np.take(self.data[tuple(slices)], 0, axis=self.axis))
-
-    def coordinates(self, dims: Sequence[str]) -> dict[str, Any]:
-        """Those that stand beside the stored array."""
-        found: dict[str, Any] = self.data.coordinates(dims)
-        return found
+    def read(self, region: tuple[Any, ...]) -> NDArray[Any]:
+        """Return a region, given by one slice for each dimension."""
+        whole = (*region[: self.axis], slice(self.number, self.number + 1), *region[self.axis :])
+        return np.asarray(np.take(self.data[whole], 0, axis=self.axis))
 
 
-def apart(cube: Cube) -> dict[str, Cube]:
-    """The raters along a cube's dimension `rater`, as cubes without it, by name; {} where it has none."""
+def raters_of(cube: Cube) -> dict[str, Cube]:
+    """Return the raters along a cube's dimension `rater` by their names, without that dimension; {} without it."""
     if RATER not in cube.dims:
         return {}
     axis = cube.dims.index(RATER)
     number = cube.data.shape[axis]
     if number == 0:
         raise InputError(f"{cube.name}: {cube.where} holds no rater.")
-    dims = tuple(d for d in cube.dims if d != RATER)
+    dims = tuple(dim for dim in cube.dims if dim != RATER)
     chunks = None if cube.chunks is None else tuple(n for i, n in enumerate(cube.chunks) if i != axis)
-    found = {}
-    for i in range(number):
-        data, where = OneOf(cube.data, axis, i), f"{cube.where} ({RATER} {i})"
-        found[f"{RATER}_{i}"] = replace(cube, data=data, dims=dims, chunks=chunks, where=where)
-    return found
+    return {
+        f"{RATER}_{i}": replace(
+            cube, data=OneRater(cube.data, axis, i), dims=dims, chunks=chunks, where=f"{cube.where} ({RATER} {i})", stored=None
+        )
+        for i in range(number)
+    }  # fmt: skip
 
 
-class MeanOfRaters:
-    """The mean of raters over the same grid, float64; slices like an array.
+def mean_of_raters(raters: Sequence[Cube], codes: Sequence[int], ignore: Sequence[int], shares: bool) -> Cube:
+    """Return the mean of raters over the same grid, as the reference of an evaluation.
 
-    Without shares, two classes give the share of the second over the grid, more give all shares, classes last.
+    codes: of the classes, in their order. shares: the raters give shares, not codes. Without shares, two classes give the
+    share of the second over the grid, more give all shares, classes last.
     """
+    first = raters[0]
+    data = MeanOfRaters(raters, codes, ignore, shares)
+    dims, chunks = first.dims, first.chunks
+    if data.ndim > len(dims):
+        dims, chunks = (*dims, CLASS), None if chunks is None else (*chunks, len(codes))
+    return replace(
+        first,
+        name="reference",
+        kind="reference",
+        data=data,
+        dims=dims,
+        chunks=chunks,
+        where=" and ".join(rater.where for rater in data.raters),
+        stored=None,
+        held=sum(rater.held for rater in data.raters),
+        decoding=AS_STORED,
+        role="values",
+    )
+
+
+class MeanOfRaters(ArrayView):
+    """The mean of raters, float64; see `mean_of_raters`."""
 
     def __init__(
         self, raters: Sequence[Cube], codes: Sequence[int], ignore: Sequence[int], shares: bool
     ) -> None:
-        """codes: of the classes, in their order. shares: the raters give shares, not codes."""
         first, *others = raters
-        brought = together({"reference": first, **{f"{RATER}_{i}": o for i, o in enumerate(others)}})
-        self.raters = tuple(brought.values())
+        aligned = align_axes({"reference": first, **{f"{RATER}_{i}": cube for i, cube in enumerate(others)}})
+        self.raters = tuple(aligned.values())
         self.codes, self.ignore, self.shares = tuple(codes), tuple(ignore), shares
-        for one in self.raters:
-            if one.dims != first.dims or one.data.shape != first.data.shape:
+        for rater in self.raters:
+            if rater.sizes != first.sizes or rater.dims != first.dims:
                 raise InputError(
-                    f"{one.name}: {one.where} covers {one.sizes}, but {first.name}, {first.where}, covers "
+                    f"{rater.name}: {rater.where} covers {rater.sizes}, but {first.name}, {first.where}, covers "
                     f"{first.sizes}. All raters must have the same dimensions, in the same order."
                 )
-            kind = one.dtype.kind
-            if kind not in ("f" if shares else "biuf"):
-                wanted = "shares in [0, 1], floats" if shares else "class codes, whole numbers"
-                raise InputError(f"{one.name}: {one.where} holds {one.data.dtype}; expected {wanted}.")
-        self.many = not shares and len(self.codes) > 2
-        self.shape: tuple[int, ...] = (*first.data.shape, *((len(self.codes),) if self.many else ()))
-        self.ndim, self.dtype = len(self.shape), np.dtype(np.float64)
-        self.held = sum(one.held for one in self.raters)
+            if rater.dtype.kind not in ("f" if shares else "biuf"):
+                expected = "shares in [0, 1], floats" if shares else "class codes, whole numbers"
+                raise InputError(
+                    f"{rater.name}: {rater.where} holds {rater.data.dtype}; expected {expected}."
+                )
+        self.has_classes = not shares and len(self.codes) > 2
+        super().__init__((*first.data.shape, *((len(self.codes),) if self.has_classes else ())), np.float64)
 
-    def coordinates(self, dims: Sequence[str]) -> dict[str, Any]:
-        """Those that stand beside the first rater."""
-        found: dict[str, Any] = self.raters[0].data.coordinates(dims)
-        return found
-
-    def cube(self) -> Cube:
-        """As the reference of an evaluation."""
-        first = self.raters[0]
-        dims = (*first.dims, CLASS) if self.many else first.dims
-        chunks = first.chunks
-        if self.many and chunks is not None:
-            chunks = (*chunks, len(self.codes))
-        where = " and ".join(one.where for one in self.raters)
-        return Cube("reference", self, dims, chunks, where, first.geometry)
-
-    def __getitem__(self, region: Any) -> NDArray[np.float64]:
-        slices = whole_region(region, self.ndim)
-        inner = slices[:-1] if self.many else slices
-        stored = [np.asarray(one.data[inner]) for one in self.raters]
-        absent = [one.decoding.absent(values) for one, values in zip(self.raters, stored, strict=True)]
-        read = [
-            one.decoding.values(values, one.role) for one, values in zip(self.raters, stored, strict=True)
-        ]
+    def read(self, region: tuple[Any, ...]) -> Floats:
+        """Return a region, given by one slice for each dimension."""
+        inner = region[:-1] if self.has_classes else region
         if self.shares:
-            shares = [
-                np.where(gone, np.nan, values) if gone is not None else values.astype(np.float64)
-                for values, gone in zip(read, absent, strict=True)
-            ]
-            return np.asarray(np.mean(shares, axis=0))
-        votes = [self._indices(*each) for each in zip(self.raters, read, absent, strict=True)]
-        open_ = np.any([index < 0 for index in votes], axis=0)  # no code, or one that is ignored
-        if not self.many:
+            return np.asarray(
+                np.mean([_share(rater, np.asarray(rater.data[inner])) for rater in self.raters], axis=0)
+            )
+        votes = [self._indices(rater, np.asarray(rater.data[inner])) for rater in self.raters]
+        undecided = np.any([index < 0 for index in votes], axis=0)  # no code, or one that is ignored
+        if not self.has_classes:
             share = np.sum([index == 1 for index in votes], axis=0) / len(votes)
-            return np.where(open_, np.nan, share)
-        found = np.stack([np.sum([v == i for v in votes], axis=0) for i in range(len(self.codes))], axis=-1)
-        return np.asarray(np.where(open_[..., np.newaxis], np.nan, found / len(votes))[..., slices[-1]])
+            return np.where(undecided, np.nan, share)
+        counts = np.stack([np.sum([v == i for v in votes], axis=0) for i in range(len(self.codes))], axis=-1)
+        means = np.where(undecided[..., np.newaxis], np.nan, counts / len(votes))
+        return np.asarray(means[..., region[-1]])
 
-    def _indices(
-        self, one: Cube, values: NDArray[Any], absent: NDArray[np.bool_] | None
-    ) -> NDArray[np.int64]:
+    def _indices(self, rater: Cube, stored: NDArray[Any]) -> Indices:
+        values, absent = rater.decoding.values(stored, rater.role), rater.decoding.absent(stored)
         index = class_indices(values, self.codes, self.ignore).reshape(values.shape)
         if absent is not None:
             index[absent] = NO_CODE
         if (index == UNKNOWN).any():
-            codes = np.unique(values[index == UNKNOWN]).tolist()
-            said = ", ".join(f"{code:g}" for code in codes[:WORST]) + (", ..." if len(codes) > WORST else "")
+            codes = [f"{code:g}" for code in np.unique(values[index == UNKNOWN]).tolist()]
             raise InputError(
-                f"{one.name}: {one.where} holds codes that are neither in the class table nor ignored: {said}."
+                f"{rater.name}: {rater.where} holds codes that are neither in the class table nor ignored: "
+                f"{listed(codes, SHOWN)}."
             )
         return index
+
+
+def _share(rater: Cube, stored: NDArray[Any]) -> Floats:
+    values, absent = rater.decoding.values(stored, rater.role), rater.decoding.absent(stored)
+    shares = values.astype(np.float64)
+    return shares if absent is None else np.where(absent, np.nan, shares)

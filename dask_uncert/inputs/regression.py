@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dask_uncert.errors import InputError, plural
-from dask_uncert.inputs.alignment import together
-from dask_uncert.inputs.cube import OUTPUT, OUTPUT2, Cube, Scene, check_grids
-from dask_uncert.inputs.names import gap_of
+from dask_uncert.inputs.alignment import align_axes
+from dask_uncert.inputs.cube import OUTPUT, OUTPUT2, Cube
+from dask_uncert.inputs.scene import Scene, check_grids
 
 MOST_OUTPUTS = 8
 
@@ -17,7 +17,7 @@ def align_regression(cubes: Mapping[str, Cube]) -> Scene:
     if ("variance" in cubes) == ("covariance" in cubes):
         both = "both" if "variance" in cubes else "neither"
         raise InputError(f"a regression needs either `variance` or `covariance`, found {both}.")
-    cubes = together(cubes)
+    cubes = align_axes(cubes)
     _check_outputs(cubes)
     check_grids(cubes, cubes["mean"])
     for name, cube in _inputs(cubes).items():
@@ -25,7 +25,7 @@ def align_regression(cubes: Mapping[str, Cube]) -> Scene:
         if dtype.kind not in ("biu" if name == "mask" else "fiu") or dtype.itemsize > 8:
             expected = "true and false, or whole numbers (0: left out)" if name == "mask" else "real numbers"
             raise InputError(f"{name}: {cube.where} holds {dtype}; expected {expected}.")
-    return Scene(dict(cubes), tuple(cubes["mean"].grid))
+    return Scene(cubes, tuple(cubes["mean"].grid))
 
 
 def _check_outputs(cubes: Mapping[str, Cube]) -> None:
@@ -53,4 +53,4 @@ def _check_outputs(cubes: Mapping[str, Cube]) -> None:
 
 
 def _inputs(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
-    return {name: cube for name, cube in cubes.items() if gap_of(name) is None}
+    return {name: cube for name, cube in cubes.items() if cube.gap is None}

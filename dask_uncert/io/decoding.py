@@ -1,9 +1,10 @@
-"""What stored numbers mean: which of them say that there is nothing, and the values that the others pack."""
+"""Meaning of stored numbers: which of them stand for a missing value, and the values that the others pack."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -12,12 +13,12 @@ from numpy.typing import NDArray
 from dask_uncert.errors import InputError
 
 Role = Literal["labels", "probabilities", "values"]
-"""What an input holds: class codes, probabilities, or anything else."""
+"""Content of an input: class codes, probabilities, or anything else."""
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """A value is stored * scale + offset; a stored number in `missing` means that there is none.
+    """How stored numbers become values: stored * scale + offset, and none for a stored number in `missing`.
 
     missing: compared in the storage's own dtype, before anything is scaled; a number that the dtype cannot hold
     equals none of its values.
@@ -32,38 +33,30 @@ class Decoding:
         """Whether stored numbers are not yet the values."""
         return (self.scale, self.offset) != (1.0, 0.0)
 
-    def keeps_stored(self, dtype: np.dtype[Any], role: Role) -> bool:
-        """Whether values stay as stored: unpacked ones; and integer probabilities, that have a mere factor.
-
-        The factor of those goes to whoever reads them, who knows then how they were rounded.
-        """
-        factor = role == "probabilities" and dtype.kind in "iu" and self.offset == 0 and self.scale > 0
-        return not self.is_packed or factor
-
     def absent(self, stored: NDArray[Any]) -> NDArray[np.bool_] | None:
-        """Where there is no value, in the shape of `stored`; None where no stored number means that."""
-        found = None
+        """Return where there is no value, in the shape of `stored`; None where no stored number means that."""
+        absent = None
         for code in self.missing:
             if stored.dtype.kind == "f":
                 with np.errstate(over="ignore"):
-                    one = stored.dtype.type(code)
-                if np.isinf(one) and not np.isinf(code):
+                    number = stored.dtype.type(code)
+                if np.isinf(number) and not np.isinf(code):
                     continue
-                equal = np.isnan(stored) if np.isnan(one) else stored == one
+                equal = np.isnan(stored) if np.isnan(number) else stored == number
             elif not float(code).is_integer() or not _fits(int(code), stored.dtype):
                 continue
             else:
                 equal = stored == stored.dtype.type(int(code))
-            found = equal if found is None else found | equal
-        return found
+            absent = equal if absent is None else absent | equal
+        return absent
 
     def values(self, stored: NDArray[Any], role: Role) -> NDArray[Any]:
-        """The values, in the shape of `stored`: itself where they stay so, else float64.
+        """Return the values, in the shape of `stored`: itself where it is not packed, else float64.
 
         Labels that scaling has left within its own rounding (half a step, at most a quarter) of a whole number are
         that number.
         """
-        if self.keeps_stored(stored.dtype, role):
+        if not self.is_packed:
             return stored
         values = stored.astype(np.float64) * self.scale + self.offset
         if role != "labels":
@@ -86,27 +79,27 @@ AS_STORED = Decoding()
 
 
 def declared(
-    found: Decoding,
+    file: Decoding,
     scale: float | None,
     offset: float | None,
     nodata: Sequence[float] | None,
-    what: str,
+    where: str,
 ) -> Decoding:
-    """What a file says that its numbers mean, completed by what the job says; InputError where they contradict.
+    """Return what a file says that its numbers mean, completed by what the caller says.
 
-    what: the input and where it lies, for the message.
+    where: the input and its origin, for messages. Raises InputError where they contradict each other, and for numbers
+    that make no sense.
     """
-    if found.is_packed and (scale, offset) != (None, None):
-        asked = (1.0 if scale is None else scale, 0.0 if offset is None else offset)
-        if asked != (found.scale, found.offset):
-            raise InputError(
-                f"{what} declares scale {found.scale:g} and offset {found.offset:g} itself; leave out `scale` and "
-                f"`offset`, here {asked[0]:g} and {asked[1]:g}."
-            )
-        scale = offset = None
-    packed = (
-        found if (scale, offset) == (None, None) else replace(found, scale=scale or 1.0, offset=offset or 0.0)
-    )
-    if nodata is None:
-        return packed
-    return replace(packed, missing=tuple(dict.fromkeys((*packed.missing, *nodata))))
+    for name, value in (("scale", scale), ("offset", offset), ("scale", file.scale)):
+        if value is not None and (not math.isfinite(value) or (name == "scale" and value == 0)):
+            other = " other than 0" if name == "scale" else ""
+            raise InputError(f"{where}: {name} must be a finite number{other}, found {value:g}.")
+    own = (1.0 if scale is None else scale, 0.0 if offset is None else offset)
+    if (scale, offset) == (None, None):
+        own = (file.scale, file.offset)
+    elif file.is_packed and own != (file.scale, file.offset):
+        raise InputError(
+            f"{where} declares scale {file.scale:g} and offset {file.offset:g} itself; leave out `scale` and "
+            f"`offset`, here {own[0]:g} and {own[1]:g}."
+        )
+    return Decoding(*own, tuple(dict.fromkeys((*file.missing, *(nodata or ())))))

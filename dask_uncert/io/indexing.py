@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dask_uncert.io.lazy_array import whole_region
+
 Span = tuple[int, int]
 
 
@@ -13,14 +15,9 @@ def spans_of(region: Any, shape: Sequence[int]) -> tuple[list[Span], tuple[Any, 
 
     region: slices with positive steps or numbers, an Ellipsis for axes left out.
     """
-    parts = list(region) if isinstance(region, tuple) else [region]
-    if Ellipsis not in parts:
-        parts.append(Ellipsis)
-    gap = parts.index(Ellipsis)
-    parts[gap : gap + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
     spans: list[Span] = []
     rest: list[Any] = []
-    for part, n in zip(parts, shape, strict=True):
+    for part, n in zip(whole_region(region, len(shape)), shape, strict=True):
         if isinstance(part, slice):
             start, stop, step = part.indices(n)
             if step < 1:

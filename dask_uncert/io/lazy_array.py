@@ -1,4 +1,4 @@
-"""A stored array in another guise."""
+"""Arrays that are made where they are sliced."""
 
 from __future__ import annotations
 
@@ -6,27 +6,26 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 
-class Wrapped:
-    """Wraps an array that is sliced; what a guise does not say itself, such as address and fingerprint, is the array's."""
+class ArrayView:
+    """An array made from others where it is sliced; a subclass says in `read` how."""
 
-    def __init__(self, data: Any) -> None:
-        self.data = data
+    def __init__(self, shape: Sequence[int], dtype: DTypeLike) -> None:
+        self.shape: tuple[int, ...] = tuple(shape)
+        self.ndim, self.dtype = len(self.shape), np.dtype(dtype)
 
-    def __getattr__(self, name: str) -> Any:
-        """What else the array says of itself."""
-        if name.startswith("_") or name == "data":
-            raise AttributeError(name)
-        return getattr(self.data, name)
+    def __getitem__(self, region: Any) -> NDArray[Any]:
+        return np.asarray(self.read(whole_region(region, self.ndim)))
 
-    def __repr__(self) -> str:
-        return repr(self.data)
+    def read(self, region: tuple[Any, ...]) -> NDArray[Any]:
+        """Return a region, given by one slice for each dimension."""
+        raise NotImplementedError
 
 
-class MissingChunkMask:
-    """A uint8 array over some axes of a chunked one: 1 where a chunk that is not there has a part; slices like one."""
+class MissingChunkMask(ArrayView):
+    """A uint8 array over some axes of a chunked one: 1 where any part of a missing chunk lies."""
 
     def __init__(
         self,
@@ -35,29 +34,45 @@ class MissingChunkMask:
         absent: Collection[tuple[int, ...]],
         axes: Sequence[int],
     ) -> None:
-        """axes: those of the chunked array that are the grid's, in their order. absent: numbers of chunks."""
-        self.shape = tuple(shape[axis] for axis in axes)
-        self.ndim, self.dtype = len(self.shape), np.dtype(np.uint8)
+        """axes: the grid's axes of the chunked array, in their order. absent: numbers of chunks."""
+        super().__init__([shape[axis] for axis in axes], np.uint8)
         self.chunks = tuple(chunks[axis] for axis in axes)
-        self._holes = np.zeros([-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True)], np.uint8)
+        self._absent = np.zeros([-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True)], np.uint8)
         for number in absent:
-            self._holes[tuple(number[axis] for axis in axes)] = 1
+            self._absent[tuple(number[axis] for axis in axes)] = 1
 
-    def __getitem__(self, region: Any) -> NDArray[np.uint8]:
-        """region: slices, an Ellipsis for those left out."""
-        given = whole_region(region, self.ndim)
-        numbers = [np.arange(n)[part] // c for n, c, part in zip(self.shape, self.chunks, given, strict=True)]
-        return np.asarray(self._holes[np.ix_(*numbers)])
+    def read(self, region: tuple[Any, ...]) -> NDArray[np.uint8]:
+        """Return a region, given by one slice for each dimension."""
+        cut = zip(self.shape, self.chunks, region, strict=True)
+        return np.asarray(self._absent[np.ix_(*(np.arange(n)[part] // c for n, c, part in cut))])
 
-    def coordinates(self, dims: Sequence[str]) -> dict[str, Any]:
-        """None stand beside it."""
-        return {}
+
+class Reversed(ArrayView):
+    """An array with some axes read from their ends; only what is read is reversed, when it is read."""
+
+    def __init__(self, data: Any, axes: Sequence[int]) -> None:
+        super().__init__(data.shape, data.dtype)
+        self.data, self.axes = data, tuple(axes)
+
+    def read(self, region: tuple[Any, ...]) -> NDArray[Any]:
+        """Return a region, given by one slice with a positive step for each dimension."""
+        parts, order = list(region), [slice(None)] * self.ndim
+        for axis in self.axes:
+            n = self.shape[axis]
+            chosen = range(*parts[axis].indices(n))
+            parts[axis] = slice(n - 1 - chosen[-1], n - chosen[0], chosen.step) if chosen else slice(0, 0)
+            order[axis] = slice(None, None, -1)
+        return np.ascontiguousarray(self.data[tuple(parts)][tuple(order)])
 
 
 def whole_region(region: Any, ndim: int) -> tuple[Any, ...]:
-    """A region of slices, one for each dimension."""
-    given = region if isinstance(region, tuple) else (region,)
-    if Ellipsis in given:
-        at = given.index(Ellipsis)
-        given = (*given[:at], *[slice(None)] * (ndim - len(given) + 1), *given[at + 1 :])
-    return (*given, *[slice(None)] * (ndim - len(given)))
+    """Return what is asked of an array in brackets, one part for each dimension.
+
+    >>> whole_region((..., slice(2)), 3)
+    (slice(None, None, None), slice(None, None, None), slice(None, 2, None))
+    """
+    parts = region if isinstance(region, tuple) else (region,)
+    if Ellipsis not in parts:
+        parts = (*parts, Ellipsis)
+    gap = parts.index(Ellipsis)
+    return (*parts[:gap], *[slice(None)] * (ndim - len(parts) + 1), *parts[gap + 1 :])

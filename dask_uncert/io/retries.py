@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
-from dask_uncert.io.lazy_array import Wrapped
+from dask_uncert.io.lazy_array import ArrayView
 from dask_uncert.io.paths import is_remote
 
 MAX_ATTEMPTS = {True: 6, False: 3}
@@ -81,15 +81,24 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-class Retried(Wrapped):
+class Retried(ArrayView):
     """A stored array whose reads are retried: of its values, coordinates, geometry, fingerprint and missing chunks."""
 
     def __init__(self, data: Any) -> None:
-        super().__init__(data)
-        self.shape: tuple[int, ...] = tuple(data.shape)
-        self.ndim, self.dtype = len(self.shape), np.dtype(data.dtype)
+        super().__init__(data.shape, data.dtype)
+        self.data = data
 
-    def __getitem__(self, region: Any) -> NDArray[Any]:
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the array."""
+        if name.startswith("_") or name == "data":
+            raise AttributeError(name)
+        return getattr(self.data, name)
+
+    def __repr__(self) -> str:
+        return repr(self.data)
+
+    def read(self, region: tuple[Any, ...]) -> NDArray[Any]:
+        """Return a region, given by one slice for each dimension."""
         return np.asarray(self._retry(lambda: self.data[region]))
 
     def absent_chunks(self) -> Any:

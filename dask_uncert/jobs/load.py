@@ -17,9 +17,9 @@ from dask_uncert.execution.evaluate import prepare
 from dask_uncert.execution.evaluate_regression import prepare_regression
 from dask_uncert.execution.plan import Plan
 from dask_uncert.inputs.cube import CLASS, Cube
-from dask_uncert.inputs.open import InputSpec, open_given
+from dask_uncert.inputs.open import InputSpec, open_input
 from dask_uncert.inputs.overlap import over_the_reference
-from dask_uncert.inputs.pixel_area import weight_of
+from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.io.decoding import Role
 from dask_uncert.jobs.cohort_schema import CaseInput, CaseProbabilities, CaseReference, CaseWeight, CohortJob
 from dask_uncert.jobs.schema import JOBS as SINGLE
@@ -126,14 +126,16 @@ def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     for name, words in given.items():
         if not isinstance(words, Input):
             continue
-        cubes |= open_given(given_as(name, words, resolve(words.store, folder), words.store))
+        kind = "samples" if isinstance(words, Probabilities) and name != "probabilities" else name
+        cubes |= open_input(given_as(name, kind, words, resolve(words.store, folder), words.store))
     if given.get("weight") == "geometry":
-        cubes["weight"] = weight_of(cubes)
+        cubes["weight"] = pixel_sizes(cubes)
     return over_the_reference(cubes) if isinstance(job, Job) and job.overlap else cubes
 
 
-def given_as(name: str, words: Input | CaseInput, place: str, where: str) -> InputSpec:
+def given_as(name: str, kind: str, words: Input | CaseInput, place: str, where: str) -> InputSpec:
     """An input's words, with the place that they or a manifest name; where: as it is written there."""
+    prediction = words if isinstance(words, Probabilities | CaseProbabilities) else None
     nodata = words.nodata
     codes = None if nodata is None else tuple(nodata if isinstance(nodata, list) else [nodata])
     return InputSpec(
@@ -148,7 +150,9 @@ def given_as(name: str, words: Input | CaseInput, place: str, where: str) -> Inp
         codes,
         words.missing_chunks,
         words.unit if isinstance(words, Weight | CaseWeight) else "1",
-        isinstance(words, Probabilities | CaseProbabilities) and words.logits,
+        prediction is not None and prediction.logits,
+        kind,
+        None if prediction is None else prediction.tolerance,
     )
 
 
@@ -167,8 +171,6 @@ def request_from(job: Job) -> Request:
     thresholds = job.uncertainty_confusion.model_dump(exclude_none=True)
     probabilities, samples = job.inputs.probabilities, job.inputs.samples
     members = samples if isinstance(samples, list) else [samples] if samples else []
-    if len({(one.scale, one.tolerance) for one in members}) > 1:
-        raise InputError("samples: `scale` and `tolerance` must be the same for all.")
     return request_of(
         classes=job.classes,
         ignore=job.ignore,
@@ -182,10 +184,6 @@ def request_from(job: Job) -> Request:
         fuzzy=job.inputs.reference.fuzzy,
         raters=job.inputs.reference.raters,
         confidence=None if job.confidence is None else job.confidence.model_dump(exclude_none=True),
-        scale=probabilities.scale if probabilities and probabilities.offset is None else None,
-        tolerance=probabilities.tolerance if probabilities else None,
-        sample_scale=members[0].scale if members and members[0].offset is None else None,
-        sample_tolerance=members[0].tolerance if members else None,
         leave_out_off=any(one.out_of_tolerance == "leave_out" for one in (*members, probabilities) if one),
     )
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from dask_uncert.clusters import connect
 from dask_uncert.execution.plan import Plan
-from dask_uncert.inputs.names import gap_of
 from dask_uncert.io.output_folder import peak_memory, versions, write_record
 from dask_uncert.io.readers.stored_array import StoredArray
 from dask_uncert.io.retries import retry_count
@@ -135,6 +134,6 @@ def about(plan: Plan) -> dict[str, str]:
     inputs = {
         f"input {name}": f"{cube.where}, {cube.data.shape} {cube.data.dtype}"
         for name, cube in plan.scene.cubes.items()
-        if gap_of(name) is None
+        if cube.gap is None
     }
     return {**inputs, "dask-uncert": version("dask-uncert")}

@@ -21,12 +21,11 @@ from dask_uncert.execution.evaluate import with_maps, write_coordinates
 from dask_uncert.execution.fault_isolation import compute_isolating_faults, explain_killed_workers
 from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.execution.plan import Plan
-from dask_uncert.inputs.cube import Cube
-from dask_uncert.inputs.names import gap_of
 from dask_uncert.io.maps import preview
 from dask_uncert.io.open import format_of
 from dask_uncert.io.output_folder import Report, being_written, is_finished
 from dask_uncert.io.paths import AnyPath, absolute, as_path, is_remote
+from dask_uncert.io.readers.stored_array import StoredArray
 from dask_uncert.io.retries import retry_count
 from dask_uncert.io.saving import load, save
 from dask_uncert.jobs.cohort.run import failure_message, run_cohort
@@ -153,8 +152,8 @@ def _run_scene(
 ) -> AnyEvaluation:
     """Run the pass of a scene or a regression and write its output folder."""
     retries = dict([retry_count()])
-    read = {name: cube for name, cube in plan.scene.cubes.items() if gap_of(name) is None}
-    stored = {name: cube.data.fingerprint() for name, cube in read.items()}
+    read = {name: cube.stored for name, cube in plan.scene.cubes.items() if cube.stored is not None}
+    stored = {name: array.fingerprint() for name, array in read.items()}
     mark = fingerprint(job, plan, stored)
     for remark in remarks_of(plan):
         warnings.warn(remark, InputWarning, stacklevel=3)
@@ -193,11 +192,7 @@ def _run_scene(
         record: RunRecord = {
             **job_record(job, started),
             "fingerprint": mark,
-            "inputs": {
-                name: input_record(cube.data, stored[name])
-                for name, cube in read.items()
-                if hasattr(cube.data, "store")
-            },
+            "inputs": {name: input_record(array, stored[name]) for name, array in read.items()},
             "remarks": remarks_of(plan),
             "seconds": rounded(
                 **{"class_distances": measured - start, "pass": summed - measured},
@@ -271,24 +266,23 @@ def _block_names(plan: Plan) -> Callable[[Any], str]:
     )
 
 
-def _process_options(cluster: Any, read: Mapping[str, Cube]) -> dict[str, bool]:
+def _process_options(cluster: Any, read: Mapping[str, StoredArray]) -> dict[str, bool]:
     """Return the option for processes instead of threads on this machine, where HDF5 is read.
 
     HDF5 reads one array at a time in each process, and a damaged file may end the process that reads it (seen once in
     some 300 damaged files).
     """
-    stores = [str(getattr(cube.data, "store", "")) for cube in read.values()]
-    if cluster == "local" and any(format_of(store).extra == "netcdf" for store in stores):
+    if cluster == "local" and any(format_of(array.store).extra == "netcdf" for array in read.values()):
         return {"processes": True}
     return {}
 
 
-def check_unchanged(read: Mapping[str, Cube], stored: Mapping[str, str | None]) -> None:
+def check_unchanged(read: Mapping[str, StoredArray], stored: Mapping[str, str | None]) -> None:
     """Refuse results of inputs that were written while they were read."""
-    for name, cube in read.items():
-        if cube.data.fingerprint() != stored[name]:
+    for name, array in read.items():
+        if array.fingerprint() != stored[name]:
             raise InputError(
-                f"{name}: {cube.where} changed while it was read, so the numbers would be of neither state. Run again "
+                f"{name}: {array} changed while it was read, so the numbers would be of neither state. Run again "
                 f"when it is complete; nothing was written."
             )
 

@@ -32,11 +32,15 @@ EXACT_NEAR = 2.0
 
 
 def with_joints(
-    request: Request, dtype: np.dtype[Any], stored_as_pair: bool, share_dtype: np.dtype[Any] | None
+    request: Request,
+    dtype: np.dtype[Any],
+    scale: float | None,
+    stored_as_pair: bool,
+    share_dtype: np.dtype[Any] | None,
 ) -> Request:
     """The Request whose sweeps know their bins.
 
-    dtype: of the stored probabilities (float64 where they are a mean of samples). stored_as_pair: False where
+    dtype: of the stored probabilities (float64 where they are a mean of samples); scale: their factor. stored_as_pair: False where
     only the second of two classes' probability is stored. share_dtype: of a fuzzy reference.
     """
     wishes = request.sweeps
@@ -44,8 +48,8 @@ def with_joints(
         wishes = tuple(wish._replace(reference_threshold=None) for wish in wishes)
     found = []
     for wish in merged(wishes):
-        single = _single(request, wish, dtype, stored_as_pair)
-        found.append(_sized(request, wish, dtype, share_dtype, single))
+        single = _single(wish, dtype, scale, stored_as_pair)
+        found.append(_sized(request, wish, dtype, scale, share_dtype, single))
     return replace(request, joint=tuple(found))
 
 
@@ -64,16 +68,16 @@ def merged(wishes: Iterable[SweepWish]) -> tuple[SweepWish, ...]:
 
 
 def _single(
-    request: Request, wish: SweepWish, dtype: np.dtype[Any], stored_as_pair: bool
+    wish: SweepWish, dtype: np.dtype[Any], scale: float | None, stored_as_pair: bool
 ) -> tuple[RowKind, int] | None:
     """RowKind that are single values, and how many, where the class is stored with few different ones."""
     if not stored_as_pair and wish.class_index == 0:
         return None
-    if request.scale is None:
+    if scale is None:
         return ("float16", HALVES) if dtype == np.float16 else None
     if dtype.kind not in "ui":
         return None
-    codes = min(int(np.iinfo(dtype).max), math.ceil(1 / request.scale * (1 + 1e-6))) + 1
+    codes = min(int(np.iinfo(dtype).max), math.ceil(1 / scale * (1 + 1e-6))) + 1
     return ("integer", codes) if codes <= MOST_ROWS else None
 
 
@@ -81,6 +85,7 @@ def _sized(
     request: Request,
     wish: SweepWish,
     dtype: np.dtype[Any],
+    scale: float | None,
     share_dtype: np.dtype[Any] | None,
     single: tuple[RowKind, int] | None,
 ) -> JointSettings:
@@ -97,7 +102,7 @@ def _sized(
     def settings(rows: RowKind, size: int, intervals: Intervals) -> JointSettings:
         return JointSettings(
             wish.class_index, wish.uncertainty, wish.thresholds, dtype.newbyteorder("=").name, rows, size,
-            request.scale, levels, intervals,
+            scale, levels, intervals,
             None if share_dtype is None else share_dtype.name,
             None if share_dtype is None else wish.reference_threshold,
         )  # fmt: skip

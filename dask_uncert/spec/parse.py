@@ -30,10 +30,6 @@ def request_of(
     has_samples: bool = False,
     fuzzy: bool = False,
     raters: int | None = None,
-    scale: float | None = None,
-    tolerance: float | None = None,
-    sample_scale: float | None = None,
-    sample_tolerance: float | None = None,
     leave_out_off: bool = False,
 ) -> Request:
     """The Request these words ask for; InputError where a word is unknown or words contradict each other."""
@@ -50,14 +46,6 @@ def request_of(
     if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
         raise InputError(f"calibration: bins must be a positive whole number, found {bins!r}.")
     _check_maps(maps, names)
-    for name, word, value in (
-        ("probabilities", "scale", scale),
-        ("probabilities", "tolerance", tolerance),
-        ("samples", "scale", sample_scale),
-        ("samples", "tolerance", sample_tolerance),
-    ):
-        if value is not None and not value > 0:
-            raise InputError(f"{name}: {word} must be a number above 0, found {value!r}.")
     if raters is not None and (isinstance(raters, bool) or not isinstance(raters, int) or raters < 1):
         raise InputError(f"reference: raters must be a positive whole number, found {raters!r}.")
     request = Request(
@@ -69,10 +57,6 @@ def request_of(
         calibration_bins=bins,
         soft=soft.settings,
         maps=tuple(maps),
-        scale=scale,
-        tolerance=tolerance,
-        sample_scale=sample_scale,
-        sample_tolerance=sample_tolerance,
         leave_out_off=leave_out_off,
         reference="share" if fuzzy else "codes",
         soft_maps=soft.maps,

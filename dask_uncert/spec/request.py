@@ -51,9 +51,7 @@ class Request:
 
     `maxima` and `thresholds` have an entry a measure: the maximum of H∘H over the simplex for homophily (else
     unused), and the values that must be edges. `joint` are the bins of `sweeps`. `raters`: the shares of a fuzzy
-    reference are multiples of one over it. `scale` is the declared factor of integer probabilities;
-    `tolerance` overrides the storage dtype's; samples have their own. `leave_out_off`: pixels beyond it are left
-    out, not refused. `weight_unit`: of pixels' weights, None where they have none. `tiles`: what is kept apart for intervals;
+    reference are multiples of one over it. `leave_out_off`: pixels beyond the tolerance are left out, not refused. `weight_unit`: of pixels' weights, None where they have none. `tiles`: what is kept apart for intervals;
     their size is known once the grid is.
     """
 
@@ -66,10 +64,6 @@ class Request:
     soft: tuple[SoftSettings, ...] = ()
     maps: tuple[str, ...] = ()
     class_metric: str | None = None
-    scale: float | None = None
-    tolerance: float | None = None
-    sample_scale: float | None = None
-    sample_tolerance: float | None = None
     reference: ReferenceKind = "codes"
     soft_maps: tuple[SoftMaps, ...] = ()
     raters: int | None = None

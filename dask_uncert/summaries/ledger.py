@@ -18,6 +18,8 @@ CHOSEN = ("masked", "ignored")
 """Left out by choice: the mask says no; the reference holds an ignore code."""
 REASONS = (*CHOSEN, *(f"{name}_{fault}" for name in INPUTS for fault in FAULTS))
 """A pixel is left out for the first reason that applies, in this order."""
+OF_INPUT = {name: tuple(REASONS.index(f"{name}_{fault}") for fault in FAULTS) for name in INPUTS}
+"""Positions in REASONS of each input's faults."""
 REPAIRS = ("clipped", "renormalised")
 
 

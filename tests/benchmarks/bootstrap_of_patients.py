@@ -16,6 +16,7 @@ import numpy as np
 
 from dask_uncert.blocks.classification import evaluate_block
 from dask_uncert.formulas.bootstrap_intervals import Confidence
+from dask_uncert.inputs.scene import Encoding
 from dask_uncert.kernels import compiled
 from dask_uncert.metrics.bootstrap import bootstrap_replicates
 from dask_uncert.metrics.resampling_units import jackknife, patients, unit_scalars
@@ -40,7 +41,9 @@ def main(classes: int) -> None:
     for i in range(PATIENTS):
         p = rng.dirichlet(np.full(classes, 0.3), PIXELS).astype("float32")
         y = np.where(rng.random(PIXELS) < 0.6, p.argmax(axis=1), rng.integers(0, classes, PIXELS))
-        _, cases[f"P{i:04}"] = evaluate_block(request, {"probabilities": p, "reference": y}, 1, compiled)
+        _, cases[f"P{i:04}"] = evaluate_block(
+            request, {"probabilities": p, "reference": y}, Encoding(1), compiled
+        )
     units = patients(Stack.of(cases))
     del cases
 

@@ -15,7 +15,8 @@ from dask_uncert.blocks.classification import evaluate_block
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate, prepare
 from dask_uncert.formulas.ensembles import sample_uncertainty
-from dask_uncert.inputs.cube import make_cube
+from dask_uncert.inputs.cube import Cube
+from dask_uncert.inputs.scene import Encoding
 from dask_uncert.jobs.load import plan_job, read_job
 from dask_uncert.jobs.run import run
 from dask_uncert.kernels import compiled
@@ -226,12 +227,12 @@ def test_samples_are_never_all_widened(dtype):
     samples = np.broadcast_to(rng.dirichlet(np.ones(8), (64, 64)).astype(dtype), (50, 64, 64, 8)).copy()
     arrays = {"samples": samples, "reference": rng.integers(0, 8, (64, 64))}
     request = request_of(classes=[str(i) for i in range(8)], measures=KINDS, has_samples=True)
-    evaluate_block(request, arrays, 2, compiled)
+    evaluate_block(request, arrays, Encoding(2), compiled)
     peaks = []
     for number in (10, 50):
         some = {**arrays, "samples": samples[:number]}
         tracemalloc.start()
-        evaluate_block(request, some, 2, compiled)
+        evaluate_block(request, some, Encoding(2), compiled)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.1 * peaks[0] < samples.nbytes
@@ -242,10 +243,8 @@ def test_the_plan_counts_all_samples():
     request = request_of(classes=WORDS["classes"], has_samples=True)
 
     def planned(samples):
-        cubes = {
-            name: make_cube(name, values, dims, None, None, name) for name, (values, dims) in samples.items()
-        }
-        cubes["reference"] = make_cube("reference", arrays["reference"], ("y", "x"), None, None, "r")
+        cubes = {name: Cube(name, *array, kind="samples") for name, array in samples.items()}
+        cubes["reference"] = Cube("reference", arrays["reference"], ("y", "x"))
         return prepare(request, cubes, block=(11, 9))
 
     stacked = planned({"samples": (arrays["samples"], ("sample", "y", "x", "class"))})

@@ -13,8 +13,7 @@ import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.formulas.missing_data_bounds import accuracy_bounds, f1_bounds
-from dask_uncert.inputs.cube import Cube
-from dask_uncert.io.decoding import Decoding
+from dask_uncert.inputs.cube import Cube, declare
 from dask_uncert.io.lazy_array import MissingChunkMask
 from dask_uncert.reports.results.scene import excluded_by_class
 from dask_uncert.spec.parse import request_of
@@ -49,22 +48,17 @@ def scenes(draw):
 
 def cubes_of(scene):
     reference, p, u, mask, chunk, absent = scene
-    holes = MissingChunkMask(p.shape, (chunk, chunk, 3), absent, (0, 1))
-    return {
-        "probabilities": Cube(
-            "probabilities",
-            p,
-            ("y", "x", "class"),
-            decoding=Decoding(1 / 250, 0, (NODATA,)),
-            role="probabilities",
+    chunks = MissingChunkMask(p.shape, (chunk, chunk, 3), absent, (0, 1))
+    cubes = [
+        declare(
+            Cube("probabilities", p, ("y", "x", "class"), role="probabilities"), 1 / 250, nodata=[NODATA]
         ),
-        "reference": Cube(
-            "reference", reference, ("y", "x"), decoding=Decoding(missing=(NODATA,)), role="labels"
-        ),
-        "mask": Cube("mask", mask, ("y", "x"), role="labels"),
-        "uncertainty": Cube("uncertainty", u, ("y", "x"), decoding=Decoding(missing=(-9999.0,))),
-        "absent_probabilities": Cube("absent_probabilities", holes, ("y", "x"), holes.chunks),
-    }
+        declare(Cube("reference", reference, ("y", "x"), role="labels"), nodata=[NODATA]),
+        Cube("mask", mask, ("y", "x"), role="labels"),
+        declare(Cube("uncertainty", u, ("y", "x")), nodata=[-9999.0]),
+        Cube("missing", chunks, ("y", "x"), chunks.chunks, kind="probabilities", gap="missing_chunk"),
+    ]
+    return {cube.name: cube for cube in cubes}
 
 
 def asked(**words):

@@ -16,6 +16,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas.bootstrap_intervals import bca_interval
 from dask_uncert.formulas.resampling import bootstrap_weights
+from dask_uncert.inputs.scene import Encoding
 from dask_uncert.io.saving import load, save
 from dask_uncert.jobs import run
 from dask_uncert.kernels import compiled, reference
@@ -71,7 +72,7 @@ def whole():
 def alone(part):
     """A part of the scene as a scene of its own, without dask."""
     arrays = {name: one[part] for name, one in scene().items()}
-    return evaluate_block(request_of(**WORDS, has_uncertainty=True), arrays, 2, compiled)[1]
+    return evaluate_block(request_of(**WORDS, has_uncertainty=True), arrays, Encoding(2), compiled)[1]
 
 
 def parts_of(whole):
@@ -152,7 +153,7 @@ def test_both_kernels_keep_the_same(seed):
     request = request_of(**words, has_uncertainty=True, confidence={**CONFIDENCE, "size": 4})
     request = with_tiles(request, (9, 11))
     for kernels in (compiled, reference):
-        _, one = evaluate_block(request, arrays, 2, kernels)
+        _, one = evaluate_block(request, arrays, Encoding(2), kernels)
         losses = tile_layout(one).marginals["log_loss"][0]
         rows = one.tiles.rows.toarray()
         losses = rows[:, losses : losses + 2].copy(), np.s_[:, losses : losses + 2]
@@ -212,10 +213,12 @@ def test_open_tiles_of_one_scene_add():
     request = with_tiles(request_of(**WORDS, has_uncertainty=True, confidence=CONFIDENCE), SHAPE)
     arrays = scene()
     halves = [
-        evaluate_block(request, {k: v[rows] for k, v in arrays.items()}, 2, compiled, (rows.start, 0))[1]
+        evaluate_block(
+            request, {k: v[rows] for k, v in arrays.items()}, Encoding(2), compiled, (rows.start, 0)
+        )[1]
         for rows in (slice(0, 12), slice(12, 21))
     ]
-    _, whole = evaluate_block(request, arrays, 2, compiled)
+    _, whole = evaluate_block(request, arrays, Encoding(2), compiled)
     assert halves[0] + halves[1] == halves[1].plus_all(halves[:1]) == whole
     assert whole.tiles.scenes == (OPEN,)
     assert whole - halves[1] == halves[0]

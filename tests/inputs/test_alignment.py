@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dask_uncert as du
 from dask_uncert.errors import InputError
-from dask_uncert.inputs.alignment import together
+from dask_uncert.inputs.alignment import align_axes
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.io.geometry import geometry_of
 
@@ -78,22 +78,22 @@ def test_an_affine_and_coordinates_of_the_same_grid():
     image = Cube("reference", values, ("y", "x"), geometry=raster())
     known = {"y": 4_479_990 - 20.0 * np.arange(3), "x": 500_010 + 20.0 * np.arange(4)}
     table = Cube("mask", values, ("y", "x"), coordinates=known, crs="EPSG:32616")
-    assert together({"mask": table, "reference": image})["mask"] is table
+    assert align_axes({"mask": table, "reference": image})["mask"] is table
     upward = Cube("mask", values[::-1], ("y", "x"), coordinates={**known, "y": known["y"][::-1]})
-    assert np.array_equal(together({"mask": upward, "reference": image})["mask"].data[...], values)
+    assert np.array_equal(align_axes({"mask": upward, "reference": image})["mask"].data[...], values)
     other = Cube("mask", values, ("y", "x"), coordinates=known, crs="EPSG:4326")
     with pytest.raises(InputError, match=r"has the reference system EPSG:4326, but .* has EPSG:32616"):
-        together({"mask": other, "reference": image})
+        align_axes({"mask": other, "reference": image})
 
 
 def test_f2_rasters_with_y_up_and_down():
     p = np.array([[0.9, 0.2], [0.1, 0.4], [0.8, 0.7]])
     down = Cube("reference", (p > 0.5).astype("u1"), ("y", "x"), geometry=raster())
     up = Cube("probabilities", p[::-1], ("y", "x"), geometry=raster(step=20.0))
-    found = together({"probabilities": up, "reference": down})
+    found = align_axes({"probabilities": up, "reference": down})
     assert np.array_equal(found["probabilities"].data[...], p)
     with pytest.raises(InputError, match=r"has the reference system EPSG:4326, but .* has EPSG:32616"):
-        together(
+        align_axes(
             {
                 "probabilities": Cube("probabilities", p, ("y", "x"), geometry=raster("EPSG:4326")),
                 "reference": down,
@@ -105,11 +105,11 @@ def test_an_affine_that_is_askew_does_not_pass_beside_coordinates():
     values, known = np.zeros((3, 4)), {"y": 1.0 * np.arange(3), "x": 1.0 * np.arange(4)}
     table = Cube("mask", values, ("y", "x"), coordinates=known)
     turned = geometry_of([[0.6, 0.8, 0], [0.8, -0.6, 0], [0, 0, 0]], ("y", "x"), None, "m")
-    with pytest.raises(InputError, match=r"reference: .* runs askew along y, by its affine, and .* \(mask\)"):
-        together({"reference": Cube("reference", values, ("y", "x"), geometry=turned), "mask": table})
+    with pytest.raises(InputError, match=r"reference: .* is oblique along y, by its affine, and .* \(mask\)"):
+        align_axes({"reference": Cube("reference", values, ("y", "x"), geometry=turned), "mask": table})
     nearly = geometry_of([[0, 1, 0], [1, 1e-12, 0], [0, 0, 0]], ("y", "x"), None, "m")
     straight = Cube("reference", values, ("y", "x"), geometry=nearly)
-    assert together({"reference": straight, "mask": table})["mask"] is table
+    assert align_axes({"reference": straight, "mask": table})["mask"] is table
     off = Cube("mask", values, ("y", "x"), coordinates={**known, "x": known["x"] + 0.5})
     with pytest.raises(InputError, match=r"by up to 0\.5"):
-        together({"reference": straight, "mask": off})
+        align_axes({"reference": straight, "mask": off})

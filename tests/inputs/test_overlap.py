@@ -16,7 +16,7 @@ import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.inputs.cube import Cube
-from dask_uncert.inputs.overlap import Outside, Windowed, over_the_reference
+from dask_uncert.inputs.overlap import OutsideMask, Window, over_the_reference
 from dask_uncert.spec.parse import request_of
 
 
@@ -33,10 +33,10 @@ def test_a_window_is_a_padded_array(data):
         if all(0 <= p < n for p, n in zip(place, new, strict=True)):
             wanted[place], inside[place] = values[at], True
     region = tuple(slice(*sorted(data.draw(st.tuples(st.integers(0, 8), st.integers(0, 8))))) for _ in shape)
-    assert np.array_equal(Windowed(values, offset, new)[region], wanted[region])
+    assert np.array_equal(Window(values, offset, new)[region], wanted[region])
     box = [(o, o + n) for o, n in zip(offset, shape, strict=True)]
-    assert np.array_equal(Outside(new, box)[region], ~inside[region])
-    assert np.array_equal(Windowed(values, offset, new)[...], wanted)
+    assert np.array_equal(OutsideMask(new, box)[region], ~inside[region])
+    assert np.array_equal(Window(values, offset, new)[...], wanted)
 
 
 @settings(max_examples=30)
@@ -88,14 +88,12 @@ def test_nothing_in_common_and_pixels_between_pixels_are_refused():
 
     for first, step, said in (
         (9.0, 1.0, "no pixel in common"),
-        (0.5, 1.0, "lie up to 0.5 beside"),
-        (0.0, 2.0, "lie up to"),
+        (0.5, 1.0, "are up to 0.5 away"),
+        (0.0, 2.0, "are up to"),
     ):
         with pytest.raises(InputError, match=f"mask: .*{said}"):
             over_the_reference({"reference": y, "mask": at(first, step)})
-    with pytest.raises(
-        InputError, match=r"mask: .* does not say where it lies along y, which `overlap` needs"
-    ):
+    with pytest.raises(InputError, match=r"mask: .* has no positions along y, which `overlap` needs"):
         over_the_reference({"reference": y, "mask": at(0, coordinates={})})
 
 

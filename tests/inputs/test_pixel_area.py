@@ -15,7 +15,7 @@ import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.areas import AXIS, FLATTENING, latitude_areas
 from dask_uncert.inputs.cube import Cube
-from dask_uncert.inputs.pixel_area import weight_of
+from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.io.geometry import geometry_of
 from dask_uncert.reports.results.scene import results
 
@@ -81,19 +81,19 @@ def test_areas_of_parallels_are_those_of_the_ellipsoid():
 def test_sizes_come_from_affines_and_from_coordinates():
     y = np.zeros((4, 5, 6), "u1")
     affine = [[0, 2, 0, 1], [3, 0, 0, 1], [0, 0, 4, 1]]
-    one = weight_of(
+    one = pixel_sizes(
         {"reference": Cube("reference", y, ("z", "y", "x"), geometry=geometry_of(affine, ("z", "y", "x")))}
     )
     assert one.unit == "mm³"
     assert np.array_equal(one.data[1:3, :, 2:4], np.full((2, 5, 2), 24.0))
     lat, lon = np.array([50.0, 49.5, 49.0]), np.arange(10.0, 12.0, 0.5)
     flat = Cube("reference", np.zeros((4, 3), "u1"), ("lon", "lat"), coordinates={"lat": lat, "lon": lon})
-    area = weight_of({"reference": flat})
+    area = pixel_sizes({"reference": flat})
     assert area.unit == "m²"
     assert area.data[...].shape == (4, 3)
     assert np.array_equal(area.data[1], latitude_areas([50.25, 49.75, 49.25, 48.75], 0.5))
     with pytest.raises(InputError, match="no input says how large its pixels are"):
-        weight_of({"reference": Cube("reference", y, ("z", "y", "x"))})
+        pixel_sizes({"reference": Cube("reference", y, ("z", "y", "x"))})
 
 
 def test_a_job_weighs_by_geometry(tmp_path):

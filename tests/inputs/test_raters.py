@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
 from dask_uncert.inputs.cube import Cube
-from dask_uncert.inputs.raters import MeanOfRaters, apart
+from dask_uncert.inputs.raters import mean_of_raters, raters_of
 from dask_uncert.io.geometry import geometry_of
 
 
@@ -20,7 +20,7 @@ def test_shares_are_votes_over_raters(seed, raters, classes, data):
     rng = np.random.default_rng(seed)
     codes, ignore = [10 * (i + 1) for i in range(classes)], [0, 99]
     votes = rng.choice([*codes, *([0] if seed % 2 else [])], (raters, 5, 6)).astype("uint8")
-    mean = MeanOfRaters(cubes(*votes), codes, ignore, shares=False)
+    mean = mean_of_raters(cubes(*votes), codes, ignore, shares=False)
     wanted = np.empty((5, 6, classes))
     for y, x in np.ndindex(5, 6):
         said = votes[:, y, x]
@@ -29,52 +29,52 @@ def test_shares_are_votes_over_raters(seed, raters, classes, data):
     if classes == 2:
         wanted = wanted[:, :, 1]
     a, b = sorted(data.draw(st.tuples(st.integers(0, 5), st.integers(0, 5))))
-    assert mean.shape == wanted.shape
-    assert mean[...].dtype == np.float64
-    np.testing.assert_array_equal(mean[...], wanted)
-    np.testing.assert_array_equal(mean[a:b], wanted[a:b])
-    np.testing.assert_array_equal(mean[:, 2:4], wanted[:, 2:4])
+    assert mean.data.shape == wanted.shape
+    assert mean.data[...].dtype == np.float64
+    np.testing.assert_array_equal(mean.data[...], wanted)
+    np.testing.assert_array_equal(mean.data[a:b], wanted[a:b])
+    np.testing.assert_array_equal(mean.data[:, 2:4], wanted[:, 2:4])
     if classes > 2:
-        np.testing.assert_array_equal(mean[a:b, :, 1:2], wanted[a:b, :, 1:2])
-        assert mean.cube().dims == ("y", "x", "class")
+        np.testing.assert_array_equal(mean.data[a:b, :, 1:2], wanted[a:b, :, 1:2])
+        assert mean.dims == ("y", "x", "class")
 
 
 def test_shares_are_averaged():
     one, two = np.array([[0.0, 0.5, np.nan]], "float32"), np.array([[1.0, 0.25, 1.0]], "float32")
-    mean = MeanOfRaters(cubes(one, two), [0, 1], [], shares=True)
-    np.testing.assert_array_equal(mean[...], [[0.5, 0.375, np.nan]])
+    mean = mean_of_raters(cubes(one, two), [0, 1], [], shares=True)
+    np.testing.assert_array_equal(mean.data[...], [[0.5, 0.375, np.nan]])
     with pytest.raises(InputError, match="reference_0: file 0 holds uint8; expected shares"):
-        MeanOfRaters(cubes(np.zeros((2, 2), "uint8")), [0, 1], [], shares=True)
+        mean_of_raters(cubes(np.zeros((2, 2), "uint8")), [0, 1], [], shares=True)
 
 
 def test_a_nan_code_leaves_the_pixel_open():
-    mean = MeanOfRaters(cubes([[0.0, np.nan, 1.0]], [[0.0, 0.0, 1.0]]), [0, 1], [], shares=False)
-    np.testing.assert_array_equal(mean[...], [[0.0, np.nan, 1.0]])
+    mean = mean_of_raters(cubes([[0.0, np.nan, 1.0]], [[0.0, 0.0, 1.0]]), [0, 1], [], shares=False)
+    np.testing.assert_array_equal(mean.data[...], [[0.0, np.nan, 1.0]])
 
 
 def test_what_does_not_fit_is_named():
     with pytest.raises(InputError, match=r"reference_1: file 1 covers .* but reference_0, file 0, covers"):
-        MeanOfRaters(cubes(np.zeros((2, 3), int), np.zeros((3, 2), int)), [0, 1], [], shares=False)
-    mean = MeanOfRaters(cubes([[0, 1]], [[7, 8]]), [0, 1], [9], shares=False)
+        mean_of_raters(cubes(np.zeros((2, 3), int), np.zeros((3, 2), int)), [0, 1], [], shares=False)
+    mean = mean_of_raters(cubes([[0, 1]], [[7, 8]]), [0, 1], [9], shares=False)
     with pytest.raises(InputError, match=r"reference_1: file 1 holds codes .* nor ignored: 7, 8"):
-        mean[...]
+        mean.data[...]
     with pytest.raises(InputError, match="holds no rater"):
-        apart(Cube("reference", np.zeros((0, 2), int), ("rater", "y"), None, "file"))
+        raters_of(Cube("reference", np.zeros((0, 2), int), ("rater", "y"), None, "file"))
 
 
 @given(axis=st.integers(0, 2), seed=st.integers(0, 100))
-def test_raters_along_an_axis_are_taken_apart(axis, seed):
+def test_raters_along_an_axis_are_taken_raters_of(axis, seed):
     stacked = np.random.default_rng(seed).integers(0, 2, (3, 4, 5))
     dims = ["y", "x"]
     dims.insert(axis, "rater")
-    found = apart(Cube("reference", np.moveaxis(stacked, 0, axis), tuple(dims), None, "file"))
+    found = raters_of(Cube("reference", np.moveaxis(stacked, 0, axis), tuple(dims), None, "file"))
     assert list(found) == ["rater_0", "rater_1", "rater_2"]
     for one, wanted in zip(found.values(), stacked, strict=True):
         assert one.dims == ("y", "x")
         np.testing.assert_array_equal(one.data[1:3, ...], wanted[1:3])
-    mean = MeanOfRaters(list(found.values()), [0, 1], [], shares=False)
-    np.testing.assert_array_equal(mean[...], stacked.mean(axis=0))
-    assert apart(Cube("reference", stacked[0], ("y", "x"))) == {}
+    mean = mean_of_raters(list(found.values()), [0, 1], [], shares=False)
+    np.testing.assert_array_equal(mean.data[...], stacked.mean(axis=0))
+    assert raters_of(Cube("reference", stacked[0], ("y", "x"))) == {}
 
 
 def test_raters_that_lie_the_other_way_are_turned():
@@ -82,6 +82,6 @@ def test_raters_that_lie_the_other_way_are_turned():
     back = geometry_of([[0, -2, 4], [3, 0, 0], [0, 0, 0], [0, 0, 1]], ["y", "x"])
     one, two = cubes([[0, 0, 1]], [[1, 0, 0]])
     placed = [Cube(c.name, c.data, c.dims, None, c.where, g) for c, g in ((one, forth), (two, back))]
-    mean = MeanOfRaters(placed, [0, 1], [], shares=False)
-    np.testing.assert_array_equal(mean[...], [[0, 0, 1]])
-    assert mean.cube().geometry == forth
+    mean = mean_of_raters(placed, [0, 1], [], shares=False)
+    np.testing.assert_array_equal(mean.data[...], [[0, 0, 1]])
+    assert mean.geometry == forth

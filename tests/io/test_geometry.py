@@ -20,8 +20,11 @@ from dask_uncert.cli import main
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.execution.evaluate_regression import evaluate_regression, prepare_regression
-from dask_uncert.inputs.cube import Cube, align
-from dask_uncert.io.geometry import Reversed, brought_together, geometry_in, geometry_of, shared_geometry
+from dask_uncert.inputs.alignment import align_axes, shared_geometry
+from dask_uncert.inputs.cube import Cube
+from dask_uncert.inputs.scene import make_scene
+from dask_uncert.io.geometry import geometry_in, geometry_of
+from dask_uncert.io.lazy_array import Reversed
 from dask_uncert.io.open import open_stored
 from dask_uncert.io.readers import nifti as nifti_reader
 from dask_uncert.io.readers import stored_array
@@ -65,7 +68,7 @@ def cube(name, values, affine, dims=("x", "y", "z"), where=None):
 
 def aligned(cubes):
     """Each input's voxels in the scene's order of dimensions."""
-    scene = align(cubes, 2)
+    scene = make_scene(cubes, 2)
     return scene, {name: np.transpose(one.data[...], scene.order(name)) for name, one in scene.cubes.items()}
 
 
@@ -112,7 +115,7 @@ def test_anything_else_is_refused(placement, axis, how):
     with pytest.raises(
         InputError, match=r"probabilities\.nii and reference\.nii \(reference\) lie on different grids"
     ):
-        brought_together(inputs)
+        align_axes(inputs)
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=3), st.data())
@@ -138,10 +141,10 @@ def test_an_input_that_does_not_say_where_it_lies_turns_nothing():
         "probabilities": cube("probabilities", values, affine),
         "reference": cube("reference", values, affine),
     }
-    assert brought_together({**same, "mask": silent}) == {**same, "mask": silent}
+    assert align_axes({**same, "mask": silent}) == {**same, "mask": silent}
     other = {**same, "probabilities": cube("probabilities", values, flipped), "mask": silent}
-    with pytest.raises(InputError, match=r"has to be turned .* mask\.zarr \(mask\) does not say how it lies"):
-        brought_together(other)
+    with pytest.raises(InputError, match=r"has other axes than .* mask\.zarr \(mask\) does not say"):
+        align_axes(other)
 
 
 def test_other_sizes_on_one_grid_are_named():
@@ -151,7 +154,7 @@ def test_other_sizes_on_one_grid_are_named():
         "reference": cube("reference", np.zeros((2, 2, 2)), affine),
     }
     with pytest.raises(InputError, match=r"has z = 2, but `probabilities` has z = 3"):
-        align(inputs, 2)
+        make_scene(inputs, 2)
     with pytest.raises(ValueError, match="shape"):
         geometry_of(np.eye(3), "xyz")
     with pytest.raises(ValueError, match="finite"):
@@ -276,11 +279,11 @@ def test_packed_probabilities_have_the_factor_of_their_file(tmp_path):
     assert evaluated(tmp_path, {**inputs, "probabilities": declared}, classes=BINARY) == found
     samples = {"reference": inputs["reference"], "samples": [packed, packed]}
     assert evaluated(tmp_path, samples, classes=BINARY).ledger == found.ledger
-    with pytest.raises(InputError, match=r"declares the factor 0\.00392157 itself; leave out `scale: 0\.5`"):
+    with pytest.raises(InputError, match=r"declares scale 0\.00392157 and offset 0 itself; leave out"):
         evaluated(tmp_path, {**inputs, "probabilities": {**packed, "scale": 0.5}}, classes=BINARY)
     image.header.set_slope_inter(1 / 254, 0)
     nibabel.save(image, tmp_path / "q.nii")
-    with pytest.raises(InputError, match="several factors"):
+    with pytest.raises(InputError, match="must be the same for all"):
         evaluated(tmp_path, {**samples, "samples": [packed, {**packed, "store": "q.nii"}]}, classes=BINARY)
 
 

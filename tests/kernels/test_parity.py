@@ -12,6 +12,7 @@ from dask_uncert.blocks.encoding import rounding_of, three_axes
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.measure_values import measure_maximum
 from dask_uncert.formulas.measures import MEASURES, is_pointwise, parse_measure
+from dask_uncert.inputs.scene import Encoding
 from dask_uncert.kernels import compiled, reference
 from dask_uncert.kernels.types import Rounding
 from dask_uncert.spec.request import Request
@@ -149,8 +150,8 @@ def test_whole_blocks_agree(seed, classes, dtype):
     }
     for values in arrays.values():
         values.setflags(write=False)
-    found_maps, found = evaluate_block(request, arrays, 1, compiled)
-    wanted_maps, wanted = evaluate_block(request, arrays, 1, reference)
+    found_maps, found = evaluate_block(request, arrays, Encoding(1), compiled)
+    wanted_maps, wanted = evaluate_block(request, arrays, Encoding(1), reference)
     assert found.ledger == wanted.ledger
     assert found.decisions == wanted.decisions
     for name, dims, value in found.calibration.arrays():

@@ -9,6 +9,7 @@ from dask_uncert.blocks.classification import evaluate_block
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.bootstrap_intervals import Confidence
 from dask_uncert.formulas.resampling import bootstrap_weights
+from dask_uncert.inputs.scene import Encoding
 from dask_uncert.kernels import compiled
 from dask_uncert.metrics.bootstrap import pooled_intervals
 from dask_uncert.metrics.cohort import case_table, cohort, cohort_by, patient_values
@@ -23,7 +24,7 @@ REQUEST = request_of(classes={0: "background", 1: "lesion"}, measures=["gini"])
 
 def evaluated(p, y):
     """The Evaluation of a binary prediction, without dask."""
-    return evaluate_block(REQUEST, {"probabilities": p, "reference": y}, None, compiled)[1]
+    return evaluate_block(REQUEST, {"probabilities": p, "reference": y}, Encoding(), compiled)[1]
 
 
 def binary(tp=0, fp=0, fn=0, tn=0, p=0.9):

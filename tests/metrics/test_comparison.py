@@ -10,6 +10,7 @@ from dask_uncert.blocks.classification import evaluate_block
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.bootstrap_intervals import Confidence, percentile_interval
 from dask_uncert.formulas.resampling import bootstrap_weights
+from dask_uncert.inputs.scene import Encoding
 from dask_uncert.kernels import compiled
 from dask_uncert.metrics.comparison import compare
 from dask_uncert.metrics.scalars import scalars
@@ -22,7 +23,7 @@ METRICS = ("overall/accuracy", "classes/1/f1", "calibration/ece")
 
 def evaluated(p, y, request=REQUEST):
     """The Evaluation of a binary prediction, without dask."""
-    return evaluate_block(request, {"probabilities": p, "reference": y}, None, compiled)[1]
+    return evaluate_block(request, {"probabilities": p, "reference": y}, Encoding(), compiled)[1]
 
 
 def models(seed, n=6, skills=(0.85, 0.7)):

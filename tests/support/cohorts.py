@@ -11,6 +11,7 @@ import yaml
 import zarr
 
 from dask_uncert.blocks.classification import evaluate_block
+from dask_uncert.inputs.scene import Encoding
 from dask_uncert.jobs.cohort.compare import compare
 from dask_uncert.kernels import compiled
 from dask_uncert.reports.results import cohort as reported
@@ -123,7 +124,7 @@ def stack_of(skill, patients=7):
         groups = (("site", ("Oslo", "Bern <i>")[number % 2]), ("scanner", f"S{number % 3}"))
         case = Case(AWKWARD if number == 0 else f"P{number}", visit, groups)
         found[case] = evaluate_block(
-            request, {"probabilities": p, "reference": y.astype(int)}, None, compiled
+            request, {"probabilities": p, "reference": y.astype(int)}, Encoding(), compiled
         )[1]
     return Stack.of(found)
 

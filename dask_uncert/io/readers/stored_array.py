@@ -64,6 +64,10 @@ class StoredArray(ABC):
         """Return the indices of chunks that the store does not hold and that would be read as the fill value."""
         return []
 
+    def fill(self) -> None:
+        """Read missing chunks as the fill value from now on; nothing to do for a file without such chunks."""
+        return
+
     def fingerprint(self) -> str | None:
         """Return a value that changes when the input is written; None where a server does not tell."""
         return file_fingerprint(self.store, self.name)

@@ -20,10 +20,9 @@ from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.execution.plan import Plan
 from dask_uncert.execution.tasks import AnyRequest
 from dask_uncert.inputs.cube import CLASS, Cube
-from dask_uncert.inputs.names import gap_of
-from dask_uncert.inputs.open import InputSpec, open_given
-from dask_uncert.inputs.pixel_area import weight_of
-from dask_uncert.inputs.raters import MeanOfRaters, apart
+from dask_uncert.inputs.open import InputSpec, open_input
+from dask_uncert.inputs.pixel_area import pixel_sizes
+from dask_uncert.inputs.raters import mean_of_raters, raters_of
 from dask_uncert.io.summary_cache import CaseFolder, Frame, replacing_folder
 from dask_uncert.jobs.cohort.manifest import ManifestRow
 from dask_uncert.jobs.provenance import digest
@@ -175,25 +174,25 @@ class EvaluateCase:
         cubes: dict[str, list[Cube]] = {}
         for column, input_name, spec in self.columns:
             path = row.paths[column]
-            for name, cube in open_given(replace(spec, place=path, where=path)).items():
+            for name, cube in open_input(replace(spec, store=path, where=path)).items():
                 cubes.setdefault(input_name if name == spec.name else name, []).append(cube)
         return cubes
 
     def fingerprint(self, row: ManifestRow, cubes: Mapping[str, list[Cube]]) -> str:
         """Return what changes when an input is written or the job or our version changes; "" if an input cannot tell."""
-        read = [cube for name, several in cubes.items() if gap_of(name) is None for cube in several]
-        stored = [cube.data.fingerprint() for cube in read]
+        every = [cube for several in cubes.values() for cube in several]
+        stored = [cube.stored.fingerprint() for cube in every if cube.stored is not None]
         return "" if None in stored else digest(row.case.name, self.settings, row.paths, stored)
 
     def plans(self, cubes: Mapping[str, list[Cube]]) -> dict[str, Plan]:
         """Return the case's pass, and one for each rater if the job asks for them, checked and cut into blocks."""
         inputs = {name: several[0] for name, several in cubes.items()}
         if self.weigh:
-            inputs["weight"] = weight_of(inputs)
+            inputs["weight"] = pixel_sizes(inputs)
         first = inputs["reference"]
         shares = self.fuzzy or CLASS in first.dims
         in_columns = any(name == "reference" != column for column, name, _ in self.columns)
-        raters = {cube.name: cube for cube in cubes["reference"]} if in_columns else apart(first)
+        raters = {cube.name: cube for cube in cubes["reference"]} if in_columns else raters_of(first)
         if not raters:
             if self.per_rater or (self.raters is not None and not shares):
                 raise InputError(
@@ -205,7 +204,7 @@ class EvaluateCase:
                 f"reference: {first.where} holds {len(raters)} raters; the job says {self.raters}."
             )
         request = self.request
-        mean = MeanOfRaters(list(raters.values()), request.codes, request.ignore, shares).cube()
+        mean = mean_of_raters([*raters.values()], request.codes, request.ignore, shares)
         single = replace(request, raters=None)
         if not shares:  # an ignored code leaves a pixel without a share
             request = replace(request, ignore=(), reference="share" if CLASS not in mean.dims else "shares")

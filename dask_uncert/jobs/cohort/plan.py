@@ -14,7 +14,7 @@ from dask_uncert.io.paths import AnyPath
 from dask_uncert.io.summary_cache import CaseFolder
 from dask_uncert.jobs.cohort.case import EvaluateCase, ManifestColumn
 from dask_uncert.jobs.cohort.manifest import ManifestRow, read_manifest
-from dask_uncert.jobs.cohort_schema import CohortJob
+from dask_uncert.jobs.cohort_schema import CaseSamples, CohortJob
 from dask_uncert.jobs.load import class_distances_from, given_as, request_from, resolve
 from dask_uncert.jobs.provenance import ABOUT_MAPS, digest
 
@@ -92,7 +92,8 @@ def plan_cohort(job: CohortJob, folder: Path) -> CohortPlan:
     columns = []
     for column, (name, options) in job.columns().items():
         # Raters are told apart by their columns.
-        spec = given_as(column if name == "reference" else name, options, "", "")
+        kind = "samples" if isinstance(options, CaseSamples) else name
+        spec = given_as(column if name == "reference" else name, kind, options, "", "")
         columns.append(ManifestColumn(column, name, spec))
         if "/" in column or column.startswith("."):
             raise InputError(f"inputs: the column {column!r} becomes a folder; name it without slash or dot.")

@@ -1,0 +1,185 @@
+"""Inputs that fit together: they cover the same grid, in any order of dimensions, and hold what they should."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dask_uncert.errors import InputError
+from dask_uncert.inputs.alignment import align_axes
+from dask_uncert.inputs.cube import AS_THE_DTYPE, BAND, CLASS, RESERVED, SAMPLE, Cube, Precision
+
+RESERVED_DIMS = {
+    "probabilities": ((), (CLASS,)),
+    "samples": ((SAMPLE,), (CLASS, SAMPLE)),
+    "reference": ((), (CLASS,)),
+    "mask": ((),),
+    "uncertainty": ((),),
+    "weight": ((),),
+    "features": ((BAND,),),
+}
+"""Reserved dimensions that an input may have, by its name; samples with names of their own are as probabilities."""
+
+
+class Encoding(NamedTuple):
+    """How a block's predictions are stored.
+
+    class_axis: the axis of the classes, but for samples' own axis; None for a binary prediction without one.
+    """
+
+    class_axis: int | None = None
+    probabilities: Precision = AS_THE_DTYPE
+    samples: Precision = AS_THE_DTYPE
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Inputs that align: every cube covers the grid `dims`, in the order of the prediction's or of a regression's mean.
+
+    class_axis: the axis of the classes among the prediction's dimensions without its samples; None without classes.
+    """
+
+    cubes: Mapping[str, Cube]
+    dims: tuple[str, ...]
+    class_axis: int | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the grid."""
+        sizes = next(iter(self.cubes.values())).sizes
+        return tuple(sizes[dim] for dim in self.dims)
+
+    @property
+    def encoding(self) -> Encoding:
+        """How the predictions are stored."""
+        return Encoding(
+            self.class_axis, **{c.kind: c.precision for c in self.cubes.values() if c.is_prediction}
+        )
+
+    def order(self, name: str) -> tuple[int, ...]:
+        """Return the transposition that brings an input's dimensions to the grid's order, reserved ones last.
+
+        The prediction is left as it is stored, for kernels take the class axis anywhere; its samples come
+        first, and other predictions have their classes on the same axis.
+        """
+        cube = self.cubes[name]
+        wanted = [*self.dims, *(dim for dim in RESERVED if dim in cube.dims)]
+        if cube.is_prediction:
+            wanted = [*self.dims]
+            if self.class_axis is not None:
+                wanted.insert(self.class_axis, CLASS)
+            if SAMPLE in cube.dims:
+                wanted.insert(0, SAMPLE)
+        return tuple(cube.dims.index(dim) for dim in wanted)
+
+
+def prediction(cubes: Mapping[str, Cube]) -> Cube:
+    """Return what is evaluated: the probabilities, or else the samples, whose mean it is; InputError without either."""
+    for kind in ("probabilities", "samples"):
+        for cube in cubes.values():
+            if cube.is_prediction and cube.kind == kind:
+                return cube
+    raise InputError("nothing to evaluate: give `probabilities`, `samples` or both.")
+
+
+def make_scene(cubes: Mapping[str, Cube], classes: int) -> Scene:
+    """Return the Scene of inputs with so many classes; InputError for inputs that do not fit together.
+
+    Inputs that know their position are read along the reference's axes.
+    """
+    cubes = align_axes(cubes)
+    for name, cube in cubes.items():
+        reserved = tuple(dim for dim in RESERVED if dim in cube.dims)
+        if cube.gap is not None:
+            continue
+        member = cube.kind == "samples" != name
+        allowed = RESERVED_DIMS["probabilities" if member else cube.kind]
+        if reserved not in allowed:
+            expected = " or ".join(", ".join(dims) or "no reserved dimension" for dims in allowed)
+            raise InputError(
+                f"{name}: dims {list(cube.dims)} hold {', '.join(reserved) or 'none'} of the reserved "
+                f"dimensions {', '.join(RESERVED)}; expected {expected}."
+            )
+    first = prediction(cubes)
+    check_grids(cubes, first)
+    for cube in cubes.values():
+        if cube.is_prediction:
+            _check_classes(cube, classes, first)
+    samples = [cube for cube in cubes.values() if cube.is_prediction and cube.kind == "samples"]
+    if len({cube.precision for cube in samples}) > 1:
+        raise InputError(
+            "samples: `scale` and `tolerance` must be the same for all; store all in the same way."
+        )
+    reference = cubes["reference"]
+    if reference.sizes.get(CLASS, classes) != classes:
+        raise InputError(
+            f"reference: {reference.where} has {reference.sizes[CLASS]} classes along its class dimension, but the "
+            f"class table has {classes}."
+        )
+    for name, cube in cubes.items():
+        if cube.gap is None:
+            _check_dtype(name, cube)
+    dims = [dim for dim in first.dims if dim != SAMPLE]
+    return Scene(cubes, tuple(first.grid), dims.index(CLASS) if CLASS in dims else None)
+
+
+def check_grids(cubes: Mapping[str, Cube], first: Cube) -> None:
+    """Check that all inputs cover the grid of the first, which may not be empty; raises InputError."""
+    if not first.grid:
+        raise InputError(f"{first.name}: dims {list(first.dims)} leave no dimension for the grid.")
+    for name, cube in cubes.items():
+        if set(cube.grid) != set(first.grid):
+            raise InputError(
+                f"{name}: {cube.where} covers {_sizes(cube.grid)}, but `{first.name}` covers "
+                f"{_sizes(first.grid)}. All inputs must name the same dimensions; nothing is broadcast."
+            )
+        for dim, n in cube.grid.items():
+            if n != first.grid[dim]:
+                raise InputError(
+                    f"{name}: {cube.where} has {dim} = {n}, but `{first.name}` has {dim} = {first.grid[dim]} "
+                    f"({first.where}). All inputs must cover the same grid."
+                )
+    for dim, n in first.grid.items():
+        if n == 0:
+            raise InputError(f"{first.name}: {first.where} is empty along {dim}.")
+
+
+def _sizes(grid: Mapping[str, int]) -> str:
+    return ", ".join(f"{dim} = {n}" for dim, n in grid.items()) or "nothing"
+
+
+def _check_classes(cube: Cube, classes: int, first: Cube) -> None:
+    size = cube.sizes.get(CLASS)
+    if (CLASS in cube.dims) != (CLASS in first.dims):
+        raise InputError(
+            f"{cube.name}: dims {list(cube.dims)}, but `{first.name}` has {list(first.dims)}; either both have a "
+            f"class dimension or neither has."
+        )
+    if cube.sizes.get(SAMPLE) == 0:
+        raise InputError(f"{cube.name}: {cube.where} holds no sample.")
+    if size is None and classes != 2:
+        raise InputError(
+            f"{cube.name}: dims {list(cube.dims)} have no class dimension, which means a binary "
+            f"prediction (the probability of the second class), but the class table has {classes} classes."
+        )
+    if size is not None and size != classes:
+        raise InputError(
+            f"{cube.name}: {cube.where} has {size} classes along its class dimension, but the class "
+            f"table has {classes}. Name every class of the axis, in its order."
+        )
+    if classes < 2:
+        raise InputError(f"the class table has {classes} class; at least 2 are needed.")
+
+
+def _check_dtype(name: str, cube: Cube) -> None:
+    allowed, expected = {
+        "reference": ("biuf", "class codes, whole numbers, or shares"),
+        "mask": ("biu", "true and false, or whole numbers (0: left out)"),
+    }.get(cube.kind, ("fiu", "numbers"))
+    if cube.is_prediction:
+        allowed, expected = "fiu", "floats"
+        if cube.precision.scale is None:
+            allowed, expected = "f", "floats, or integers with a declared `scale` (such as 1/255)"
+    if cube.dtype.kind not in allowed:
+        raise InputError(f"{name}: {cube.where} holds {cube.data.dtype}; expected {expected}.")
