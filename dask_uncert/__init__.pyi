@@ -18,7 +18,7 @@ from .formulas.homophily import homophily_uncertainty
 from .formulas.simplex_distances import geometric_uncertainty
 from .formulas.simplex_maximum import simplex_maximum
 from .formulas.soft_confusion import soft_weights
-from .io.saving import (
+from .io.summary_store import (
     load,
     save,
 )

@@ -213,7 +213,7 @@ def sweep_command(
 
     Every number comes with its error bound. Reads the joint histogram in the output folder FOLDER, and no pixel.
     """
-    from dask_uncert.io.saving import load
+    from dask_uncert.io.summary_store import load
     from dask_uncert.metrics.sweep import sweep
     from dask_uncert.reports.tables import sweep as tables
     from dask_uncert.summaries.evaluation import Evaluation

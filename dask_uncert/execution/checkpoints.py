@@ -52,7 +52,7 @@ class Checkpoints:
     def finished(self) -> frozenset[int]:
         """Return the groups that are finished, by one listing."""
         files = CaseFolder(self.folder)
-        names = list_names(files.place)
+        names = list_names(files.path)
         return frozenset(i for i in range(self.groups) if files.file(f"{i}", self.key).name in names)
 
     def unfinished_blocks(self, blocks: int) -> int:

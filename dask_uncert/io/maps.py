@@ -1,4 +1,4 @@
-"""Per-pixel maps in Zarr: written block by block, shown thinned."""
+"""Per-pixel maps in Zarr: written block by block, read thinned for display."""
 
 from __future__ import annotations
 
@@ -11,11 +11,29 @@ import zarr
 from numpy.typing import NDArray
 
 from dask_uncert.io.attributes import MISSING, json_attributes
+from dask_uncert.io.format_version import check_format, format_attributes
+from dask_uncert.io.readers.stored_array import Coordinates
 from dask_uncert.io.readers.zarr import dimension_names, opening, writable_store
+
+KIND = "maps"
+MAX_PIXELS = 600  # on each side of a thinned map
+MAPS = {"correct": ("uint8", 255), "predicted": ("uint16", 65535), "confused_classes": ("uint16", 65535)}
+"""Maps other than the measures (float32, NaN): dtype and the value that means undefined."""
+
+RGB = {"rgb": 3}
+"""Name and size of the dimension that a picture has beside those of the grid."""
+
+
+class Layer(NamedTuple):
+    """A map as it is stored: its dtype, the value that means undefined, dimensions beside those of the grid."""
+
+    dtype: str
+    fill: float
+    extra: dict[str, int]
 
 
 class MapWriter:
-    """Per-pixel maps in one group, written block by block; a block written twice leaves the same bytes."""
+    """Writes per-pixel maps into one group, block by block; writing a block twice leaves the same bytes."""
 
     def __init__(self, store: str) -> None:
         self.store = store
@@ -29,14 +47,17 @@ class MapWriter:
         attributes: Mapping[str, Any],
         extras: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     ) -> None:
-        """maps: name to (dtype, fill value, attributes). Chunks divide the block: no two tasks share one.
+        """Make the group with empty maps. Chunks divide the block, so no two tasks write the same chunk.
 
-        extras: of maps that have more dimensions than the grid, their names and sizes; they come last.
+        maps: name to (dtype, fill value, attributes). extras: names and sizes of the last dimensions of maps that have
+        more than the grid.
         """
-        chunks = _dividing(block)
+        chunks = _chunk_shape(block)
         with opening(self.store, to_write=True):
-            group = zarr.open_group(writable_store(self.store), mode="w", attributes=dict(attributes))
-            for name, (dtype, fill, about) in maps.items():
+            group = zarr.open_group(
+                writable_store(self.store), mode="w", attributes={**format_attributes(KIND), **attributes}
+            )
+            for name, (dtype, fill, map_attributes) in maps.items():
                 extra = extras.get(name, {})
                 group.create_array(
                     name,
@@ -45,11 +66,11 @@ class MapWriter:
                     dtype=dtype,
                     fill_value=fill,
                     dimension_names=(*dims, *extra),
-                    attributes=dict(about),
+                    attributes=dict(map_attributes),
                 )
 
     def write(self, maps: Mapping[str, NDArray[Any]], offset: Sequence[int]) -> None:
-        """Write one block of every map at its offset along the grid."""
+        """Write one block of every map at its offset in the grid."""
         with opening(self.store, to_write=True):
             arrays = {
                 name: zarr.open_array(writable_store(f"{self.store}/{name}"), mode="r+", zarr_format=3)
@@ -59,59 +80,77 @@ class MapWriter:
             region = tuple(slice(o, o + n) for o, n in zip(offset, values.shape, strict=False))
             arrays[name][region] = values
 
-    def add_grid_mapping(self, name: str, about: Mapping[str, Any]) -> None:
-        """Write a variable without dimensions that says in its attributes how the maps are projected."""
+    def add_grid_mapping(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Write a variable without dimensions whose attributes describe the projection of the maps."""
+        self._add(name, np.zeros((), np.int32), (), attributes)
+
+    def add_coordinates(self, coordinates: Coordinates) -> None:
+        """Write one-dimensional coordinates beside the maps: name to (values, attributes)."""
+        for name, (values, attributes) in coordinates.items():
+            kept = {key: value for key, value in json_attributes(attributes).items() if key not in MISSING}
+            self._add(name, values, (name,), kept)
+
+    def _add(
+        self, name: str, values: NDArray[Any], dims: tuple[str, ...], attributes: Mapping[str, Any]
+    ) -> None:
         with opening(self.store, to_write=True):
             array = zarr.open_group(writable_store(self.store), mode="r+").create_array(
-                name, shape=(), dtype="int32", dimension_names=(), attributes=dict(about), overwrite=True
+                name,
+                shape=values.shape,
+                dtype=values.dtype,
+                dimension_names=dims,
+                attributes=dict(attributes),
+                overwrite=True,  # a run that was stopped may have written it
             )
-        array[...] = 0
-
-    def add_coordinates(self, found: Mapping[str, tuple[NDArray[Any], Mapping[str, Any]]]) -> None:
-        """Write one-dimensional coordinates beside the maps: name to (values, attributes)."""
-        for name, (values, about) in found.items():
-            with opening(self.store, to_write=True):
-                array = zarr.open_group(writable_store(self.store), mode="r+").create_array(
-                    name,
-                    shape=values.shape,
-                    dtype=values.dtype,
-                    dimension_names=(name,),
-                    attributes={
-                        key: value for key, value in json_attributes(about).items() if key not in MISSING
-                    },
-                    overwrite=True,  # a run that was stopped may have written it
-                )
-            array[...] = values
+        array[...] = values
 
 
-def _array_of(group: zarr.Group, name: str) -> Any:
-    array = group[name]
-    assert isinstance(array, zarr.Array)
-    return array
-
-
-def preview(store: str, name: str, most: int = 600) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """A map thinned to at most `most` pixels a side, the middle slice of leading dimensions; NaN is undefined.
-
-    float64, two dimensions and their names; a picture keeps its bytes and has a third dimension, of size 3.
-    """
+def open_maps(store: str, names: Sequence[str]) -> list[Any]:
+    """Return these maps as zarr Arrays; raise InputError if another version of dask_uncert wrote the group."""
     with opening(store):
-        array = _array_of(zarr.open_group(writable_store(store), mode="r"), name)
+        group = zarr.open_group(writable_store(store), mode="r")
+        check_format(dict(group.attrs), KIND, store)
+        return [group[name] for name in names]
+
+
+def map_dims(array: Any) -> tuple[tuple[str, ...], int]:
+    """Return the names of a map's dimensions, and how many of them are those of the grid."""
     names = dimension_names(array) or ("",) * array.ndim
-    colours = tuple(slice(None) for dim in names if dim in RGB)
-    grid = array.shape[: array.ndim - len(colours)]
-    thinned = tuple(slice(None, None, max(1, -(-n // most))) for n in grid[-2:])
-    values = np.asarray(array[(*(n // 2 for n in grid[:-2]), *thinned, *colours)])
-    if not colours:
-        values = values.astype(np.float64)
-        fill = array.attrs.get("_FillValue")
-        if fill is not None:
-            values[values == float(str(fill))] = np.nan
-    return values, names[: len(grid)][-2:]
+    return names, array.ndim - sum(name in RGB for name in names)
 
 
-def _dividing(block: Sequence[int], most: int = 1 << 20) -> tuple[int, ...]:
-    """A chunk of at most `most` pixels where halving the block's sides evenly gets there."""
+def read_values(array: Any, region: tuple[Any, ...]) -> NDArray[Any]:
+    """Read a region of a map as float64 with NaN for undefined; pictures keep their bytes."""
+    values = np.asarray(array[region])
+    if map_dims(array)[1] < array.ndim:
+        return values
+    values = values.astype(np.float64)
+    fill = array.attrs.get("_FillValue")
+    if fill is not None:
+        values[values == float(str(fill))] = np.nan
+    return values
+
+
+def thinned(size: int, most: int) -> slice:
+    """Return the slice that keeps at most `most` of `size` pixels, evenly spaced."""
+    return slice(None, None, max(1, -(-size // most)))
+
+
+def preview(store: str, name: str, most: int = MAX_PIXELS) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Read a map thinned to at most `most` pixels a side, at the middle of leading dimensions; NaN is undefined.
+
+    Returns float64 values with two dimensions, and their names; a picture keeps its bytes and has a third dimension
+    of size 3.
+    """
+    (array,) = open_maps(store, [name])
+    dims, grid_ndim = map_dims(array)
+    grid = array.shape[:grid_ndim]
+    region = (*(n // 2 for n in grid[:-2]), *(thinned(n, most) for n in grid[-2:]))
+    return read_values(array, region), dims[:grid_ndim][-2:]
+
+
+def _chunk_shape(block: Sequence[int], most: int = 1 << 20) -> tuple[int, ...]:
+    """Return the shape of a chunk of at most `most` pixels, if the block's even sides can be halved that far."""
     chunk = list(block)
     while int(np.prod(chunk)) > most:
         even = [i for i, n in enumerate(chunk) if n % 2 == 0]
@@ -120,18 +159,3 @@ def _dividing(block: Sequence[int], most: int = 1 << 20) -> tuple[int, ...]:
         longest = max(even, key=lambda i: chunk[i])
         chunk[longest] //= 2
     return tuple(chunk)
-
-
-MAPS = {"correct": ("uint8", 255), "predicted": ("uint16", 65535), "confused_classes": ("uint16", 65535)}
-"""Maps beside the measures (float32, NaN): dtype and the value that means undefined."""
-
-RGB = {"rgb": 3}
-"""The dimension that a picture has more than the grid, and its size."""
-
-
-class Layer(NamedTuple):
-    """A map as it is stored: its dtype, the value that means undefined, dimensions beside the grid's."""
-
-    dtype: str
-    fill: float
-    extra: dict[str, int]

@@ -1,8 +1,8 @@
 """A Stack in Zarr: `cases/` beside the `total/` of a summary, sparse, written and read case by case.
 
-Of every array of the Evaluations there is a group with `starts` (cases + 1), `cells` and `counts` (entries), the
-rows of a compressed sparse matrix over its cells in C order. Who the rows are about stands in the attributes of
-`cases`. The same Stack gives the same bytes.
+Every array of the Evaluations has a group with `starts` (cases + 1), `cells` and `counts` (entries): the rows of a
+compressed sparse matrix over its cells in C order. The attributes of `cases` say which case each row belongs to. The
+format version is that of the summary. The same Stack gives the same bytes.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, exception_text
 from dask_uncert.io.readers.zarr import opening, writable_store
 from dask_uncert.io.summary_store import read_frame
 from dask_uncert.summaries.sparse_rows import SparseRow, SparseRows
 from dask_uncert.summaries.stack import Case, Layout, Stack, width_of
 
-PIECE = 1 << 18  # entries of a chunk: 2 MiB of counts
+CHUNK_ENTRIES = 1 << 18  # 2 MiB of counts
+NAMES = ("starts", "cells", "counts")
 
 
 def write_cases(
     store: str, cases: Sequence[Case], layout: Layout, rows: Iterable[Mapping[str, SparseRow]]
 ) -> None:
-    """Write `cases/` into the summary at `store`: who they are, and a row of every array for each, in their order.
+    """Write `cases/` into the summary at `store`: the cases, and a row of every array for each, in their order.
 
-    rows may be a stream: no more than a chunk of each array is held.
+    rows may be an iterator: no more than a chunk of each array is held in memory.
     """
     columns = dict.fromkeys(column for case in cases for column, _ in case.groups)
     groups = [dict(case.groups) for case in cases]
-    about: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "patients": [case.patient for case in cases],
         "visits": [case.visit for case in cases],
         "groups": {column: [values.get(column, "") for values in groups] for column in columns},
@@ -42,7 +43,7 @@ def write_cases(
         },
     }
     with opening(store, to_write=True):
-        group = zarr.open_group(writable_store(store), mode="a").create_group("cases", attributes=about)
+        group = zarr.open_group(writable_store(store), mode="a").create_group("cases", attributes=attributes)
     writers = {path: _RowsWriter(store, group, path, width_of(layout, path)) for path in layout}
     for row in rows:
         for path, writer in writers.items():
@@ -51,13 +52,8 @@ def write_cases(
         writer.finish()
 
 
-def write_stack(store: str, stack: Stack) -> None:
-    """Write the cases of a Stack into the summary at `store`, which holds their total."""
-    write_cases(store, stack.cases, stack.layout, (rows for _, rows in stack.sparse_cases()))
-
-
 def has_cases(store: str) -> bool:
-    """Whether the summary at `store` keeps its cases apart."""
+    """Return whether the summary at `store` also holds its cases."""
     try:
         with opening(store):
             return "cases" in zarr.open_group(writable_store(store), mode="r")
@@ -66,45 +62,39 @@ def has_cases(store: str) -> bool:
 
 
 def read_cases(store: str) -> Stack:
-    """The Stack in the summary at `store`, whose counts are read when they are asked for.
+    """Return the Stack in the summary at `store`; its counts are read when they are needed.
 
-    Raises InputError where there is no summary, or one without cases.
+    Raises InputError if there is no summary, or one without cases.
     """
     frame = read_frame(store)
     if not has_cases(store):
-        raise InputError(f"{store} holds one evaluation and no cases: it is not of a cohort.")
+        raise InputError(f"{store} holds one evaluation without cases: it is not the output of a cohort.")
     try:
         with opening(store):
             group = zarr.open_group(writable_store(store), mode="r", path="cases")
-            words: dict[str, Any] = dict(group.attrs)
-            layout = {p: (tuple(a["dims"]), tuple(a["shape"])) for p, a in words["arrays"].items()}
+            attributes: dict[str, Any] = dict(group.attrs)
+            layout = {p: (tuple(a["dims"]), tuple(a["shape"])) for p, a in attributes["arrays"].items()}
+            arrays: Any = group
             rows = {}
             for path in layout:
-                starts, cells, counts = (_entries(group, f"{path}/{name}") for name in NAMES)
+                starts, cells, counts = (arrays[f"{path}/{name}"] for name in NAMES)
                 rows[path] = SparseRows(width_of(layout, path), np.asarray(starts[...]), cells, counts)
-        columns = words["groups"]
+        columns = attributes["groups"]
         cases = tuple(
             Case(patient, visit, tuple((column, values[i]) for column, values in columns.items()), mark)
             for i, (patient, visit, mark) in enumerate(
-                zip(words["patients"], words["visits"], words["marks"], strict=True)
+                zip(attributes["patients"], attributes["visits"], attributes["marks"], strict=True)
             )
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"the cases in {store} are damaged or of another version: {error}.") from error
+        raise InputError(
+            f"the cases in {store} are damaged: {exception_text(error)}. Compute them again."
+        ) from error
     return Stack(cases, frame, layout, rows, np.arange(len(cases)))
 
 
-NAMES = ("starts", "cells", "counts")
-
-
-def _entries(group: zarr.Group, path: str) -> Any:
-    found = group[path]
-    assert isinstance(found, zarr.Array)
-    return found
-
-
 class _RowsWriter:
-    """The three arrays of one array's rows; whole chunks are written as they fill."""
+    """Writes the rows of one array; chunks are written as they fill."""
 
     def __init__(self, store: str, group: zarr.Group, path: str, width: int) -> None:
         self.store, self.group, self.path = store, group, path
@@ -118,7 +108,7 @@ class _RowsWriter:
     def add(self, row: SparseRow) -> None:
         self.starts.append(self.starts[-1] + row.cells.size)
         self.waiting.append(row)
-        if self.starts[-1] - self.written >= PIECE:
+        if self.starts[-1] - self.written >= CHUNK_ENTRIES:
             self._write(self._joined(), whole=True)
 
     def finish(self) -> None:
@@ -132,10 +122,10 @@ class _RowsWriter:
         return SparseRow(cells, np.concatenate(counts) if counts else np.empty(0, np.int64))
 
     def _write(self, row: SparseRow, whole: bool) -> None:
-        """What has come, up to the last whole chunk or to its end; the rest waits."""
-        end = row.cells.size // PIECE * PIECE if whole else row.cells.size
+        """Write the waiting rows up to the last whole chunk, or to the end; keep the rest."""
+        end = row.cells.size // CHUNK_ENTRIES * CHUNK_ENTRIES if whole else row.cells.size
         if not self.arrays:
-            chunk = PIECE if whole else max(end, 1)
+            chunk = CHUNK_ENTRIES if whole else max(end, 1)
             self.arrays = {name: self._create(name, dtype, 0, chunk) for name, dtype in self.dtypes.items()}
         for name, array in self.arrays.items():
             values: NDArray[np.int64] = getattr(row, name)[:end]
@@ -154,7 +144,7 @@ class _RowsWriter:
 
 
 def make_groups(store: str, paths: Iterable[str]) -> None:
-    """An empty group at `store`, and those at these paths below it; "" is the store itself."""
+    """Make an empty group at `store`, and groups at these paths below it; "" is the store itself."""
     with opening(store, to_write=True):
         root = zarr.open_group(writable_store(store), mode="w")
         for path in sorted(set(paths) - {""}):

@@ -1,8 +1,8 @@
-"""What finished cases leave until a cohort is whole: a file a case, beside the output folder.
+"""Cache of finished cases' summaries until the cohort is complete: one file a case, beside the output folder.
 
-A file is whole, and on the disk, or not there. Its name says the
-case and what it was computed from, so a case whose inputs, job or version changed is not found and is computed
-again. Frames, which are the same for most cases, are kept once, in files of their own.
+A file is either complete and on the disk, or not there. Its name depends on the case and on what it was computed from,
+so a case whose inputs, job or version changed is not found and is computed again; so are damaged files and files in
+another format version. Frames, which are the same for most cases, are stored once, in files of their own.
 """
 
 from __future__ import annotations
@@ -24,45 +24,46 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.io.format_version import FORMAT
 from dask_uncert.io.paths import AnyPath, as_path, remove, write_atomic
 from dask_uncert.summaries.sparse_rows import SparseRow
 from dask_uncert.summaries.stack import Layout, layout_of
 from dask_uncert.summaries.summary import Summary
 
-MAGIC = b"dask-uncert case 1\n"
+MAGIC = f"dask-uncert case {FORMAT}\n".encode()
 UNSIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)
 SIGNED = (np.int8, np.int16, np.int32, np.int64)
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What Evaluations of one kind count: their frame and the layout of their arrays."""
+    """The frame of an Evaluation and the layout of its arrays."""
 
     frame: dict[str, Any]
     layout: Layout
 
     @cached_property
     def text(self) -> str:
-        """As JSON: 20 ms for three measures, so Frames are kept."""
+        """The Frame as JSON. It takes 20 ms for three measures, so Frames are reused."""
         arrays = {path: [list(dims), list(shape)] for path, (dims, shape) in self.layout.items()}
         return json.dumps({"frame": self.frame, "arrays": arrays})
 
     @cached_property
     def digest(self) -> str:
-        """Equal for equal frames."""
+        """Hash of the text: equal for equal frames."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:32]
 
     @classmethod
     def of(cls, evaluation: Summary) -> Frame:
-        """An Evaluation's."""
+        """Return the Frame of an Evaluation."""
         return cls(evaluation.frame(), layout_of(evaluation))
 
 
 @dataclass(frozen=True)
 class CaseFile:
-    """What one case left: a digest of its frame and its sparse rows, by the label of each of its summaries.
+    """The summaries of one case, by label: digests of their frames, and sparse rows.
 
-    facts: anything that JSON holds about how it was computed.
+    facts: anything that JSON can hold about how it was computed.
     """
 
     facts: dict[str, Any]
@@ -73,16 +74,16 @@ class CaseFile:
 class CaseFolder:
     """The folder of case files of one output, at a path or a URL; made when the first is written."""
 
-    def __init__(self, place: str | AnyPath) -> None:
-        self.place = as_path(place)
+    def __init__(self, path: str | AnyPath) -> None:
+        self.path = as_path(path)
 
     def file(self, name: str, key: str) -> AnyPath:
-        """Where the case `name`, computed from what `key` stands for, lies."""
+        """Return the path of the case `name`; `key` is the fingerprint of what it was computed from."""
         readable = re.sub(r"[^\w-]+", "_", name)[:40]
-        return self.place / f"{readable}.{hashlib.sha256(f'{name} {key}'.encode()).hexdigest()[:24]}.case"
+        return self.path / f"{readable}.{hashlib.sha256(f'{name} {key}'.encode()).hexdigest()[:24]}.case"
 
     def maps(self, name: str, key: str) -> AnyPath:
-        """Where its maps lie."""
+        """Return the folder of the maps of a case."""
         return self.file(name, key).with_suffix(".maps")
 
     def write(
@@ -92,21 +93,21 @@ class CaseFolder:
         summaries: Mapping[str, tuple[Frame, Summary]],
         facts: Mapping[str, Any],
     ) -> CaseFile:
-        """Write a case's summaries, each with its frame, by label; returns what was written."""
+        """Write a case's summaries, each with its frame, by label; return what was written."""
         frames, rows = {}, {}
         for label, (frame, evaluation) in summaries.items():
-            frames[label] = self._keep(frame)
+            frames[label] = self._write_frame(frame)
             rows[label] = {path: SparseRow.of(array) for path, _, array in evaluation.arrays()}
-        found = CaseFile(dict(facts), frames, rows)
-        write_atomic(self.file(name, key), _packed(name, key, found))
-        return found
+        case = CaseFile(dict(facts), frames, rows)
+        write_atomic(self.file(name, key), _packed(name, key, case))
+        return case
 
     def has(self, name: str, key: str) -> bool:
-        """Whether `write` left something; it may be damaged."""
+        """Return whether the case was written; its file may be damaged."""
         return self.file(name, key).is_file()
 
     def read(self, name: str, key: str) -> CaseFile | None:
-        """What `write` left; None where there is nothing, or it is damaged."""
+        """Return the case; None if it was not written, is damaged, or has another format version."""
         try:
             content = self.file(name, key).read_bytes()
         except OSError:
@@ -114,15 +115,15 @@ class CaseFolder:
         return _unpacked(name, key, content)
 
     def frame(self, digest: str) -> Frame:
-        """The frame with this digest."""
-        words = json.loads((self.place / f"{digest}.frame").read_text(encoding="utf-8"))
+        """Return the frame with this digest."""
+        content = json.loads((self.path / f"{digest}.frame").read_text(encoding="utf-8"))
         return Frame(
-            words["frame"],
-            {path: (tuple(dims), tuple(shape)) for path, (dims, shape) in words["arrays"].items()},
+            content["frame"],
+            {path: (tuple(dims), tuple(shape)) for path, (dims, shape) in content["arrays"].items()},
         )
 
-    def _keep(self, frame: Frame) -> str:
-        file = self.place / f"{frame.digest}.frame"
+    def _write_frame(self, frame: Frame) -> str:
+        file = self.path / f"{frame.digest}.frame"
         if not file.exists():
             write_atomic(file, frame.text.encode())
         return frame.digest
@@ -130,9 +131,9 @@ class CaseFolder:
 
 @contextmanager
 def replacing_folder(path: AnyPath) -> Iterator[AnyPath]:
-    """A folder of this process's own beside `path`, renamed to it when the `with` ends well; one there is replaced.
+    """Yield a folder of this process beside `path`; it is renamed to `path`, replacing it, when the `with` ends well.
 
-    An object store cannot rename: there it is written where it belongs, and is whole once the case's file is there.
+    An object store cannot rename: there the final folder is written, and is complete once the case's file is there.
     """
     if not isinstance(path, Path):
         remove(path)
@@ -146,17 +147,17 @@ def replacing_folder(path: AnyPath) -> Iterator[AnyPath]:
         try:
             os.replace(working, path)
         except OSError:
-            if not path.is_dir():  # else the same task, on another worker, was quicker
+            if not path.is_dir():  # else another worker finished the same task first
                 raise
     finally:
         remove(working)
 
 
 def _packed(name: str, key: str, case: CaseFile) -> bytes:
-    """MAGIC, the length of a JSON header, the header, numbers, and a checksum of all that.
+    """Return MAGIC, the length of a JSON header, the header, the numbers, and a checksum of it all.
 
-    Numbers are as narrow as they may be. Compressing them as well halves the size at 20 MB/s: too slow for what
-    is soon deleted.
+    Numbers take as few bytes as they need. Compressing them too halves the size at 20 MB/s: too slow for files that are
+    soon deleted.
     """
     parts: list[bytes] = []
     stored: dict[str, dict[str, list[Any]]] = {}
@@ -198,10 +199,10 @@ def _unpacked(name: str, key: str, content: bytes) -> CaseFile | None:
 
 
 def _narrow(values: NDArray[np.int64], dtypes: tuple[Any, ...]) -> NDArray[Any]:
-    """The same numbers in the narrowest of these dtypes, little-endian."""
+    """Return the same numbers in the narrowest of these dtypes, little-endian."""
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
     for dtype in dtypes:
         limits = np.iinfo(dtype)
         if limits.min <= low and high <= limits.max:
             return values.astype(np.dtype(dtype).newbyteorder("<"))
-    raise AssertionError("64 bits hold every count")
+    raise AssertionError("unreachable: 64 bits hold every count")

@@ -19,7 +19,7 @@ from dask_uncert.io.maps import MAPS, RGB
 from dask_uncert.io.open import open_stored
 from dask_uncert.io.output_folder import read_record
 from dask_uncert.io.paths import AnyPath, as_path, is_remote
-from dask_uncert.io.saving import load
+from dask_uncert.io.summary_store import load
 from dask_uncert.reports.figures.thumbnails import thumbnail
 from dask_uncert.summaries.evaluation import Evaluation
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dask_uncert.errors import InputError
 from dask_uncert.io.output_folder import being_written, is_finished, read_record
 from dask_uncert.io.paths import AnyPath, absolute, is_remote
-from dask_uncert.io.saving import load, save
+from dask_uncert.io.summary_store import load, save
 from dask_uncert.jobs.cohort.merge import CohortUnion
 from dask_uncert.jobs.cohort.output import SUMMARY, is_cohort
 from dask_uncert.jobs.provenance import RunRecord, digest, write_run

@@ -8,7 +8,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.io.maps import preview
 from dask_uncert.io.output_folder import read_record, rewritten
 from dask_uncert.io.paths import AnyPath, absolute, as_path, remove
-from dask_uncert.io.saving import load
+from dask_uncert.io.summary_store import load
 from dask_uncert.jobs.cohort.compare import compare
 from dask_uncert.jobs.cohort.output import MAPS, FinishedCohort, is_cohort, load_cases
 from dask_uncert.reports.results.cohort import Cohort, OtherModel

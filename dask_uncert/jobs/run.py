@@ -27,7 +27,7 @@ from dask_uncert.io.output_folder import Report, being_written, is_finished
 from dask_uncert.io.paths import AnyPath, absolute, as_path, is_remote
 from dask_uncert.io.readers.stored_array import StoredArray
 from dask_uncert.io.retries import retry_count
-from dask_uncert.io.saving import load, save
+from dask_uncert.io.summary_store import load, save
 from dask_uncert.jobs.cohort.run import failure_message, run_cohort
 from dask_uncert.jobs.cohort_schema import CohortJob
 from dask_uncert.jobs.load import cluster_of, plan_job, read_job, resolve

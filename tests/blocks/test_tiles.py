@@ -17,7 +17,7 @@ from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas.bootstrap_intervals import bca_interval
 from dask_uncert.formulas.resampling import bootstrap_weights
 from dask_uncert.inputs.scene import Encoding
-from dask_uncert.io.saving import load, save
+from dask_uncert.io.summary_store import load, save
 from dask_uncert.jobs import run
 from dask_uncert.kernels import compiled, reference
 from dask_uncert.metrics.resampling_units import jackknife, unit_scalars, weighted_totals

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from dask_uncert.cli import main
 from dask_uncert.clusters import connect
-from dask_uncert.io.saving import load, save
+from dask_uncert.io.summary_store import load, save
 from dask_uncert.jobs import run
 from dask_uncert.jobs.load import plan_job, read_job
 from dask_uncert.reports.results.scene import results, to_json

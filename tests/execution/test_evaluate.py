@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
-from dask_uncert.io.saving import load, save
+from dask_uncert.io.summary_store import load, save
 from dask_uncert.metrics import classification
 from dask_uncert.reports.results.scene import results, to_json
 

@@ -16,7 +16,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate_regression import evaluate_regression
 from dask_uncert.formulas import calibration
 from dask_uncert.formulas.residuals import nssr_of_covariances
-from dask_uncert.io.saving import load, save
+from dask_uncert.io.summary_store import load, save
 from dask_uncert.summaries.regression import (
     regression_area,
     regression_coverage,

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import zarr
 
-from dask_uncert.io.map_slices import sliced, telling_slice
+from dask_uncert.io.format_version import format_attributes
+from dask_uncert.io.map_slices import most_wrong_slice, read_slice
 
 
 def maps(folder, dims=("z", "y", "x"), shape=(3, 8, 9), **arrays):
-    group = zarr.open_group(str(folder), mode="w")
+    group = zarr.open_group(str(folder), mode="w", attributes=format_attributes("maps"))
     for name, values in arrays.items():
         extra = ("rgb",) * (values.ndim - len(dims))
         made = group.create_array(
@@ -32,38 +33,38 @@ def test_the_slice_with_most_wrong_pixels_is_shown(tmp_path, shortest):
     values = rng.random(shape)
     values[0, 0, 0] = -1.0
     store = maps(tmp_path / "m.zarr", ("a", "b", "c"), shape, correct=correct, gini=values)
-    at = telling_slice(store, ["gini", "correct"])
+    at = most_wrong_slice(store, ["gini", "correct"])
     others = tuple(i for i in range(3) if i != shortest)
     assert at == (shortest, int(np.argmax((correct == 0).sum(axis=others))))
-    shown, dims = sliced(store, "gini", at)
+    shown, dims = read_slice(store, "gini", at)
     wanted = np.take(values, at[1], axis=shortest)
     np.testing.assert_array_equal(shown, np.where(wanted == -1.0, np.nan, wanted))
     assert dims == tuple("abc"[i] for i in others)
-    right, _ = sliced(store, "correct", at)
+    right, _ = read_slice(store, "correct", at)
     assert np.isnan(right).sum() == (np.take(correct, at[1], axis=shortest) == 255).sum()
-    assert telling_slice(store, ["gini"]) == (shortest, 2)
+    assert most_wrong_slice(store, ["gini"]) == (shortest, 2)
 
 
 def test_where_nothing_is_wrong_the_middle_is_shown(tmp_path):
     correct = np.ones((7, 5, 6), "uint8")
-    assert telling_slice(maps(tmp_path / "m.zarr", correct=correct), ["correct"]) == (1, 2)
+    assert most_wrong_slice(maps(tmp_path / "m.zarr", correct=correct), ["correct"]) == (1, 2)
 
 
 def test_x_runs_to_the_right_and_colours_stay(tmp_path):
     picture = np.arange(4 * 6 * 2 * 3, dtype="uint8").reshape(4, 6, 2, 3)
     store = maps(tmp_path / "m.zarr", ("x", "y", "z"), (4, 6, 2), soft=picture)
-    shown, dims = sliced(store, "soft", telling_slice(store, ["soft"]))
+    shown, dims = read_slice(store, "soft", most_wrong_slice(store, ["soft"]))
     assert dims == ("y", "x")
     np.testing.assert_array_equal(shown, picture[:, :, 1].swapaxes(0, 1))
-    thinned, _ = sliced(store, "soft", (2, 0), most=3)
+    thinned, _ = read_slice(store, "soft", (2, 0), most=3)
     np.testing.assert_array_equal(thinned, picture[::2, ::2, 0].swapaxes(0, 1))
 
 
 def test_a_map_of_two_dimensions_is_shown_whole(tmp_path):
     values = np.random.default_rng(0).random((5, 7))
     store = maps(tmp_path / "m.zarr", ("y", "x"), (5, 7), gini=values)
-    assert telling_slice(store, ["gini"]) is None
-    shown, dims = sliced(store, "gini", None)
+    assert most_wrong_slice(store, ["gini"]) is None
+    shown, dims = read_slice(store, "gini", None)
     np.testing.assert_array_equal(shown, values)
     assert dims == ("y", "x")
 
@@ -86,7 +87,7 @@ def test_a_patient_is_looked_at_from_the_feet_or_from_the_front(tmp_path, signs,
     for column, axis in enumerate(order):
         affine["xyz".index(axis), column] = 2.0 * sign[axis]
     array.attrs.update({"affine": affine.tolist(), "affine_dims": list(order)})
-    shown, dims = sliced(store, "code", telling_slice(store, ["code"]))
+    shown, dims = read_slice(store, "code", most_wrong_slice(store, ["code"]))
     one, other = (axis for axis in "xyz" if axis != across)
     assert dims == (other, one)
     k = {axis: 10 ** "xyz".index(axis) for axis in "xyz"}

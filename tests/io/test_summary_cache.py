@@ -76,9 +76,9 @@ def test_written_read_and_found_by_what_it_is_of(tmp_path):
         assert Evaluation.from_plain(frame.frame, arrays) == evaluation
     assert folder.read("P1/v", "another key") is None
     assert folder.read("P1 v", "key") is None
-    before = {path.name: path.read_bytes() for path in folder.place.iterdir()}
+    before = {path.name: path.read_bytes() for path in folder.path.iterdir()}
     folder.write("P1/v", "key", framed, {"seconds": 1.5})
-    assert {path.name: path.read_bytes() for path in folder.place.iterdir()} == before
+    assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before
     assert len(before) == 2  # the frame is there once
     folder.file("P1/v", "key").write_bytes(b"")
     assert folder.read("P1/v", "key") is None
@@ -93,7 +93,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="no space"):
         folder.write("P1", "key", {"": (Frame.of(scene()), scene())}, {})
-    assert list(folder.place.iterdir()) == []
+    assert list(folder.path.iterdir()) == []
 
 
 def test_names_that_look_alike_in_files_stay_apart(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 from distributed import Client, LocalCluster, WorkerPlugin
 
 from dask_uncert.errors import ClusterError
-from dask_uncert.io.saving import load
+from dask_uncert.io.summary_store import load
 from dask_uncert.jobs import run as run_job
 from dask_uncert.jobs.cohort import run
 from dask_uncert.reports import write

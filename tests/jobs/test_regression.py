@@ -12,7 +12,7 @@ import zarr
 from click.testing import CliRunner
 
 from dask_uncert.cli import main
-from dask_uncert.io.saving import load
+from dask_uncert.io.summary_store import load
 from dask_uncert.jobs import run
 from dask_uncert.jobs.load import job_schema, read_job
 from dask_uncert.reports.results.regression import regression_results

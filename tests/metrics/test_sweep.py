@@ -14,7 +14,7 @@ from dask_uncert.formulas.confusion import cell_metrics
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.soft_confusion import CELLS, DAMPING_FORMS, soft_weights
 from dask_uncert.formulas.threshold_distributions import DISTRIBUTIONS
-from dask_uncert.io.saving import load, save
+from dask_uncert.io.summary_store import load, save
 from dask_uncert.metrics import classification
 from dask_uncert.metrics.sweep import sweep
 

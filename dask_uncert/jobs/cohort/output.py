@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from dask_uncert.errors import InputError
-from dask_uncert.io.map_slices import sliced, telling_slice
+from dask_uncert.io.map_slices import most_wrong_slice, read_slice
 from dask_uncert.io.output_folder import RECORD, is_finished, read_record
 from dask_uncert.io.paths import AnyPath, as_path, copy_tree, is_remote
-from dask_uncert.io.saving import save
 from dask_uncert.io.stack_store import has_cases, make_groups, read_cases, write_cases
 from dask_uncert.io.summary_cache import CaseFolder, Frame
+from dask_uncert.io.summary_store import save
 from dask_uncert.jobs.cohort.case import REFERENCE_LABEL, CaseOutcome
 from dask_uncert.reports.results.cohort import Cohort, OtherModel
 from dask_uncert.summaries.evaluation import Evaluation
@@ -158,8 +158,8 @@ def map_pictures(
 
     def pictures(case: str) -> dict[str, Any]:
         folder = str(folders[case])
-        at = telling_slice(folder, names)
-        return {name: sliced(folder, name, at, THUMBNAIL) for name in names}
+        at = most_wrong_slice(folder, names)
+        return {name: read_slice(folder, name, at, THUMBNAIL) for name in names}
 
     return pictures
 
@@ -213,7 +213,7 @@ class EvaluatedCases:
             cached = self.cache.read(case.name, outcome.key)
             if cached is None:
                 raise InputError(
-                    f"the file of case {case.name} in {self.cache.place} is gone: another run of the same job has "
+                    f"the file of case {case.name} in {self.cache.path} is gone: another run of the same job has "
                     f"ended meanwhile. Run again."
                 )
             yield cached.rows[label]

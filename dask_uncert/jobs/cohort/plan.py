@@ -36,7 +36,7 @@ class CohortPlan:
 
     def sent(self, output: AnyPath, memory: float | None) -> EvaluateCase:
         """Return what is sent to the cluster; memory: bytes a task may use, None for no limit."""
-        folder = str(cache_of(output).place)
+        folder = str(cache_of(output).path)
         return replace(self.evaluate, folder=folder, memory=memory, about_maps=ABOUT_MAPS)
 
     def cost(self, memory: float | None = None) -> dict[str, Any]:

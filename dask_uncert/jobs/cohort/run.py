@@ -17,7 +17,7 @@ from dask_uncert.clusters.task_pool import stream
 from dask_uncert.errors import ClusterError, InputError, listed, plural
 from dask_uncert.io.output_folder import Report, being_written
 from dask_uncert.io.paths import AnyPath, is_remote, remove
-from dask_uncert.io.saving import load
+from dask_uncert.io.summary_store import load
 from dask_uncert.jobs.cohort.case import CaseOutcome, EvaluateCase, failure_reason
 from dask_uncert.jobs.cohort.manifest import ManifestRow
 from dask_uncert.jobs.cohort.output import (
@@ -59,11 +59,11 @@ def run_cohort(
     earlier = earlier_output(output, plan.evaluate.settings, fresh)
     cache = cache_of(output)
     if fresh:
-        remove(cache.place)
+        remove(cache.path)
     started, start = datetime.now(UTC), time.perf_counter()
     # A case may end its process: on this machine processes of their own bear that, threads would end with it.
     processes = {"processes": True} if cluster == "local" else {}
-    with connect.connect(cluster, **processes) as client, logged(client, cache.place), reported(page):
+    with connect.connect(cluster, **processes) as client, logged(client, cache.path), reported(page):
         evaluate = plan.sent(output, connect.memory_per_thread(client))
         outcomes = _evaluate_all(evaluate, plan, earlier, client, progress)
         cluster_facts, log = cluster_record(client), logs(client)
@@ -81,7 +81,7 @@ def run_cohort(
         earlier,
     )
     if earlier is not None and _is_unchanged(cases, failed, earlier, job):
-        remove(cache.place)
+        remove(cache.path)
         return load(output), failed
     computed = time.perf_counter()
     with being_written(output, elsewhere) as working:
@@ -109,7 +109,7 @@ def run_cohort(
             (working / LOG).write_text(log, encoding="utf-8")
         record["seconds"] = rounded(cases=computed - start, report=time.perf_counter() - computed)
         write_run(working, evaluation, record)
-    remove(cache.place)  # the output has its cases itself
+    remove(cache.path)  # the output has its cases itself
     return evaluation, failed
 
 

@@ -129,5 +129,5 @@ def test_counts_are_written_alike(tmp_path):
     assert frame == {"x": [0.1, float("inf")]}
     assert found["deep/b"] == 2**60
     zarr.open_group(str(tmp_path / "other"), mode="w")
-    with pytest.raises(InputError, match="no summary of dask_uncert"):
+    with pytest.raises(InputError, match="holds no summary of dask_uncert"):
         read_counts(str(tmp_path / "other"))

@@ -19,8 +19,8 @@ from dask_uncert.cli import main
 from dask_uncert.clusters.connect import connect
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
-from dask_uncert.io.saving import load
 from dask_uncert.io.stack_store import read_cases
+from dask_uncert.io.summary_store import load
 from dask_uncert.jobs import run as run_job
 from dask_uncert.jobs.cohort import case as case_cohort
 from dask_uncert.metrics.classification import accuracy
