@@ -50,16 +50,18 @@ from .metrics.calibration import (
 from .metrics.classification import (
     accuracy,
     confusion_matrix,
-    distribution,
-    ecdf,
     f1,
-    histogram,
     iou,
     kappa,
-    moments,
     precision,
-    quantiles,
     recall,
+)
+from .metrics.distributions import (
+    distribution,
+    ecdf,
+    histogram,
+    moments,
+    quantiles,
     uncertainty_confusion,
 )
 from .metrics.selective import (

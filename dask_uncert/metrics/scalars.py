@@ -21,7 +21,7 @@ from dask_uncert.formulas import confusion as confusion_formulas
 from dask_uncert.formulas import distributions, scoring_rules, selective
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.typing import Counts, Floats
-from dask_uncert.metrics.classification import OUTCOMES
+from dask_uncert.metrics.distributions import OUTCOMES
 from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation

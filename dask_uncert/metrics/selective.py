@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from dask_uncert.formulas import selective
 from dask_uncert.formulas.typing import Floats
-from dask_uncert.metrics.classification import right_and_wrong
+from dask_uncert.metrics.distributions import right_and_wrong
 from dask_uncert.summaries.evaluation import Evaluation
 
 

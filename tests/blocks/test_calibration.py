@@ -9,7 +9,7 @@ from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss, roc_au
 
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.metrics import calibration as calibration_metrics
-from dask_uncert.metrics import classification
+from dask_uncert.metrics import classification, distributions
 
 
 def drawn(seed, classes, n=500):
@@ -102,7 +102,7 @@ def test_error_detection_is_bounded_by_bins(seed):
     wrong = p.argmax(axis=1) != y
     from dask_uncert.formulas import selective
 
-    histograms = [classification.histogram(found, "entropy", outcome) for outcome in ("correct", "wrong")]
+    histograms = [distributions.histogram(found, "entropy", outcome) for outcome in ("correct", "wrong")]
     low, high = selective.bounds(selective.error_auroc, *histograms)
     exact = roc_auc_score(wrong, u)
     assert low - 1e-12 <= exact <= high + 1e-12

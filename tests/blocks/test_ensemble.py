@@ -20,7 +20,7 @@ from dask_uncert.inputs.scene import Encoding
 from dask_uncert.jobs.load import plan_job, read_job
 from dask_uncert.jobs.run import run
 from dask_uncert.kernels import compiled
-from dask_uncert.metrics import classification
+from dask_uncert.metrics import classification, distributions
 from dask_uncert.spec.parse import request_of
 from tests.support import ROOT
 
@@ -103,9 +103,9 @@ def test_values_are_those_of_the_formulas(tmp_path, dtype, engine):
     wanted = sample_uncertainty(p)
     for name in KINDS:
         np.testing.assert_allclose(drawn[name].values, wanted[name], atol=2e-7, rtol=0)
-        one = classification.distribution(found, name)
+        one = distributions.distribution(found, name)
         assert one.upper == (1.0 if name == "variation_ratio" else math.log(3))
-        n, mean = (classification.moments(found, name)[word] for word in ("n", "mean"))
+        n, mean = (distributions.moments(found, name)[word] for word in ("n", "mean"))
         assert n == arrays["mask"].sum()
         assert mean == pytest.approx(wanted[name][arrays["mask"]].mean(), abs=1e-11)
     np.testing.assert_array_equal(drawn["predicted"].values, wanted["mean"].argmax(axis=2))
@@ -122,7 +122,7 @@ def test_the_mean_given_beside_decides_the_same(whole):
     assert beside.measures["mutual_information"] == whole.measures["mutual_information"]
     other = evaluate(np.roll(mean, 1, axis=2), **arrays, **WORDS)
     assert other.decisions != whole.decisions
-    assert classification.moments(other, "mutual_information") == classification.moments(
+    assert distributions.moments(other, "mutual_information") == distributions.moments(
         whole, "mutual_information"
     )
 
@@ -145,8 +145,8 @@ def test_integers_with_a_declared_scale():
     found = evaluate(samples=stored, reference=np.ones((7, 5), int), scale=1 / 255, **words)
     wanted = evaluate(samples=stored / 255, reference=np.ones((7, 5), int), **words)
     assert found.decisions == wanted.decisions
-    assert classification.moments(found, "mutual_information")["mean"] == pytest.approx(
-        classification.moments(wanted, "mutual_information")["mean"], abs=1e-12
+    assert distributions.moments(found, "mutual_information")["mean"] == pytest.approx(
+        distributions.moments(wanted, "mutual_information")["mean"], abs=1e-12
     )
 
 
@@ -164,8 +164,8 @@ def test_a_hole_in_any_member_is_no_prediction():
 def test_samples_that_agree_have_no_epistemic_part():
     p = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]], "float32")
     found = evaluate(samples=[p] * 7, reference=np.array([0, 0, 0]), **WORDS)
-    assert classification.moments(found, "mutual_information")["mean"] < 1e-15
-    assert classification.moments(found, "variation_ratio")["mean"] == 0
+    assert distributions.moments(found, "mutual_information")["mean"] < 1e-15
+    assert distributions.moments(found, "variation_ratio")["mean"] == 0
     assert found.decisions == evaluate(p, np.array([0, 0, 0]), classes=WORDS["classes"]).decisions
 
 
@@ -297,7 +297,7 @@ def test_ten_forests_of_indian_pines():
     everywhere = evaluate(
         samples=stacked, reference=np.ones((145, 145), int), classes=classes, measures=KINDS
     )
-    assert classification.moments(everywhere, "mutual_information")["mean"] == pytest.approx(
+    assert distributions.moments(everywhere, "mutual_information")["mean"] == pytest.approx(
         0.09606475, abs=1e-8
     )
 

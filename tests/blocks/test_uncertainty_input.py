@@ -8,7 +8,7 @@ from scipy import stats
 
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
-from dask_uncert.metrics import classification
+from dask_uncert.metrics import distributions
 
 
 def drawn(seed, n=400):
@@ -30,19 +30,19 @@ def test_moments_and_counts_are_exact(seed, dtype):
     right = p.argmax(axis=1) == c
     u = u.astype(np.float64)
     for outcome, where in (("correct", right), ("wrong", ~right), ("all", right | True)):
-        moments = classification.moments(found, "uncertainty", outcome)
+        moments = distributions.moments(found, "uncertainty", outcome)
         assert moments["n"] == where.sum()
         assert moments["mean"] == pytest.approx(u[where].mean(), rel=1e-12)
         assert moments["std"] == pytest.approx(u[where].std(), rel=1e-9)
         assert moments["skewness"] == pytest.approx(stats.skew(u[where]), rel=1e-8)
-    table = classification.uncertainty_confusion(found, "uncertainty")
+    table = distributions.uncertainty_confusion(found, "uncertainty")
     for i, tau in enumerate(thresholds):
         assert table["FU"][i] == (right & (u > tau)).sum()
         assert table["TU"][i] == (~right & (u > tau)).sum()
     for q in (0.25, 0.5, 0.9):
         exact = np.quantile(u, q, method="inverted_cdf")
         if exact > 2**-20:
-            assert classification.quantiles(found, "uncertainty", q) == pytest.approx(
+            assert distributions.quantiles(found, "uncertainty", q) == pytest.approx(
                 exact, rel=2.0 ** (1 / 32) - 1
             )
 
@@ -69,11 +69,11 @@ def test_the_number_of_confused_classes_as_a_measure():
         uncertainty_confusion={"thresholds": [1], "measures": ["confused_classes"]},
     )
     k = (p > 1 / 3).sum(axis=1)
-    moments = classification.moments(found, "confused_classes")
+    moments = distributions.moments(found, "confused_classes")
     assert moments["mean"] == pytest.approx(k.mean(), abs=1e-12)
     assert moments["std"] == pytest.approx(k.std(), abs=1e-12)
     right = p.argmax(axis=1) == c
-    table = classification.uncertainty_confusion(found, "confused_classes")
+    table = distributions.uncertainty_confusion(found, "confused_classes")
     assert table["TC"][0] == (right & (k <= 1)).sum()
 
 

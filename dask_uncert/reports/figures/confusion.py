@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 
 from dask_uncert.formulas.confusion import ratio
 from dask_uncert.metrics import classification
+from dask_uncert.metrics import distributions as distribution_metrics
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.distributions import chosen_threshold
 from dask_uncert.reports.figures.layout import (
@@ -120,7 +121,7 @@ def uncertainty_matrices(evaluation: Evaluation) -> Figure | None:
             axes.text(0.2, top + SIDE, pretty(name), weight="bold", fontsize=9.5, rotation=90, **CENTRE)
             for i, outcome in enumerate(("correct", "wrong")):
                 axes.text(0.88, top + (i + 0.5) * SIDE, outcome, ha="right", va="center", fontsize=8)
-            metrics = classification.uncertainty_confusion(evaluation, name, taus)
+            metrics = distribution_metrics.uncertainty_confusion(evaluation, name, taus)
             for column, tau in enumerate(taus):
                 left = 0.95 + column * ACROSS
                 axes.text(left + SIDE, top - 0.07, f"τ = {tau:g}", weight="bold", ha="center", va="bottom")

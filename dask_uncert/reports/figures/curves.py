@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from dask_uncert.formulas import distributions, selective
 from dask_uncert.metrics import classification
+from dask_uncert.metrics import distributions as distribution_metrics
 from dask_uncert.metrics import selective as selective_metrics
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.layout import (
@@ -94,8 +95,8 @@ def panels(
 def ecdf(axes: Axes, evaluation: Evaluation, name: str) -> None:
     """Draw the share of correct and of wrong predictions at or below each value; no line if there are none."""
     for outcome, color, style in OUTCOMES:
-        edges, shares = classification.ecdf(evaluation, name, outcome)
-        n = int(classification.histogram(evaluation, name, outcome).sum())
+        edges, shares = distribution_metrics.ecdf(evaluation, name, outcome)
+        n = int(distribution_metrics.histogram(evaluation, name, outcome).sum())
         start = 0.0 if n else np.nan
         x, y = np.concatenate([[0.0], edges]), np.concatenate([[start], shares])
         axes.plot(x, y, style, color=color, lw=1.8, label=f"{outcome} (n = {n:,})")
@@ -108,7 +109,7 @@ def uncertainty_confusion(axes: Axes, evaluation: Evaluation, name: str) -> None
     """Draw USen, USpe, UPre and UAcc at every edge, with marks at the job's thresholds."""
     measure = evaluation.measures[name]
     taus = np.asarray(measure.edges)[1:]
-    counts = classification.right_and_wrong(evaluation, name)
+    counts = distribution_metrics.right_and_wrong(evaluation, name)
     metrics = distributions.uncertainty_confusion(*counts, measure.edges, taus)
     marked = np.flatnonzero(np.isin(taus, measure.thresholds)).tolist()
     for key, color, mark in METRICS:
@@ -125,7 +126,7 @@ def risk_coverage(evaluation: Evaluation) -> Figure:
         lines = (len(evaluation.measures) + 2) // 2
         figure, (axes,) = panel_grid(1, 1, (4.7, 3.1), Margins(bottom=0.65 + 0.19 * lines))
         for i, name in enumerate(evaluation.measures):
-            coverage, risk = selective.risk_coverage(*classification.right_and_wrong(evaluation, name))
+            coverage, risk = selective.risk_coverage(*distribution_metrics.right_and_wrong(evaluation, name))
             area = selective_metrics.aurc(evaluation, name)
             label = f"{pretty(name)}: AURC {'undefined' if math.isnan(area) else f'{area:.4f}'}"
             style, color = DASHES[i % len(DASHES)], COLORS[i % len(COLORS)]

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from dask_uncert.formulas import distributions
 from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.typing import Counts, Floats
-from dask_uncert.metrics import classification
+from dask_uncert.metrics import distributions as distribution_metrics
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.curves import value_axis, value_label
 from dask_uncert.reports.figures.layout import (
@@ -43,7 +43,7 @@ def chosen_threshold(evaluation: Evaluation, name: str) -> float | None:
     If no decision was wrong (or none correct), the sum is undefined everywhere: None.
     """
     taus = evaluation.measures[name].thresholds
-    metrics = classification.uncertainty_confusion(evaluation, name)
+    metrics = distribution_metrics.uncertainty_confusion(evaluation, name)
     both = np.asarray(metrics["USen"]) + np.asarray(metrics["USpe"])
     if not taus or np.isnan(both).all():
         return None
@@ -89,7 +89,7 @@ def densities(evaluation: Evaluation) -> Figure:
 
 def _density(axes: Axes, evaluation: Evaluation, name: str) -> list[Any]:
     """Draw one panel; return what the legend shows."""
-    measure, counts = evaluation.measures[name], classification.right_and_wrong(evaluation, name)
+    measure, counts = evaluation.measures[name], distribution_metrics.right_and_wrong(evaluation, name)
     handles: list[Any] = []
     highest = 0.0
     for (_, color, style), histogram in zip(OUTCOMES, counts, strict=True):
@@ -151,7 +151,7 @@ def by_class(evaluation: Evaluation) -> Figure:
         for i, (axes, name) in enumerate(zip(panels, names, strict=True)):
             measure, handles = evaluation.measures[name], []
             for (outcome, color, _), shift in zip(OUTCOMES, (-0.18, 0.18), strict=True):
-                counts = measure.histogram[:, classification.OUTCOMES[outcome]].sum(axis=1)
+                counts = measure.histogram[:, distribution_metrics.OUTCOMES[outcome]].sum(axis=1)
                 spread = distributions.quantiles(counts, np.asarray(measure.edges), SHARES)
                 y = np.arange(len(rows)) + shift
                 axes.hlines(y, spread[:, 0], spread[:, 4], color=color, lw=0.8)

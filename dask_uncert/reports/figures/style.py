@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dask_uncert.metrics import classification
+from dask_uncert.metrics import distributions
 
 BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE, GREY, YELLOW = (
     "#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#595959", "#F0E442")  # fmt: skip
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, GREY)
 DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)))
-OUTCOMES: tuple[tuple[classification.Outcome, str, str], ...] = (
+OUTCOMES: tuple[tuple[distributions.Outcome, str, str], ...] = (
     ("correct", BLUE, "-"),
     ("wrong", VERMILION, "--"),
 )

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.formulas.typing import Floats
-from dask_uncert.metrics import classification
+from dask_uncert.metrics import distributions as distribution_metrics
 from dask_uncert.metrics.sweep import Sweep, sweep
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.layout import (
@@ -91,7 +91,7 @@ def _inverse_size(evaluation: Evaluation, name: str) -> float:
     measure = evaluation.measures.get(name)
     if measure is None or not measure.wide:
         return 1.0
-    median = float(classification.quantiles(evaluation, name, 0.5))
+    median = float(distribution_metrics.quantiles(evaluation, name, 0.5))
     return 10.0 ** -round(math.log10(median)) if median > 0 else 1.0  # NaN too is not above 0
 
 

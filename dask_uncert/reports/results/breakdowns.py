@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dask_uncert.formulas import distributions
-from dask_uncert.metrics import classification
+from dask_uncert.metrics import distributions as distribution_metrics
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 
@@ -49,7 +49,7 @@ def by_confused(evaluation: Evaluation) -> list[dict[str, Any]]:
         for name, d in evaluation.measures.items():
             row["measures"][name] = {
                 outcome: _spread(d, n[list(chosen)].sum(), d.by_confused[number, chosen].sum(axis=0))
-                for outcome, chosen in classification.OUTCOMES.items()
+                for outcome, chosen in distribution_metrics.OUTCOMES.items()
             }
         rows.append(row)
     return rows

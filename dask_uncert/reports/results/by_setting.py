@@ -10,7 +10,7 @@ import numpy as np
 
 from dask_uncert.formulas import confusion, selective
 from dask_uncert.formulas.soft_confusion import CELLS
-from dask_uncert.metrics import classification
+from dask_uncert.metrics import classification, distributions
 from dask_uncert.metrics.scalars import COVERAGES, RISKS, SELECTIVE, soft_settings
 from dask_uncert.reports.results.intervals import INTERVAL
 from dask_uncert.summaries.evaluation import Evaluation
@@ -19,7 +19,7 @@ from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 
 def uncertainty_confusion(evaluation: Evaluation, name: str, scalars: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the counts and scalars of a measure's uncertainty confusion, a row a threshold."""
-    counts = classification.uncertainty_confusion(evaluation, name)
+    counts = distributions.uncertainty_confusion(evaluation, name)
     return [
         {"threshold": t, **{cell: counts[cell][i] for cell in ("TC", "FU", "FC", "TU")}, **scalars[str(t)]}
         for i, t in enumerate(evaluation.measures[name].thresholds)
@@ -31,7 +31,7 @@ def selected(evaluation: Evaluation, name: str, scalars: dict[str, Any]) -> dict
 
     Bounds say what ties within bins leave open.
     """
-    right, wrong = classification.right_and_wrong(evaluation, name)
+    right, wrong = distributions.right_and_wrong(evaluation, name)
     found: dict[str, Any] = {}
     for key, value in scalars.items():
         found[key] = value

@@ -13,7 +13,7 @@ from dask_uncert.formulas import confusion
 from dask_uncert.formulas.missing_data_bounds import accuracy_bounds, f1_bounds
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
 from dask_uncert.metrics import calibration as calibration_metrics
-from dask_uncert.metrics import classification
+from dask_uncert.metrics import classification, distributions
 from dask_uncert.metrics.scalars import MACRO, scalars_by_path
 from dask_uncert.reports.results.breakdowns import by_class, by_confused, by_second_best
 from dask_uncert.reports.results.by_setting import selected, soft, soft_overall, uncertainty_confusion
@@ -128,14 +128,14 @@ def _weighted(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]
 def _measure(evaluation: Evaluation, name: str, scalars: dict[str, Any]) -> dict[str, Any]:
     distribution, n = evaluation.measures[name], evaluation.decisions.by_confused
     found: dict[str, Any] = {"definition": _definition(distribution)}
-    for outcome, chosen in classification.OUTCOMES.items():
+    for outcome, chosen in distributions.OUTCOMES.items():
         found[outcome] = {"n": n[:, chosen].sum(), **scalars[outcome]}
     steps = [distribution.reach * i / ECDF_STEPS for i in range(1, ECDF_STEPS + 1)]
     edges = np.asarray(distribution.edges)[1:]
     bins = np.searchsorted(edges, np.asarray(steps) * (1 - 1e-12))
     found["ecdf"] = {"at": edges[bins]}
-    for outcome in classification.OUTCOMES:
-        found["ecdf"][outcome] = classification.ecdf(evaluation, name, outcome)[1][bins]
+    for outcome in distributions.OUTCOMES:
+        found["ecdf"][outcome] = distributions.ecdf(evaluation, name, outcome)[1][bins]
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dask_uncert.metrics import classification
+from dask_uncert.metrics import distributions
 from dask_uncert.metrics import selective as selective_metrics
 from dask_uncert.metrics.scalars import QUANTILES, scalars_by_path
 from dask_uncert.reports.names import file_names, unit
@@ -143,7 +143,7 @@ def _measures(evaluation: Evaluation, found: dict[str, Any]) -> Table:
     header = ["measure", "unit of values", "outcome", f"n{PIXELS}", "mean", "std", "skewness"]
     rows: Table = [[*header, *(f"quantile {share}" for share in shares)]]
     for name, one in evaluation.measures.items():
-        for outcome in classification.OUTCOMES:
+        for outcome in distributions.OUTCOMES:
             of = found["measures"][name][outcome]
             numbers = [of[key] for key in ("n", "mean", "std", "skewness")]
             rows.append([name, unit(one.measure), outcome, *numbers, *(of["quantiles"][q] for q in shares)])
@@ -153,14 +153,14 @@ def _measures(evaluation: Evaluation, found: dict[str, Any]) -> Table:
 def _ecdf(evaluation: Evaluation, name: str) -> Table:
     one = evaluation.measures[name]
     counts = [
-        np.cumsum(classification.histogram(evaluation, name, outcome)) for outcome in classification.OUTCOMES
+        np.cumsum(distributions.histogram(evaluation, name, outcome)) for outcome in distributions.OUTCOMES
     ]
-    shares = [classification.ecdf(evaluation, name, outcome)[1] for outcome in classification.OUTCOMES]
+    shares = [distributions.ecdf(evaluation, name, outcome)[1] for outcome in distributions.OUTCOMES]
     header = [
         f"value ({unit(one.measure)})",
-        *(f"{outcome} at or below{PIXELS}" for outcome in classification.OUTCOMES),
+        *(f"{outcome} at or below{PIXELS}" for outcome in distributions.OUTCOMES),
     ]
-    header += [f"{outcome} at or below (share)" for outcome in classification.OUTCOMES]
+    header += [f"{outcome} at or below (share)" for outcome in distributions.OUTCOMES]
     columns = [np.asarray(one.edges)[1:], *counts, *shares]
     return [header, *(list(row) for row in zip(*(c.tolist() for c in columns), strict=True))]
 

@@ -16,6 +16,7 @@ from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas import selective
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.metrics import classification
+from dask_uncert.metrics import distributions as distribution_metrics
 from dask_uncert.metrics.sweep import sweep
 from dask_uncert.reports.page import payload
 from tests.support.pages import resize, write_page
@@ -262,7 +263,7 @@ def test_the_slider_of_tau_moves_what_it_parts(browser, page, name):
         move(browser, **{"class": picked})
         for last in (1, len(one.edges) // 3, len(one.edges) - 1):
             shown = move(browser, tau=last)
-            expected = classification.uncertainty_confusion(chosen, measure, one.edges[last])
+            expected = distribution_metrics.uncertainty_confusion(chosen, measure, one.edges[last])
             for key, value in expected.items():
                 near(shown[f"uncertainty.{key}"], float(value))
             near(shown["uncertainty.coverage"], coverage[last - 1])
@@ -270,7 +271,7 @@ def test_the_slider_of_tau_moves_what_it_parts(browser, page, name):
             box = browser.find_element("id", "tau-box").get_attribute("value")
             assert float(box) == pytest.approx(one.edges[last])
         ecdf, curve = source(browser, "ecdf-wrong"), source(browser, "risk")
-        edges, shares = classification.ecdf(chosen, measure, "wrong")
+        edges, shares = distribution_metrics.ecdf(chosen, measure, "wrong")
         near(ecdf["share"][np.searchsorted(ecdf["u"], edges, side="right") - 1], shares)
         near(curve["risk"][-1], risk[-1])
         near(curve["coverage"][-1], 1.0)
@@ -280,7 +281,8 @@ def test_thresholds_of_the_job_are_edges_to_stop_at(browser, page):
     evaluation = page("full")
     shown = move(browser, tau_box=0.3333, **{"class": -1})
     near(
-        shown["uncertainty.TU"], classification.uncertainty_confusion(evaluation, "gini", 0.3333)["TU"].item()
+        shown["uncertainty.TU"],
+        distribution_metrics.uncertainty_confusion(evaluation, "gini", 0.3333)["TU"].item(),
     )
     ticks = browser.find_elements("css selector", "#tau-ticks option")
     edges = evaluation.measures["gini"].edges

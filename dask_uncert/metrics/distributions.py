@@ -1,0 +1,249 @@
+"""Distributions of uncertainty measures over right and wrong decisions."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dask_uncert.formulas import distributions
+from dask_uncert.formulas.typing import Counts, Floats
+from dask_uncert.summaries.distribution import Distribution
+from dask_uncert.summaries.evaluation import Evaluation
+
+Outcome = Literal["correct", "wrong", "all"]
+OUTCOMES: dict[Outcome, tuple[int, ...]] = {"correct": (1,), "wrong": (0,), "all": (0, 1)}
+"""Entries of the dimension ``right`` that belong to each outcome."""
+
+
+def distribution(evaluation: Evaluation, measure: str) -> Distribution:
+    """Return the distribution of a measure: its histograms and power sums.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+    measure : str
+        Name of an evaluated measure, such as ``"gini"``.
+
+    Returns
+    -------
+    Distribution
+        Counts over right-closed bins, by outcome and by class.
+
+    Raises
+    ------
+    KeyError
+        If the measure was not evaluated; the message names those that were.
+
+    Examples
+    --------
+    >>> import dask_uncert as du
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> du.distribution(evaluation, "gini").upper
+    1.0
+    """
+    if measure not in evaluation.measures:
+        raise KeyError(f"no measure {measure!r} was evaluated; there are {', '.join(evaluation.measures)}")
+    return evaluation.measures[measure]
+
+
+def histogram(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> Counts:
+    """Return the histogram of a measure.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+    measure : str
+        Name of an evaluated measure, such as ``"gini"``.
+    outcome : {"all", "correct", "wrong"}, default "all"
+        Which decisions take part.
+
+    Returns
+    -------
+    ndarray of int64, (bins,)
+        Pixels in each bin of ``distribution(evaluation, measure).edges``; bins are right-closed, the first
+        also holds 0.
+
+    Raises
+    ------
+    KeyError
+        If the measure was not evaluated; the message names those that were.
+
+    Examples
+    --------
+    >>> import dask_uncert as du
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> int(du.histogram(evaluation, "gini", "wrong").sum())
+    1
+    """
+    counts = distribution(evaluation, measure).histogram
+    return np.asarray(counts[:, OUTCOMES[outcome]].sum(axis=(0, 1)))
+
+
+def ecdf(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> tuple[Floats, Floats]:
+    """Return the empirical cumulative distribution of a measure.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+    measure : str
+        Name of an evaluated measure, such as ``"gini"``.
+    outcome : {"all", "correct", "wrong"}, default "all"
+        Which decisions take part.
+
+    Returns
+    -------
+    edges : ndarray of float64, (bins,)
+        Upper edge of each bin.
+    shares : ndarray of float64, (bins,)
+        Share of values at or below it, in [0, 1]; NaN where there is no value.
+
+    Raises
+    ------
+    KeyError
+        If the measure was not evaluated; the message names those that were.
+
+    Examples
+    --------
+    >>> import dask_uncert as du
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> du.ecdf(evaluation, "gini")[1][[350, 399, 999]].round(4).tolist()
+    [0.0, 0.3333, 1.0]
+    """
+    edges = np.asarray(distribution(evaluation, measure).edges)[1:]
+    return edges, distributions.ecdf(histogram(evaluation, measure, outcome))
+
+
+def moments(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> dict[str, float]:
+    """Return the number of values, mean, standard deviation and skewness of a measure.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+    measure : str
+        Name of an evaluated measure, such as ``"gini"``.
+    outcome : {"all", "correct", "wrong"}, default "all"
+        Which decisions take part.
+
+    Returns
+    -------
+    dict of str to float
+        ``n``, ``mean``, ``std`` (of the population) and ``skewness``; NaN where undefined.
+
+    Raises
+    ------
+    KeyError
+        If the measure was not evaluated; the message names those that were.
+
+    Examples
+    --------
+    >>> import dask_uncert as du
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> round(du.moments(evaluation, "gini")["mean"], 4)
+    0.6533
+    """
+    values, chosen = distribution(evaluation, measure), OUTCOMES[outcome]
+    n = evaluation.decisions.by_confused[:, chosen].sum()
+    sums = values.by_confused[:, chosen].sum(axis=(0, 1))
+    return {
+        "n": int(n),
+        "mean": float(distributions.mean(n, sums)) * values.unit,
+        "std": float(distributions.standard_deviation(n, sums)) * values.unit,
+        "skewness": float(distributions.skewness(n, sums)),
+    }
+
+
+def quantiles(evaluation: Evaluation, measure: str, q: ArrayLike, outcome: Outcome = "all") -> Floats:
+    """Return quantiles of a measure.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+    measure : str
+        Name of an evaluated measure, such as ``"gini"``.
+    q : float or array_like
+        Shares in [0, 1].
+    outcome : {"all", "correct", "wrong"}, default "all"
+        Which decisions take part.
+
+    Returns
+    -------
+    ndarray of float64, shape of q
+        Values below which the shares lie; NaN where there is no value.
+
+    Raises
+    ------
+    KeyError
+        If the measure was not evaluated; the message names those that were.
+    ValueError
+        If a share is outside [0, 1].
+
+    Notes
+    -----
+    Quantiles are exact to a bin's width: .001 of the measure's range, 2.2 % of a predicted uncertainty.
+
+    Examples
+    --------
+    >>> import dask_uncert as du
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> du.quantiles(evaluation, "gini", [0.5]).round(2).tolist()
+    [0.64]
+    """
+    edges = np.asarray(distribution(evaluation, measure).edges)
+    return distributions.quantiles(histogram(evaluation, measure, outcome), edges, q)
+
+
+def uncertainty_confusion(
+    evaluation: Evaluation, measure: str, thresholds: ArrayLike | None = None
+) -> dict[str, Counts | Floats]:
+    """Return right and wrong against certain and uncertain decisions, at thresholds of a measure.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Evaluation of a scene, or the sum of several.
+    measure : str
+        Name of an evaluated measure, such as ``"gini"``.
+    thresholds : float or array_like, optional
+        Bin edges; by default the thresholds that the job named. Every multiple of .001 of a bounded measure's
+        range is a bin edge.
+
+    Returns
+    -------
+    dict of str to ndarray, shape of thresholds
+        Counts ``TC``, ``FU``, ``FC``, ``TU`` (true or false, certain or uncertain) and the scores ``USen``,
+        ``USpe``, ``UPre``, ``UAcc``, in [0, 1], best 1; NaN where undefined.
+
+    Raises
+    ------
+    KeyError
+        If the measure was not evaluated; the message names those that were.
+    ValueError
+        If a threshold is not a bin edge: counts would not be exact.
+
+    References
+    ----------
+    [A22], equations (7)-(10).
+
+    Examples
+    --------
+    >>> import dask_uncert as du
+    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    >>> [int(n) for n in du.uncertainty_confusion(evaluation, "gini", 0.5)["TU"].ravel()]
+    [1]
+    """
+    values = distribution(evaluation, measure)
+    taus = values.thresholds if thresholds is None else thresholds
+    counts = right_and_wrong(evaluation, measure)
+    return distributions.uncertainty_confusion(*counts, np.asarray(values.edges), taus)
+
+
+def right_and_wrong(evaluation: Evaluation, measure: str) -> tuple[Counts, Counts]:
+    """Return the histograms (bins,) of a measure over right and over wrong decisions."""
+    return histogram(evaluation, measure, "correct"), histogram(evaluation, measure, "wrong")
