@@ -64,11 +64,11 @@ def plan_grid(
     dims: tuple[str, ...],
     block: Sequence[int] | None = None,
     target_bytes: int = TARGET_BYTES,
-    min_blocks: int = MIN_BLOCKS,
+    min_blocks: int | None = None,
 ) -> Grid:
     """Return blocks of whole chunks of every input where that fits `target_bytes`, else of the largest input's chunks.
 
-    There are at least `min_blocks` of them where chunks allow. `block` overrides all that; InputError if it is invalid.
+    There are at least `min_blocks` of them (default MIN_BLOCKS) where chunks allow. `block` overrides all that; InputError if it is invalid.
     """
     sizes = {d: n for cube in cubes.values() for d, n in cube.sizes.items()}
     shape = tuple(sizes[d] for d in dims)
@@ -88,7 +88,7 @@ def plan_grid(
         largest = max(cubes.values(), key=lambda cube: cube.nbytes)
         unit = [min(n, _chunk(largest, d)) for d, n in zip(dims, shape, strict=True)]
     size = list(unit)
-    pixels = max(1, min(target_bytes // max(pixel_bytes, 1), math.prod(shape) // min_blocks))
+    pixels = max(1, min(target_bytes // max(pixel_bytes, 1), math.prod(shape) // (min_blocks or MIN_BLOCKS)))
     while True:
         # Double the shortest side that is not whole yet, as long as the block stays within the target.
         for i in sorted((i for i in range(len(size)) if size[i] < shape[i]), key=lambda i: size[i]):

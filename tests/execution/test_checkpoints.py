@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dask_uncert as du
-from dask_uncert.execution import chunking
+from dask_uncert.execution import checkpoints, chunking
 from dask_uncert.execution.checkpoints import GROUPS, Checkpoints, open_checkpoints
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.inputs.cube import Cube
@@ -26,11 +26,11 @@ from dask_uncert.spec.parse import request_of
 from tests.support import scenes
 
 
-def plan_of(seed, block, **words):
+def plan_of(seed, block, shape=(12, 10), **words):
     rng = np.random.default_rng(seed)
     cubes = {
-        "probabilities": Cube("probabilities", rng.dirichlet(np.ones(3), (12, 10)), ("y", "x", "class")),
-        "reference": Cube("reference", rng.integers(0, 3, (12, 10)), ("y", "x")),
+        "probabilities": Cube("probabilities", rng.dirichlet(np.ones(3), shape), ("y", "x", "class")),
+        "reference": Cube("reference", rng.integers(0, 3, shape), ("y", "x")),
     }
     soft = [{"class": "b", "sigmas": [0.1], "sweep": {"memory": 1e5}}]
     return prepare(
@@ -66,16 +66,20 @@ def test_groups_are_few_even_and_hold_every_block_once(blocks, most):
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_what_is_of_something_else_is_removed(tmp_path):
-    kept = open_checkpoints(tmp_path / "out", "one", fresh=False)
-    plan = replace(plan_of(0, (12, 10)), checkpoints=kept)
-    plan.compute()
-    assert open_checkpoints(tmp_path / "out", "one", fresh=False).has(0)
-    assert not open_checkpoints(tmp_path / "out", "two", fresh=False).has(0)
-    assert not Checkpoints(kept.folder, "one").has(0)
-    replace(plan, checkpoints=open_checkpoints(tmp_path / "out", "one", fresh=False)).compute()
-    assert not open_checkpoints(tmp_path / "out", "one", fresh=True).has(0)
-    assert kept.groups == GROUPS
+def test_what_is_of_something_else_is_removed(tmp_path, monkeypatch):
+    def opened(key="one", fresh=False):
+        return open_checkpoints(tmp_path / "out", key, fresh)
+
+    plan = plan_of(0, (12, 10))
+    replace(plan, checkpoints=opened()).compute()
+    assert opened().has(0)
+    assert not opened("two").has(0)
+    assert not Checkpoints(opened("two").folder, "one").has(0)
+    replace(plan, checkpoints=opened()).compute()
+    assert not opened(fresh=True).has(0)
+    replace(plan, checkpoints=opened()).compute()
+    monkeypatch.setattr(checkpoints, "FORMAT", 0)
+    assert not opened().has(0)
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +92,8 @@ def job(tmp_path_factory):
 
 
 def start(folder, out):
-    words = scenes.command(folder / "job.yaml", folder / out)
-    return subprocess.Popen(words, stderr=subprocess.PIPE, start_new_session=True)
+    command = scenes.command(folder / "job.yaml", folder / out)
+    return subprocess.Popen(command, start_new_session=True)
 
 
 @pytest.mark.slow
@@ -103,15 +107,12 @@ def test_a_run_that_was_killed_goes_on(job, seed):
     time.sleep(rng.random() * 0.05)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    done = len([one for one in files.glob("*.case") if "unfinished" not in one.name])
-    again = start(job, out)
-    assert again.wait() == 0, again.stderr.read()
+    done = len([path for path in files.glob("*.case") if "unfinished" not in path.name])
+    assert start(job, out).wait() == 0
     assert du.load(job / out) == du.load(job / "whole")
     for name in ("entropy", "correct"):
-        one, other = (
-            zarr.open_group(job / place / "maps.zarr", mode="r")[name][...] for place in (out, "whole")
-        )
-        assert np.array_equal(one, other, equal_nan=True)
+        maps = [zarr.open_group(job / run / "maps.zarr", mode="r")[name][...] for run in (out, "whole")]
+        assert np.array_equal(*maps, equal_nan=True)
     record = json.loads((job / out / "run.json").read_text())
     if done < record["blocks"]:  # else it was quicker than its killer
         assert record["blocks_computed"] == record["blocks"] - done
@@ -120,17 +121,11 @@ def test_a_run_that_was_killed_goes_on(job, seed):
 
 
 def test_a_thousand_blocks_stay_few_tasks(tmp_path):
-    rng = np.random.default_rng(0)
-    cubes = {
-        "probabilities": Cube("probabilities", rng.dirichlet(np.ones(3), (100, 100)), ("y", "x", "class")),
-        "reference": Cube("reference", rng.integers(0, 3, (100, 100)), ("y", "x")),
-    }
-    plan = prepare(request_of(classes="abc", measures=["gini"]), cubes, block=(10, 1))
     kept = open_checkpoints(tmp_path / "out", "key", fresh=False)
-    plan = replace(plan, checkpoints=kept)
+    plan = replace(plan_of(0, (10, 1), (100, 100)), checkpoints=kept)
     assert plan.grid.blocks == 1000
     assert plan.tasks() < 5000
     whole = plan.compute()
     assert len(list(Path(kept.folder).glob("*.case"))) == GROUPS
-    assert whole == replace(plan, checkpoints=None, grid=prepare(plan.request, cubes).grid).compute()
+    assert whole == replace(plan, checkpoints=None).in_one_task().compute()
     assert plan.tasks() < 200  # all is read back

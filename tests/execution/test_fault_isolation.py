@@ -31,10 +31,9 @@ def deadly(function, folder):
                 poison.unlink()
             os._exit(1)
         time.sleep(0.05)
-        found = function(self, arrays, offset)
         with (folder / "done").open("a") as file:
             file.write(f"{offset}\\n")
-        return found
+        return function(self, arrays, offset)
 
     return evaluated
 
@@ -45,7 +44,6 @@ if "POISON" in os.environ:
     EvaluateBlock.__call__ = deadly(EvaluateBlock.__call__, Path(os.environ["POISON"]))
 """
 """What workers import when they start: blocks for which there is a file end the process, as a decoder may."""
-
 
 pytestmark = pytest.mark.usefixtures("without_pictures")
 
@@ -64,10 +62,7 @@ def cluster(tmp_path_factory):
 @pytest.fixture
 def many(monkeypatch):
     """Scenes are cut into a block a chunk."""
-    cut = chunking.plan_grid
-    monkeypatch.setattr(
-        chunking, "plan_grid", lambda *given, **words: cut(*given, **{**words, "min_blocks": 120})
-    )
+    monkeypatch.setattr(chunking, "MIN_BLOCKS", 120)
 
 
 def lines(file):

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dask_uncert.errors import InputError
 from dask_uncert.execution import chunking, graph
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.inputs.cube import Cube
@@ -29,11 +28,15 @@ def cube(shape, chunks, dims=("y", "x", "class"), dtype="float32"):
 
 
 def test_a_task_is_many_chunks():
-    """4096 chunks of 64 x 64 pixels become 16 tasks of 16 x 16 chunks, and their merge."""
+    """4096 chunks of 64 x 64 pixels become 16 tasks of 16 x 16 chunks, and their merge; the names of tasks tell."""
     sources = {"probabilities": cube((4096, 4096, 16), (64, 64, 16))}
     grid = chunking.plan_grid(sources, ("y", "x"))
     assert grid.block == (1024, 1024)
-    assert graph.count_tasks(graph.Reduction(lambda arrays, offset: 0, sources, grid).delayed()) <= 60
+    lazy = graph.Reduction(lambda arrays, offset: 0, sources, grid).delayed()
+    assert graph.count_tasks(lazy) <= 60
+    names = {str(key[0] if isinstance(key, tuple) else key) for key in lazy.__dask_graph__()}
+    assert any(name.startswith("evaluate-block") for name in names)
+    assert any(name.startswith("merge-summaries") for name in names)
 
 
 @given(
@@ -88,31 +91,13 @@ def test_every_element_is_summed_once(shape, block, split_every):
     assert lazy.compute(scheduler="synchronous") == values.sum()
 
 
-def test_a_merge_takes_at_least_two():
-    sources = {"probabilities": cube((4, 4, 2), (2, 2, 2))}
-    grid = chunking.plan_grid(sources, ("y", "x"))
-    with pytest.raises(InputError, match="at least 2"):
-        graph.Reduction(lambda arrays, offset: 0, sources, grid).delayed(split_every=1)
-
-
-def test_task_names_can_be_read():
-    sources = {"probabilities": cube((8, 8, 2), (2, 2, 2))}
-    grid = chunking.plan_grid(sources, ("y", "x"))
-    lazy = graph.Reduction(lambda arrays, offset: 0, sources, grid).delayed()
-    names = {str(key[0] if isinstance(key, tuple) else key) for key in lazy.__dask_graph__()}
-    assert any(name.startswith("evaluate-block") for name in names)
-    assert any(name.startswith("merge-summaries") for name in names)
-
-
 @pytest.mark.parametrize("side", [4096, 11264])
 def test_class_distances_keep_the_graph_small(side):
     """Features of a whole large scene: 128 and then 968 blocks, with their pieces under 5000 tasks."""
     cubes = {
         "probabilities": cube((side, side, 16), (64, 64, 16)),
-        "reference": Cube("reference", Described((side, side), "uint8"), ("y", "x"), (64, 64)),
-        "features": Cube(
-            "features", Described((side, side, 200), "uint16"), ("y", "x", "band"), (64, 64, 200)
-        ),
+        "reference": cube((side, side), (64, 64), ("y", "x"), "uint8"),
+        "features": cube((side, side, 200), (64, 64, 200), ("y", "x", "band"), "uint16"),
     }
     request = request_of(classes=[str(i) for i in range(16)], measures=["homophily"])
     plan = prepare(request, cubes, class_distances={"metric": "energy"})

@@ -24,28 +24,22 @@ MIB = 1 << 20
 MEASURES = ["gini", "entropy", "fisher_rao", "renyi", "tsallis", "t_entropy", "variance", "confused_classes"]
 
 
-def store(folder, name, values, height, side):
-    """An array in `folder`, of `values` (64 rows) over and over, in square chunks of the grid."""
-    axes = [values.ndim - 1 - i for i in range(values.ndim)]
-    shape = (height, *values.shape[1:])
-    chunks = tuple(min(side, n) if axis < 2 else n for axis, n in enumerate(shape))
-    made = zarr.create_array(str(folder), name=name, shape=shape, chunks=chunks, dtype=values.dtype)
-    made[...] = np.tile(values, (height // len(values), *[1] * (len(axes) - 1)))
-
-
 def written(folder, arrays, large, **words):
-    """Jobs tiny.yaml and large.yaml over the same values: inputs by name, each values and words of the job."""
+    """Write jobs tiny.yaml and large.yaml over the same values (64 rows) again and again, in square chunks.
+
+    arrays: functions of a width, by input, that return values and words of the job.
+    """
     for job, (height, width, side) in {"tiny": (64, 64, 64), "large": large}.items():
-        place = folder / f"{job}.zarr"
-        zarr.open_group(str(place), mode="w")
-        inputs = {}
+        group, inputs = zarr.open_group(folder / f"{job}.zarr", mode="w"), {}
         for name, make in arrays.items():
             values, more = make(width)
-            store(place, name, values, height, side)
+            shape, chunks = (height, *values.shape[1:]), (side, side, *values.shape[2:])
+            array = group.create_array(name, shape=shape, chunks=chunks, dtype=values.dtype)
+            array[...] = np.tile(values, (height // 64, *[1] * (values.ndim - 1)))
             dims = ["y", "x", *more.pop("beside", [])]
             inputs[name] = {"store": f"{job}.zarr", "array": name, "dims": dims, **more}
-        said = {"version": 1, "kind": "scene", "output": f"out_{job}", "inputs": inputs, **words}
-        (folder / f"{job}.yaml").write_text(yaml.safe_dump(said))
+        document = {"version": 1, "kind": "scene", "output": f"out_{job}", "inputs": inputs, **words}
+        (folder / f"{job}.yaml").write_text(yaml.safe_dump(document))
     return folder / "large.yaml"
 
 
@@ -77,9 +71,8 @@ def samples(width):
 
 def normal(*beside):
     def make(width):
-        return np.random.default_rng(2).normal(size=(64, width, *[4] * len(beside))).astype("f4"), {
-            "beside": list(beside)
-        }
+        shape = (64, width, *[4] * len(beside))
+        return np.random.default_rng(2).normal(size=shape).astype("f4"), {"beside": list(beside)}
 
     return make
 
@@ -128,8 +121,8 @@ def test_no_block_needs_more_than_the_plan_says(case, tmp_path):
     written(tmp_path, arrays, large, **words)
     command = [sys.executable, str(ROOT / "tests" / "support" / "peak_memory.py"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    said, grown, own = map(int, done.stdout.split())
-    assert said / 4 < grown <= said  # blocks were that large, and no larger
+    planned, grown, own = map(int, done.stdout.split())
+    assert planned / 4 < grown <= planned  # blocks were that large, and no larger
     assert own < OWN
 
 
@@ -137,14 +130,14 @@ def test_no_block_needs_more_than_the_plan_says(case, tmp_path):
 def coarse(tmp_path):
     """A job whose blocks are of 64 MiB at least; a file of a cluster whose worker has room for less than one."""
     job = written(tmp_path, probabilities(), (1024, 2048, 1024), classes=of_classes(16), measures=["entropy"])
-    place = tmp_path / "small.yaml"
-    place.write_text("kind: local\nprocesses: true\nworkers: 1\nthreads: 1\nmemory_limit: 800 MiB\n")
-    return job, place
+    cluster = tmp_path / "small.yaml"
+    cluster.write_text("kind: local\nprocesses: true\nworkers: 1\nthreads: 1\nmemory_limit: 800 MiB\n")
+    return job, cluster
 
 
 def command(*words):
-    one = [str(Path(sys.executable).with_name("dask-uncert")), *map(str, words)]
-    return subprocess.run(one, capture_output=True, text=True, check=False)
+    program = str(Path(sys.executable).with_name("dask-uncert"))
+    return subprocess.run([program, *map(str, words)], capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow
@@ -159,9 +152,9 @@ def test_inputs_stored_anew_as_an_error_tells_fit(coarse, tmp_path, without_pict
     )
     assert not (tmp_path / "out_large").exists()
     words = yaml.safe_load(job.read_text())
-    told = [shlex.split(one) for one in re.findall(r"`(dask-uncert convert .*?)`", refused.stderr)]
-    assert [one[3] for one in told] == ["probabilities.zarr", "reference.zarr"]
-    for _, _, source, target, *rest in told:
+    advice = [shlex.split(text) for text in re.findall(r"`(dask-uncert convert .*?)`", refused.stderr)]
+    assert [words[3] for words in advice] == ["probabilities.zarr", "reference.zarr"]
+    for _, _, source, target, *rest in advice:
         assert command("convert", source, tmp_path / target, "--quiet", *rest).returncode == 0
         name = target.removesuffix(".zarr")
         words["inputs"][name] |= {"store": target, "array": name}
@@ -198,14 +191,11 @@ def test_what_only_can_be_read_whole_is_told_to_be_stored_anew(tmp_path):
     np.savez_compressed(tmp_path / "p.npz", shares(2048))
     np.savez_compressed(tmp_path / "y.npz", codes(16)(2048)[0])
     inputs = {
-        "probabilities": {"store": "p.npz", "dims": ["y", "x", "class"]}, "reference": {"store": "y.npz", "dims": ["y", "x"]},
-    }  # fmt: skip
+        "probabilities": {"store": str(tmp_path / "p.npz"), "dims": ["y", "x", "class"]},
+        "reference": {"store": str(tmp_path / "y.npz"), "dims": ["y", "x"]},
+    }
     words = {"version": 1, "kind": "scene", "classes": of_classes(16), "output": "out", "inputs": inputs}
-    plan = plan_job(
-        *read_job(
-            words | {"inputs": {n: {**i, "store": str(tmp_path / i["store"])} for n, i in inputs.items()}}
-        )
-    )
+    plan = plan_job(*read_job(words))
     assert plan.block_memory() > 8 * MIB
     with pytest.raises(
         InputError,
@@ -215,22 +205,20 @@ def test_what_only_can_be_read_whole_is_told_to_be_stored_anew(tmp_path):
 
 
 def test_a_described_cluster_says_how_much_there_is(tmp_path):
-    place = tmp_path / "c.yaml"
+    def memory(text):
+        (tmp_path / "c.yaml").write_text(text)
+        per_thread = described_memory(tmp_path / "c.yaml")
+        return per_thread and round(per_thread)
 
-    def room(text):
-        place.write_text(text)
-        found = described_memory(place)
-        return found if found is None else round(found)
-
-    assert room("kind: local\nmemory_limit: 4 GiB\nthreads: 2") == round((0.8 * 4096 * MIB - OWN) / 2)
-    assert room("kind: slurm\noptions: {memory: 32 GB, cores: 8, processes: 2}") == round(
+    assert memory("kind: local\nmemory_limit: 4 GiB\nthreads: 2") == round((0.8 * 4096 * MIB - OWN) / 2)
+    assert memory("kind: slurm\noptions: {memory: 32 GB, cores: 8, processes: 2}") == round(
         (0.8 * 16e9 - OWN) / 4
     )
-    assert room("kind: sge\noptions: {cores: 8}") is None
-    assert room("kind: mpi\nmemory_limit: 8 GiB\nthreads: 4") == round((0.8 * 8192 * MIB - OWN) / 4)
-    assert room("kind: mpi") is None
-    assert room("kind: address\naddress: tls://h:1") is None
+    assert memory("kind: sge\noptions: {cores: 8}") is None
+    assert memory("kind: mpi\nmemory_limit: 8 GiB\nthreads: 4") == round((0.8 * 8192 * MIB - OWN) / 4)
+    assert memory("kind: mpi") is None
+    assert memory("kind: address\naddress: tls://h:1") is None
     assert described_memory("tcp://nobody:1") is None
     assert described_memory("local") > described_memory("local", cohort=True)
     with pytest.raises(InputError, match=r"memory of .*c\.yaml must be such as '4 GiB', found 'lots'"):
-        room("kind: mpi\nmemory_limit: lots")
+        memory("kind: mpi\nmemory_limit: lots")

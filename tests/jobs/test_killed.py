@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import time
+from contextlib import contextmanager
 
 import dask
 import numpy as np
@@ -17,7 +18,6 @@ from dask_uncert.errors import ClusterError
 from dask_uncert.io.summary_store import load
 from dask_uncert.jobs import run as run_job
 from dask_uncert.jobs.cohort import run
-from dask_uncert.reports import write
 from tests.support import cohorts
 
 Cohort = cohorts.Cohort
@@ -66,34 +66,23 @@ def client():
 
 @pytest.fixture(scope="module")
 def wanted(tmp_path_factory, client):
-    """The bits of a run that nobody disturbs."""
-    with pytest.MonkeyPatch.context() as patch:
-        without_figures(patch)
-        cohort = Cohort(tmp_path_factory.mktemp("wanted"), CASES)
-        run_job.run(cohort.job(), cluster=client)
-        return cohort.bits()
-
-
-def without_figures(patch):
-    """Most of a small run's time; other tests draw them."""
-    patch.setattr(write, "figures_and_page", lambda *arguments: {})
+    """The bits of a run that nobody disturbs; pictures are no part of them."""
+    cohort = Cohort(tmp_path_factory.mktemp("wanted"), CASES)
+    run_job.run(cohort.job(), cluster=client)
+    return cohort.bits()
 
 
 @pytest.fixture
-def cohort(tmp_path, monkeypatch):
+def cohort(tmp_path, monkeypatch, without_pictures):
     """A cohort whose case files stay when it is finished, so that it can be seen whether they were written again."""
-    without_figures(monkeypatch)
-    monkeypatch.setattr(run, "remove", lambda place: None)
+    monkeypatch.setattr(run, "remove", lambda path: None)
     return Cohort(tmp_path, CASES)
 
 
 def finished(cohort):
     """The case files that are there, and which files they are."""
-    found = {}
-    for path in cohort.files.glob("*.case"):
-        stat = path.stat()
-        found[path.name] = (stat.st_ino, stat.st_mtime_ns)
-    return found
+    files = {path.name: path.stat() for path in cohort.files.glob("*.case")}
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in files.items()}
 
 
 def wait_for(cohort, cases, process=None):
@@ -102,6 +91,24 @@ def wait_for(cohort, cases, process=None):
     while len(finished(cohort)) < cases and not cohort.out.exists() and time.monotonic() < end:
         assert process is None or process.is_alive()
         time.sleep(0.001)
+
+
+@contextmanager
+def killing(cohort, rng, kill):
+    """Call `kill` at some moment of a run inside of the `with`."""
+    cases, seconds = int(rng.integers(0, len(CASES))), rng.exponential(0.01)
+
+    def wait_and_kill():
+        wait_for(cohort, cases)
+        time.sleep(seconds)
+        kill()
+
+    killer = threading.Thread(target=wait_and_kill)
+    killer.start()
+    try:
+        yield
+    finally:
+        killer.join()
 
 
 def check(cohort, before, wanted):
@@ -139,24 +146,17 @@ def test_the_client_is_killed(cohort, client, processes, wanted, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(7))
-def test_d1_a_worker_is_killed(cohort, client, wanted, seed):
+def test_a_worker_is_killed(cohort, client, wanted, seed):
     rng = np.random.default_rng(seed)
-    pids = list(client.run(os.getpid).values())
-    at, which = int(rng.integers(0, len(CASES))), int(rng.integers(0, 2))
+    worker = rng.choice(list(client.run(os.getpid).values()))
     before = {}
 
     def kill():
-        wait_for(cohort, at)
-        time.sleep(rng.exponential(0.01))
-        os.kill(pids[which % len(pids)], signal.SIGKILL)
+        os.kill(worker, signal.SIGKILL)
         before.update(finished(cohort))
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    try:
+    with killing(cohort, rng, kill):
         run_job.run(cohort.job(), cluster=client)
-    finally:
-        killer.join()
     assert cohort.record()["failed"] == {}
     check(cohort, before, wanted)
     client.wait_for_workers(2, timeout=60)
@@ -165,28 +165,19 @@ def test_d1_a_worker_is_killed(cohort, client, wanted, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_the_scheduler_is_killed(cohort, client, processes, wanted, seed):
-    rng = np.random.default_rng(seed)
-    at, place = int(rng.integers(0, len(CASES))), cohort.folder / "address"
-    own = processes(target=exec, args=(ALONE, {"place": str(place)}))
-    own.start()
-    while not place.exists():
-        assert own.is_alive()
+    address = cohort.folder / "address"
+    cluster = processes(target=exec, args=(ALONE, {"place": str(address)}))
+    cluster.start()
+    while not address.exists():
+        assert cluster.is_alive()
         time.sleep(0.01)
-
-    def kill():
-        wait_for(cohort, at)
-        time.sleep(rng.exponential(0.01))
-        own.kill()
-
-    killer = threading.Thread(target=kill)
-    killer.start()
     begin = time.perf_counter()
-    try:
-        with pytest.raises(ClusterError, match="finished cases are kept"):
-            run_job.run(cohort.job(), cluster=place.read_text())
-    finally:
-        killer.join()
-        own.join()
+    with (
+        killing(cohort, np.random.default_rng(seed), cluster.kill),
+        pytest.raises(ClusterError, match="finished cases are kept"),
+    ):
+        run_job.run(cohort.job(), cluster=address.read_text())
+    cluster.join()
     assert time.perf_counter() - begin < 120
     before = finished(cohort)
     assert not cohort.out.exists()
@@ -195,7 +186,7 @@ def test_the_scheduler_is_killed(cohort, client, processes, wanted, seed):
 
 
 @pytest.mark.slow
-def test_d2_a_patient_that_kills_its_process_is_named(cohort, client):
+def test_a_patient_that_kills_its_process_is_named(cohort, client):
     """Ten patients, number 7 kills its process every time: nine results, one named failure."""
 
     class Poison(WorkerPlugin):
@@ -230,9 +221,5 @@ def test_d2_a_patient_that_kills_its_process_is_named(cohort, client):
     finally:
         client.unregister_worker_plugin("poison")
     assert list(cohort.record()["failed"]) == ["P07"]
-    assert (
-        sum(status == "computed" for status in cohort.statuses().values())
-        + len([status for status in cohort.statuses().values() if status == "kept"])
-        == 9
-    )
+    assert sum(status in ("computed", "kept") for status in cohort.statuses().values()) == 9
     assert int(pooled.ledger.counted) == 9 * 20 == int(load(cohort.out).ledger.counted)

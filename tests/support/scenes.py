@@ -21,16 +21,16 @@ SHAPE, CLASSES, CHUNK = (1200, 1000), 6, 100
 
 
 class Scene:
-    """A folder with a job file and a store of two arrays in chunks of CHUNK x CHUNK pixels."""
+    """A folder with a job file and a store of two arrays in square chunks."""
 
-    def __init__(self, folder: Path, shape=SHAPE, **changes) -> None:
+    def __init__(self, folder: Path, shape=SHAPE, chunk=CHUNK, **changes) -> None:
         rng = np.random.default_rng(0)
         p = rng.random((*shape, CLASSES), dtype="f4")
         self.p = p / p.sum(axis=-1, keepdims=True)
         self.y = rng.integers(0, CLASSES, shape).astype("u1")
         group = zarr.open_group(folder / "s.zarr", mode="w")
         for name, values, dims in (("p", self.p, ("y", "x", "class")), ("y", self.y, ("y", "x"))):
-            chunks = (CHUNK, CHUNK, *values.shape[2:])
+            chunks = (chunk, chunk, *values.shape[2:])
             words = {"shape": values.shape, "chunks": chunks, "dtype": values.dtype}
             group.create_array(name, **words, dimension_names=dims)[...] = values
         self.folder, self.job = folder, folder / "job.yaml"
@@ -50,10 +50,7 @@ class Scene:
 
 def command(job, out, *words, many=None) -> list[str]:
     """The words that run a job; many: cut it into at least so many blocks, where its chunks allow."""
-    cut = (
-        "from dask_uncert.execution import chunking as grids; cut = grids.plan_grid; "
-        f"grids.plan_grid = lambda *a, **w: cut(*a, **{{**w, 'min_blocks': {many}}}); "
-    )
+    cut = f"from dask_uncert.execution import chunking; chunking.MIN_BLOCKS = {many}; "
     script = QUIET if many is None else cut + QUIET
     return [sys.executable, "-c", script, "run", str(job), "--out", str(out), "--quiet", *map(str, words)]
 
