@@ -7,6 +7,7 @@ give the same bytes, so Bokeh's running ids are numbered anew.
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -47,27 +48,15 @@ def charts() -> str:
     for name, chart in {**_soft_confusion(), **_uncertainty(), **_reliability()}.items():
         chart.name = f"chart-{name}"  # also the id of the element that holds it
         document.add_root(chart)
-    plain = json.loads(json.dumps(document.to_json(deferred=False)))
-    renumbered = _renumbered(plain)
-    roots = {root["id"]: root["attributes"]["name"] for root in renumbered["roots"]}
-    return json_text({"doc": renumbered, "roots": roots})
-
-
-def _renumbered(value: Any) -> Any:
-    """Return the document with ids in the order in which they stand: m1, m2, ..."""
     known: dict[str, str] = {}
-
-    def walk(part: Any) -> Any:
-        if isinstance(part, dict):
-            return {
-                key: known.setdefault(inner, f"m{len(known) + 1}")
-                if key == "id" and isinstance(inner, str)
-                else walk(inner)
-                for key, inner in part.items()
-            }
-        return [walk(inner) for inner in part] if isinstance(part, list) else part
-
-    return walk(value)
+    renumbered = re.sub(
+        r'(?<="id":)"[^"]+"',
+        lambda match: known.setdefault(match[0], f'"m{len(known) + 1}"'),
+        json.dumps(document.to_json(deferred=False), separators=(",", ":")),
+    )
+    plain = json.loads(renumbered)
+    roots = {root["id"]: root["attributes"]["name"] for root in plain["roots"]}
+    return json_text({"doc": plain, "roots": roots})
 
 
 def _chart(x: str, y: str, height: int, **options: Any) -> figure:

@@ -41,6 +41,8 @@ from dask_uncert.summaries.distribution import Distribution
 CLASSES = {1: "soil", 2: "Corn, no till", 7: "US$ <b>/tree_1"}
 TABLE = [[0, 1, 2], [1, 0, 0.1], [2, 0.1, 0]]
 THRESHOLDS = (0.2, 0.4, 0.55, 0.9)
+MAPS = ["gini", "homophily", "uncertainty", "correct", "confused_classes", "predicted"]
+LABELS = ("Corn_no_till", "US_b_tree_1")
 SOFT = [
     {
         "class": ["Corn, no till", "US$ <b>/tree_1"],
@@ -75,12 +77,13 @@ class Scene:
             class_distances={"table": TABLE},
             soft_confusion=SOFT,
             uncertainty_confusion={"thresholds": THRESHOLDS},
-            maps=["gini", "homophily", "uncertainty", "correct", "confused_classes", "predicted"],
+            maps=MAPS,
             maps_store=self.store,
         )
-        names = [*("gini", "homophily", "uncertainty", "correct", "confused_classes", "predicted")]
-        for label in ("Corn_no_till", "US_b_tree_1"):
-            names += [f"soft_{cell}_{label}" for cell in CELLS] + [f"soft_{label}"]
+        names = [
+            *MAPS,
+            *(f"soft_{cell}{label}" for label in LABELS for cell in (*(f"{c}_" for c in CELLS), "")),
+        ]
         self.maps = {name: preview(self.store, name) for name in names}
 
     @property
@@ -116,51 +119,26 @@ def offsets(line):
 
 
 def test_every_figure_of_a_rich_evaluation_is_there(files):
-    stems = {name.rsplit(".", 1)[0] for name in files}
-    wanted = {
-        *("ecdf", "densities", "by_class", "by_confused_classes", "homophily_and_gini"),
-        *(
-            "uncertainty_confusion",
-            "uncertainty_matrices",
-            "risk_coverage",
-            "reliability",
-            "class_calibration",
-        ),
-        *("confusion", "classes", "soft_weights", "maps_of_measures"),
-        *(
-            "map_gini",
-            "map_homophily",
-            "map_uncertainty",
-            "map_correct",
-            "map_confused_classes",
-            "map_predicted",
-        ),
+    names = """ecdf densities by_class by_confused_classes homophily_and_gini uncertainty_confusion uncertainty_matrices
+        risk_coverage reliability class_calibration confusion classes soft_weights maps_of_measures map_gini
+        map_homophily map_uncertainty map_correct map_confused_classes map_predicted soft_f1_soil soft_metrics_soil"""
+    soft = {
+        f"{kind}_{label}" for kind in ("soft_f1", "soft_metrics", "soft_maps", "map_soft") for label in LABELS
     }
-    for label in ("Corn_no_till", "US_b_tree_1"):
-        wanted |= {f"soft_f1_{label}", f"soft_metrics_{label}", f"soft_maps_{label}", f"map_soft_{label}"}
-    assert stems == wanted | {"soft_f1_soil", "soft_metrics_soil"}
+    assert {name.rsplit(".", 1)[0] for name in files} == {*names.split()} | soft
 
 
-def test_names_are_safe_and_the_bytes_the_same_again(scene, files):
+def test_names_are_safe_and_those_drawn_again_have_the_same_bytes(scene, files):
     for name, content in files.items():
         assert re.fullmatch(r"[A-Za-z0-9._-]+\.(png|svg)", name)
         assert content.startswith(b"\x89PNG" if name.endswith("png") else b"<?xml")
     # one of every kind
-    once = {name.rsplit(".", 1)[0] for name in files} - {
-        "map_homophily",
-        "map_confused_classes",
-        "map_predicted",
-    }
-    once -= {name for name in once if name.endswith(("_tree_1", "_soil"))}
-    again = figure_files(figures(scene.evaluation, scene.maps, once))
+    repeated = ("_tree_1", "_soil", "map_homophily", "map_confused_classes", "map_predicted")
+    once = {name.rsplit(".", 1)[0] for name in files}
+    once = {name for name in once if not name.endswith(repeated)}
+    again = figure_files(figures(scene.evaluation, scene.maps, {*once, "unknown"}))
     assert len(again) == 2 * len(once)
     assert again == {name: files[name] for name in again}
-
-
-def test_only_those_asked_for_are_drawn(scene, files):
-    found = figure_files(figures(scene.evaluation, scene.maps, {"classes", "map_gini", "nothing"}))
-    assert found == {name: files[name] for name in found}
-    assert set(found) == {"classes.png", "classes.svg", "map_gini.png", "map_gini.svg"}
 
 
 def test_ecdf_panels_say_what_share_lies_at_or_below(scene):
@@ -185,10 +163,8 @@ def test_densities_hold_the_values_and_add_up_to_one(scene):
             width = np.diff(np.log10(bounds) if name == "uncertainty" else bounds)
             assert_allclose(density * width * chosen.sum(), counts, atol=1e-9)
         tau = chosen_threshold(scene.evaluation, name)
-        scores = {
-            t: (values[truth != decided] > t).mean() + (values[truth == decided] <= t).mean()
-            for t in THRESHOLDS
-        }
+        wrong, right = values[truth != decided], values[truth == decided]
+        scores = {t: (wrong > t).mean() + (right <= t).mean() for t in THRESHOLDS}
         assert scores[tau] == max(scores.values())
         assert offsets(axes.collections[-1])[:, :, 0].tolist() == [[tau, tau]]
 
@@ -237,11 +213,10 @@ def test_figures_by_confused_classes_are_moments_of_the_pixels(scene):
             assert_allclose(line.get_ydata(), [g.mean() for g in groups], rtol=1e-9)
             ends = offsets(strokes)[:, :, 1]
             assert_allclose(np.diff(ends, axis=1)[:, 0] / 2, [g.std() for g in groups], atol=1e-6)
-    heights = [bar.get_height() for bar in counts.patches]
-    found = [
+    groups = [
         (number == k) & ((truth == decided) == right) for right in (True, False) for k in np.unique(number)
     ]
-    assert heights == [chosen.sum() for chosen in found]
+    assert [bar.get_height() for bar in counts.patches] == [chosen.sum() for chosen in groups]
 
 
 def test_homophily_and_gini_are_means_over_each_mistake(scene):
@@ -291,10 +266,8 @@ def test_class_curves_are_the_shares_in_windows(scene):
         assert_array_equal(thin.get_data(), (POINTS, share))
         assert_array_equal(thick.get_ydata(), np.where(n >= 10, share, np.nan))
         # a bin counts whole: what is a bin's width inside the window is counted, what is as far outside is not
-        sure = [
-            ((np.abs(p[:, k] - at) <= 0.049).sum(), (np.abs(p[:, k] - at) <= 0.051).sum()) for at in POINTS
-        ]
-        assert all(low <= count <= high for (low, high), count in zip(sure, n, strict=True))
+        low, high = ((np.abs(p[:, k, None] - POINTS) <= width).sum(axis=0) for width in (0.049, 0.051))
+        assert ((low <= n) & (n <= high)).all()
     binary = evaluate(np.array([0.2, 0.9]), np.array([0, 1]), axis=None, classes=["no", "yes"])
     assert drawn_classes(binary) == [1]
 
@@ -307,8 +280,8 @@ def test_weights_are_drawn_as_functions(scene):
         assert dotted.get_xdata() == [t, t]
         assert set(hard.get_ydata()) == {1}
         p = soft.get_xdata()
-        assert_allclose(soft.get_ydata(), soft_weights(p, np.ones(p.size), t, 0.2, reference_certainty="none")["TP"]
-                        + soft_weights(p, np.ones(p.size), t, 0.2, reference_certainty="none")["FN"])  # fmt: skip
+        cells = soft_weights(p, np.ones(p.size), t, 0.2, reference_certainty="none")
+        assert_allclose(soft.get_ydata(), cells["TP"] + cells["FN"])
     flat, falling = damping.lines
     assert set(flat.get_ydata()) == {1}
     assert_allclose(falling.get_ydata(), np.exp(-falling.get_xdata()))
@@ -319,9 +292,7 @@ def test_weights_are_drawn_as_functions(scene):
 @pytest.mark.parametrize("metrics", [F1, OTHERS])
 def test_sweeps_are_drawn_with_what_is_left(scene, metrics):
     p, truth, _, _ = scene.counted
-    for k, joint in zip(
-        (0, 1, 2), sorted(scene.evaluation.joint, key=lambda one: one.settings.class_index), strict=True
-    ):
+    for k, joint in enumerate(sorted(scene.evaluation.joint, key=lambda joint: joint.settings.class_index)):
         found = drawn_sweep(scene.evaluation, joint)
         figure = sweep_panels(scene.evaluation, joint, metrics)
         columns = len(metrics) + 1
@@ -367,20 +338,15 @@ def test_measure_maps_share_one_scale(scene):
         (image,) = axes.images
         assert_array_equal(image.get_array().filled(np.nan), scene.maps[name][0])
         assert image.get_clim() == (0, 1)
-    drawn = correct.images[0].get_array()
-    assert_array_equal(
-        drawn.filled(2), np.where(scene.mask, np.where(scene.p.argmax(-1) == scene.truth, 0, 1), 2)
-    )
-    assert measure_maps(scene.evaluation, {"gini": scene.maps["gini"]}) is None
-    assert (
-        measure_maps(scene.evaluation, {name: scene.maps[name] for name in ("uncertainty", "correct")})
-        is None
-    )
+    level = np.where(scene.mask, scene.p.argmax(-1) != scene.truth, 2)
+    assert_array_equal(correct.images[0].get_array().filled(2), level)
+    for names in (["gini"], ["uncertainty", "correct"]):
+        assert measure_maps(scene.evaluation, {name: scene.maps[name] for name in names}) is None
 
 
 def test_soft_maps_fade_to_white_where_weights_do(scene):
     first, second = soft_maps(scene.maps)
-    assert (first.label, second.label) == ("Corn_no_till", "US_b_tree_1")
+    assert (first.label, second.label) == LABELS
     tp, fn, fp, tn, merged, ramps = soft_map(scene.evaluation, first).axes
     t = 0.4
     gini = 1.5 * (1 - np.square(scene.p).sum(-1))
@@ -395,7 +361,7 @@ def test_soft_maps_fade_to_white_where_weights_do(scene):
     assert_allclose(merged.images[0].get_array()[scene.mask][:, :3], total[scene.mask], atol=1e-6)
     assert [label.get_text() for label in ramps.get_xticklabels()] == list(CELLS)
     names = map_figure_names(scene.maps)
-    assert [name for name in names if name.startswith("soft_")] == ["soft_Corn_no_till", "soft_US_b_tree_1"]
+    assert [name for name in names if name.startswith("soft_")] == [f"soft_{label}" for label in LABELS]
     stored = picture(scene.evaluation, "soft_Corn_no_till", *scene.maps["soft_Corn_no_till"]).axes[0]
     assert_array_equal(stored.images[0].get_array(), scene.maps["soft_Corn_no_till"][0])
 

@@ -29,13 +29,17 @@ from dask_uncert.reports.figures.style import BLUE, VERMILION
 from dask_uncert.reports.results.cohort import best_first, cohort_results, cohort_statistics
 from dask_uncert.reports.results.headline import headline
 from dask_uncert.reports.results.schema import results_schema
-from dask_uncert.reports.tables.csv import as_csv
 from dask_uncert.reports.write import write_all
 from tests.support import cohorts
 from tests.support.pages import Page, resize, write_page
 
 values = st.lists(st.floats(-1, 1) | st.just(float("nan")), min_size=1, max_size=60)
 F1 = "classes/it's <b>&/f1"
+
+
+def value_at(axis, percent):
+    span = axis.high - axis.low
+    return pytest.approx(axis.low + percent / 100 * span, abs=1e-4 * span + 1e-9)
 
 
 @given(values, st.sampled_from([(-np.inf, np.inf), (-1.0, 1.0)]))
@@ -49,9 +53,7 @@ def test_an_axis_holds_its_values_from_tick_to_tick(held, ends):
     assert 2 <= len(ticks) <= 12
     assert all(0 <= tick.x <= 100 for tick in ticks)
     for tick in ticks:  # a label says where its tick is
-        assert axis.low + tick.x / 100 * (axis.high - axis.low) == pytest.approx(
-            float(tick.label), abs=1e-4 * (axis.high - axis.low) + 1e-9
-        )
+        assert value_at(axis, tick.x) == float(tick.label)
     assert len({tick.label for tick in ticks}) == len(ticks)
 
 
@@ -66,9 +68,7 @@ def test_a_strip_has_a_dot_a_defined_case_where_its_value_is(held, height):
     assert rising == sorted(rising)
     for dot in found.dots:
         assert dot.value == held[dot.case - 10]
-        assert axis.low + dot.x / 100 * (axis.high - axis.low) == pytest.approx(
-            dot.value, abs=1e-4 * (axis.high - axis.low) + 1e-9
-        )
+        assert value_at(axis, dot.x) == dot.value
         assert found.radius <= dot.y <= height - found.radius
     assert found.quantiles is None
     assert found.mean == (None, None, None)
@@ -133,11 +133,8 @@ def test_tables_of_patients_and_groups(whole, made):
     numbers, _ = made
     rows = {row["case"]: row for row in rows_of(folder / "tables" / "patients.csv")}
     assert list(rows) == sorted([*numbers.cohort.stack.names, "P8"])
-    assert (rows["P8"]["status"], rows["P8"]["reason"], rows["P8"]["site"]) == (
-        "failed",
-        "no store at <here>",
-        "Oslo",
-    )
+    failed = {"status": "failed", "reason": "no store at <here>", "site": "Oslo"}
+    assert failed.items() <= rows["P8"].items()
     for case, evaluation in numbers.cohort.stack.evaluations():
         row, read = rows[case.name], scalars(evaluation)
         assert (row["patient"], row["visit"], row["status"]) == (case.patient, case.visit, "evaluated")
@@ -229,7 +226,7 @@ def test_the_page_shows_every_case_by_name_without_its_script(whole, made):
     rows = re.findall(r'<tr id="case-(\d+)"', text)
     assert [int(row) for row in rows] == best_first(numbers.headline[0], numbers.table[F1]).tolist()
     pictures = [
-        attrs for tag, attrs in page.tags if tag == "img" and "gini of" in attrs.get("alt", "").lower()
+        attrs["alt"] for tag, attrs in page.tags if tag == "img" and attrs["alt"].startswith("Gini of")
     ]
     assert len(pictures) == len(numbers.cohort.stack)
     groups = [attrs for _, attrs in page.tags if "data-group-metric" in attrs]
@@ -265,13 +262,6 @@ def test_thumbnails_have_a_pixel_a_pixel_in_the_colours_of_the_legend(made):
     picture = np.arange(12, dtype="uint8").reshape(2, 2, 3)
     same = imread(BytesIO(thumbnails.thumbnail(evaluation, "soft_lesion", picture)))[..., :3]
     np.testing.assert_array_equal(np.rint(same * 255), picture)
-
-
-def test_csv_keeps_every_digit():
-    rows = list(
-        csv.reader(as_csv([["a", "b"], [0.1 + 0.2, np.float64("nan")], [np.int64(3), None]]).splitlines())
-    )
-    assert rows == [["a", "b"], ["0.30000000000000004", ""], ["3", ""]]
 
 
 # ---- the page in a real browser with the network cut
@@ -363,12 +353,8 @@ def test_the_table_of_cases_sorts_and_pictures_enlarge(browser, page, made):
     head = next(one for one in table.find_elements("css selector", "thead th") if one.text.startswith("ECE"))
     head.find_element("tag name", "button").send_keys(Keys.ENTER)
     order = [int(one.get_attribute("data-i")) for one in table.find_elements("css selector", "tbody tr")]
-    assert (
-        order
-        == best_first(
-            next(m for m in numbers.headline if m.short == "ECE"), numbers.table["calibration/ece"]
-        ).tolist()
-    )
+    ece = next(metric for metric in numbers.headline if metric.short == "ECE")
+    assert order == best_first(ece, numbers.table[ece.name]).tolist()
     found_by(browser, ".pictures button.thumb")[0].send_keys(Keys.ENTER)
     dialog = browser.find_element("id", "enlarged")
     assert dialog.is_displayed()
@@ -396,7 +382,4 @@ def test_on_paper_strips_stay_and_help_goes(browser, page):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     assert not any(one.is_displayed() for one in found_by(browser, "[data-strip-help], [data-group-choice]"))
     assert all(one.is_displayed() for one in found_by(browser, ".strips .plot svg"))
-    assert (
-        browser.execute_script("return getComputedStyle(document.querySelector('.tall')).overflowY")
-        == "visible"
-    )
+    assert found_by(browser, ".tall")[0].value_of_css_property("overflow-y") == "visible"

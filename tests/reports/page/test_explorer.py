@@ -94,11 +94,13 @@ def page(browser, made):
 
     yield open_it
     events = [json.loads(one["message"])["message"] for one in browser.get_log("performance")]
-    asked = [
-        one["params"]["request"]["url"] for one in events if one["method"] == "Network.requestWillBeSent"
+    urls = [
+        event["params"]["request"]["url"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
     ]
-    assert asked
-    assert all(url.startswith(("file:", "data:", "blob:")) for url in asked), asked
+    assert {url.partition(":")[0] for url in urls} <= {"file", "data", "blob"}
+    assert urls
 
 
 def settle(browser):
@@ -130,21 +132,16 @@ DATA = "return Bokeh.documents.at(-1).get_model_by_name(arguments[0]).data"
 
 def move(browser, **controls):
     """Moves controls one after the other, as a hand would; every number then shown, all digits, by name."""
-    return {
-        name: np.nan if value is None else value
-        for name, value in browser.execute_script(
-            MOVE, {k.replace("_", "-"): v for k, v in controls.items()}
-        ).items()
-    }
+    numbers = browser.execute_script(
+        MOVE, {name.replace("_", "-"): value for name, value in controls.items()}
+    )
+    return {name: np.nan if value is None else value for name, value in numbers.items()}
 
 
 def source(browser, name):
     settle(browser)
-    columns = browser.execute_script(DATA, name)
-    return {
-        key: np.array([np.nan if v in (None, "NaN") else v for v in column])
-        for key, column in columns.items()
-    }
+    columns = browser.execute_script(DATA, name).items()
+    return {key: np.array([np.nan if v in (None, "NaN") else v for v in column]) for key, column in columns}
 
 
 def near(shown, expected):
@@ -166,19 +163,19 @@ def same_as_sweep(shown, evaluation, name, t, sigma, damping, **words):
 def test_every_slider_moves_the_numbers_to_those_of_the_sweep(browser, page):
     evaluation = page("full")
     state = {"t": 0.3, "sigma": 0.1, "damping": 1.0}
-    moves = [
-        {},
-        {"t": 0.7},
-        {"sigma": 0.03},
-        {"damping": 2.5},
-        {"t": 0.41},
-        {"sigma": 0},
-        {"damping": 0},
-        {"sigma": 0.5},
-    ]
-    for change in moves:
-        state |= change
-        shown = move(browser, **change)
+    moves = (
+        ("t", 0.3),
+        ("t", 0.7),
+        ("sigma", 0.03),
+        ("damping", 2.5),
+        ("t", 0.41),
+        ("sigma", 0),
+        ("damping", 0),
+        ("sigma", 0.5),
+    )
+    for control, value in moves:
+        state[control] = value
+        shown = move(browser, **{control: value})
         same_as_sweep(shown, evaluation, "grass", *state.values(), uncertainty="gini")
 
 
@@ -194,9 +191,8 @@ def test_number_boxes_take_what_sliders_cannot(browser, page):
 def test_classes_and_their_damping_measures_can_be_picked(browser, page):
     evaluation = page("full")
     shown = move(browser, t=0.5, sigma=0.2, damping=1, damped_by=1)
-    undamped = replace(
-        evaluation, joint=tuple(one for one in evaluation.joint if not one.settings.uncertainty)
-    )
+    joint = tuple(joint for joint in evaluation.joint if not joint.settings.uncertainty)
+    undamped = replace(evaluation, joint=joint)
     same_as_sweep(shown, undamped, "grass", 0.5, 0.2, 0.0)
     assert not browser.find_element("id", "damping").is_enabled()
     shown = move(browser, **{"class": "1"})
@@ -238,9 +234,8 @@ def test_curves_are_those_of_the_sweep(browser, page):
         drawn_curve = source(browser, name)
         sigmas = drawn_curve["sigma"].tolist()
         assert (sigmas[0], sigmas[-1], len(sigmas)) == (0, 0.5, 26)
-        found = sweep(
-            evaluation, "grass", thresholds=0.4, sigmas=sigmas, dampings=damping, uncertainty="gini"
-        )
+        settings = {"thresholds": 0.4, "sigmas": sigmas, "dampings": damping, "uncertainty": "gini"}
+        found = sweep(evaluation, "grass", **settings)
         near(drawn_curve["share"], found.share[0, :, 0])
         for key in ("f1", "accuracy", "precision", "recall", "false_positive_rate"):
             value, bound = found.values[key][0, :, 0], found.bounds[key][0, :, 0]
@@ -312,10 +307,7 @@ def test_a_map_opens_large_with_the_keyboard_alone(browser, page):
     assert dialog.find_element("tag name", "figcaption").text == "Gini 3 × 4 px, y × x"
     browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
     assert dialog.find_element("tag name", "figcaption").text.startswith("Entropy")
-    width = browser.execute_script(
-        "return arguments[0].getBoundingClientRect().width", dialog.find_element("tag name", "img")
-    )
-    assert width > 1.5 * thumbs[0].size["width"]
+    assert dialog.find_element("tag name", "img").size["width"] > 1.5 * thumbs[0].size["width"]
     browser.switch_to.active_element.send_keys(Keys.ESCAPE)
     assert not dialog.is_displayed()
     assert browser.switch_to.active_element == thumbs[1]
@@ -333,11 +325,8 @@ def test_the_table_of_classes_sorts(browser, page):
     head = next(one for one in table.find_elements("css selector", "thead th") if one.text.startswith("F1"))
     f1 = classification.f1(evaluation)
     rising = [evaluation.classes[i].name for i in np.argsort(f1[:2])]
-    for state, expected in [
-        ("descending", [*rising[::-1], "never"]),
-        ("ascending", [*rising, "never"]),
-        (None, original),
-    ]:
+    orders = {"descending": [*rising[::-1], "never"], "ascending": [*rising, "never"], None: original}
+    for state, expected in orders.items():
         head.find_element("tag name", "button").send_keys(Keys.ENTER)
         assert head.get_attribute("aria-sort") == state
         assert names() == expected  # the undefined one last, either way
@@ -365,13 +354,12 @@ def test_nothing_is_wider_than_the_window(browser, page, name, charts):
 @pytest.mark.parametrize("name", ["full", "bare", "fuzzy"])
 def test_no_chart_stands_where_the_page_has_no_place_for_it(browser, page, name):
     page(name)
-    last = "document.querySelector('footer') ?? [...document.querySelectorAll('main, section')].at(-1)"
-    below = f"const end = ({last}).getBoundingClientRect().bottom; return [...document.body.children]"
-    seen = browser.execute_script(
-        f"{below}.filter((one) => one.getBoundingClientRect().height > 1 && one.getBoundingClientRect().top >= end - 1)"
-        ".map((one) => one.className)"
+    below = browser.execute_script(
+        """const end = document.querySelector("footer").getBoundingClientRect().bottom;
+        const boxes = [...document.body.children].map((element) => element.getBoundingClientRect());
+        return boxes.filter((box) => box.height > 1 && box.top >= end - 1).length"""
     )
-    assert seen == []
+    assert below == 0
 
 
 def test_every_control_has_a_name_and_can_be_reached(browser, page):
@@ -386,14 +374,7 @@ def test_every_control_has_a_name_and_can_be_reached(browser, page):
     assert reached >= {
         "class",
         "measure",
-        "t",
-        "t-box",
-        "sigma",
-        "sigma-box",
-        "damping",
-        "damping-box",
-        "tau",
-        "tau-box",
+        *(f"{name}{box}" for name in ("t", "sigma", "damping", "tau") for box in ("", "-box")),
     }
 
 
@@ -445,14 +426,9 @@ def test_the_script_s_functions_are_exact(browser, page):
         expected = special.ive(np.arange(40), x)
         np.testing.assert_allclose(found, expected, rtol=2e-13, atol=1e-300)
     halves = [0.1, 1 / 3, 0.5, 2.0**-24, 3 * 2.0**-25, 1e-8, 0.33325195, 0.99999, 0.4999]
-    found = browser.execute_script(
-        "return arguments[0].map((t) => softConfusion.asStored(t, 'float16'))", halves
-    )
-    assert found == [float(np.float16(t)) for t in halves]
-    found = browser.execute_script(
-        "return arguments[0].map((t) => softConfusion.asStored(t, 'float32'))", halves
-    )
-    assert found == [float(np.float32(t)) for t in halves]
+    for dtype in ("float16", "float32"):
+        script = f"return arguments[0].map((t) => softConfusion.asStored(t, '{dtype}'))"
+        assert browser.execute_script(script, halves) == [float(np.dtype(dtype).type(t)) for t in halves]
 
 
 def test_joint_histograms_that_do_not_fit_are_named_with_their_command(tmp_path, monkeypatch, browser):
