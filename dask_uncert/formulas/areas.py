@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from dask_uncert.formulas.typing import Floats
 
 AXIS = 6378137.0
 """m, the semi-major axis of WGS 84."""
 FLATTENING = 1 / 298.257223563
 
 
-def latitude_areas(edges: ArrayLike, step: float) -> NDArray[np.float64]:
+def latitude_areas(edges: ArrayLike, step: float) -> Floats:
     """Areas in m² of cells between neighbouring parallels, `step` degrees of longitude wide, on WGS 84.
 
     edges: latitudes in degrees (n + 1,), rising or falling; those beyond a pole count as the pole. Returns (n,), 0 or

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import DTypeLike, NDArray
 
+from dask_uncert.formulas.typing import Bools, Floats
+
 TOLERANCE: Mapping[str, float] = MappingProxyType({"float16": 5e-3, "float32": 1e-4, "float64": 1e-4})
 """By storage dtype: how far a probability may lie outside [0, 1], and the sum of a vector from 1."""
 
@@ -91,7 +93,7 @@ excursion from [0, 1] 0, sum furthest from 1 is 0.5, at index ()
     return over_classes(_identity, probabilities, axis, dtype=np.dtype(np.float64), keep=True)
 
 
-def normalised_block(block: NDArray[Any], axis: int, refuse: bool = True) -> NDArray[np.float64]:
+def normalised_block(block: NDArray[Any], axis: int, refuse: bool = True) -> Floats:
     """`normalise` for one numpy array; with ``refuse=False`` what is beyond the tolerance becomes NaN."""
     allowed = tolerance(block.dtype)
     p = np.array(block, dtype=np.float64)  # a copy: inputs are never written to
@@ -166,7 +168,7 @@ def check_same_grid(given: Mapping[str, Any]) -> None:
                 raise ValueError(f"{name} and {first} differ in the coordinate {dim!r}; align them first")
 
 
-def _identity(p: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+def _identity(p: Floats, axis: int) -> Floats:
     return p
 
 
@@ -177,9 +179,9 @@ def _work(
 
 
 def _beyond(
-    beyond: NDArray[np.bool_],
-    outside: NDArray[np.float64],
-    total: NDArray[np.float64],
+    beyond: Bools,
+    outside: Floats,
+    total: Floats,
     axis: int,
     allowed: float,
     dtype: np.dtype[Any],

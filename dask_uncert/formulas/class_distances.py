@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.formulas.array_dispatch import is_lazy
+from dask_uncert.formulas.typing import Floats, Indices
 
 Metric = Literal["energy", "wasserstein", "mean", "infinity"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
@@ -21,25 +22,51 @@ SEGMENT = 1 << 14
 """Different values worked at once: memory grows with the samples, not with samples times classes."""
 
 
-def class_distances(
-    features: Any, labels: Any, classes: Sequence[int], metric: Metric = "energy"
-) -> NDArray[np.float64]:
-    """Symmetric with zero diagonal; the same bits for every order of samples and of bands.
+def class_distances(features: Any, labels: Any, classes: Sequence[int], metric: Metric = "energy") -> Floats:
+    """Return the distances between classes in the data: the table H, from labelled samples.
 
-    Formula, per band b with CDFs Q of the class samples and class means m:
+    Symmetric with zero diagonal; the same bits for every order of samples and of bands.
 
-    - ``"energy"``: ``sqrt(integral (Q_i - Q_j)**2 dx)`` (SciPy's `energy_distance` is this times sqrt 2),
-      then the mean over bands plus the population standard deviation over bands.
+    Parameters
+    ----------
+    features : array_like
+        Features (..., band) of any real dtype.
+    labels : array_like
+        Integer codes (...). Samples whose code is not among the classes take no part.
+    classes : sequence of int
+        The C class codes.
+    metric : {"energy", "wasserstein", "mean", "infinity"}
+        See Notes.
+
+    Returns
+    -------
+    numpy.ndarray
+        (C, C) float64 in the order of `classes`. Range [0, inf); larger is further apart. Unit: sqrt(unit of the
+        features) for energy, that unit for the others.
+
+    Raises
+    ------
+    ValueError
+        For shapes that do not fit, classes without samples or named twice, labels that are not whole numbers, and
+        features that are not finite at labelled samples, with their number.
+    TypeError
+        For lazy arrays.
+
+    Notes
+    -----
+    Per band b with CDFs Q of the class samples and class means m:
+
+    - ``"energy"``: ``sqrt(integral (Q_i - Q_j)**2 dx)`` (SciPy's `energy_distance` is this times sqrt 2), then the
+      mean over bands plus the population standard deviation over bands.
     - ``"wasserstein"``: ``integral |Q_i - Q_j| dx``, then likewise.
     - ``"mean"``: ``sqrt(sum_b (m_i - m_j)**2)``; ``"infinity"``: ``max_b |m_i - m_j|``.
 
-    Shapes: features (..., band), labels (...) of integer codes, classes: C codes; result (C, C) float64 in
-    the order of `classes`. Samples whose code is not among the classes take no part. Any real dtype of
-    features. Unit: energy sqrt(unit of the features), the others that unit. Range [0, inf); larger is further
-    apart. Errors: ValueError for shapes that do not fit, classes without samples or given twice, labels that
-    are no whole numbers, and features that are not finite at labelled samples, with their number; TypeError
-    for lazy arrays. Source: [C23] III-C.
+    References
+    ----------
+    [C23] III-C.
 
+    Examples
+    --------
     >>> class_distances([[0.0], [1.0], [1.0], [9.0]], [1, 1, 2, 0], classes=[1, 2]).round(6).tolist()
     [[0.0, 0.5], [0.5, 0.0]]
     """
@@ -64,7 +91,7 @@ def class_distances(
     return combine_bands(np.stack(bands), metric)
 
 
-def class_index(labels: NDArray[Any], classes: Sequence[int]) -> NDArray[np.int64]:
+def class_index(labels: NDArray[Any], classes: Sequence[int]) -> Indices:
     """The place of each label's code among the classes, -1 for codes that are none of them.
 
     >>> class_index(np.array([5, 0, 2]), [2, 5]).tolist()
@@ -86,7 +113,7 @@ def class_index(labels: NDArray[Any], classes: Sequence[int]) -> NDArray[np.int6
     return index
 
 
-def check_counts(counts: NDArray[np.int64], classes: Sequence[int]) -> None:
+def check_counts(counts: Indices, classes: Sequence[int]) -> None:
     """ValueError that names the classes without a sample."""
     missing = [code for code, count in zip(classes, counts, strict=True) if not count]
     if missing:
@@ -95,9 +122,7 @@ def check_counts(counts: NDArray[np.int64], classes: Sequence[int]) -> None:
         )
 
 
-def band_distances(
-    values: NDArray[Any], index: NDArray[np.int64], n_classes: int, metric: Metric = "energy"
-) -> NDArray[np.float64]:
+def band_distances(values: NDArray[Any], index: Indices, n_classes: int, metric: Metric = "energy") -> Floats:
     """The table of one band, (C, C) float64, which `combine_bands` joins; the same bits in any sample order.
 
     Shapes: values (samples,) of any real dtype, index (samples,) in 0..n_classes-1, each class at least once.
@@ -144,7 +169,7 @@ def band_distances(
     return np.sqrt(table) if metric == "energy" else table
 
 
-def combine_bands(per_band: NDArray[np.float64], metric: Metric = "energy") -> NDArray[np.float64]:
+def combine_bands(per_band: Floats, metric: Metric = "energy") -> Floats:
     """One table of (bands, C, C) tables, in any order of bands: see `class_distances` for how.
 
     >>> combine_bands(np.array([[[0.0, 1], [1, 0]], [[0.0, 3], [3, 0]]])).tolist()

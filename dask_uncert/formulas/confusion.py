@@ -13,24 +13,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dask_uncert.formulas.typing import Floats
+from dask_uncert.formulas.typing import Counts, Floats
 
 
 class Cells(NamedTuple):
     """The four cells of one class against the rest; counts (int64) or sums of weights (float64)."""
 
-    tp: NDArray[np.int64] | Floats
-    tn: NDArray[np.int64] | Floats
-    fp: NDArray[np.int64] | Floats
-    fn: NDArray[np.int64] | Floats
+    tp: Counts | Floats
+    tn: Counts | Floats
+    fp: Counts | Floats
+    fn: Counts | Floats
 
 
 class Macro(NamedTuple):
     """A mean over classes: of the ``n`` defined ones, beside how many supported ones were ``undefined``."""
 
     value: Floats
-    n: NDArray[np.int64]
-    undefined: NDArray[np.int64]
+    n: Counts
+    undefined: Counts
 
 
 def ratio(numerator: ArrayLike, denominator: ArrayLike) -> Floats:
@@ -45,7 +45,7 @@ def ratio(numerator: ArrayLike, denominator: ArrayLike) -> Floats:
     return quotient
 
 
-def support(matrix: ArrayLike) -> NDArray[np.int64]:
+def support(matrix: ArrayLike) -> Counts:
     """Reference count of each class, ``sum_j m_ij``: (..., C, C) to (..., C), int64.
 
     >>> support([[3, 1], [0, 2]]).tolist()

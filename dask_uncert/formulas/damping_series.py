@@ -10,10 +10,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from dask_uncert.formulas.soft_confusion import damping_factor
+from dask_uncert.formulas.typing import Floats
 
 NODES = 256
 ELLIPSES = 1 + np.geomspace(1e-3, 1e3, 400)
@@ -22,7 +22,7 @@ ELLIPSES = 1 + np.geomspace(1e-3, 1e3, 400)
 class Series(NamedTuple):
     """Coefficients (terms,) of T_0, T_1, ...; error: the most that their sum is off by, anywhere."""
 
-    coefficients: NDArray[np.float64]
+    coefficients: Floats
     error: float
 
 

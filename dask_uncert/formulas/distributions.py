@@ -120,7 +120,7 @@ def rank_of_share(share: float, total: ArrayLike) -> Floats:
 
 def uncertainty_confusion(
     correct_histogram: ArrayLike, wrong_histogram: ArrayLike, edges: ArrayLike, thresholds: ArrayLike
-) -> dict[str, NDArray[np.int64] | Floats]:
+) -> dict[str, Counts | Floats]:
     """Right or wrong against certain or uncertain (u > tau), for every threshold tau at once.
 
     Histograms of u (..., B), edges (B + 1), thresholds (T,) or a number, to a dict of (..., T) or (...):

@@ -20,30 +20,55 @@ from dask_uncert.formulas.array_dispatch import (
     result_dtype,
 )
 from dask_uncert.formulas.entropies import shannon_nats
+from dask_uncert.formulas.typing import Floats
 
 
 def sample_uncertainty(
     samples: Any, sample_axis: int | str = 0, axis: int | str = -1, normalised: bool = False
 ) -> dict[str, Any]:
-    """Predictive entropy = expected entropy + mutual information, each >= 0; nothing depends on sample order.
+    """Return the uncertainty measures of several predictions of one thing, such as an ensemble's.
 
-    Formula, over S samples p of C classes, m their mean: ``mean`` m; ``predictive_entropy`` ``-sum m ln m``;
+    Predictive entropy = expected entropy + mutual information, each >= 0; nothing depends on the order of samples.
+
+    Parameters
+    ----------
+    samples : array_like
+        Probability vectors with a sample axis (S >= 1) and a class axis (C >= 2); numpy, dask or xarray.
+    sample_axis : int or str, default 0
+        Sample axis: a number, or the name of a dimension.
+    axis : int or str, default -1
+        Class axis.
+    normalised : bool, default False
+        Whether entropies and information are divided by ln C; otherwise their unit is nats.
+
+    Returns
+    -------
+    dict of str to array
+        ``mean`` and ``variance`` lose the sample axis, the others both. float32 for float32 and float16, otherwise
+        float64. Range [0, ln C], or [0, 1]; 0 is best. NaN where any sample has a NaN.
+
+    Raises
+    ------
+    ValueError
+        For axes that are the same, or vectors beyond the tolerance of `normalise` (NaN there for lazy arrays).
+
+    Notes
+    -----
+    Over S samples p of C classes, m their mean: ``mean`` m; ``predictive_entropy`` ``-sum m ln m``;
     ``expected_entropy`` the mean of ``-sum p ln p`` (aleatoric); ``mutual_information`` the mean of ``sum p
     ln(p/m)``, which is their difference (epistemic), never below 0; ``variance`` per class, population;
-    ``variation_ratio`` 1 - share of the samples whose most probable class (ties: the lowest) is the commonest
-    one.
+    ``variation_ratio`` 1 - share of the samples whose most probable class (ties: the lowest) is the commonest.
 
-    Shapes: samples with a sample axis (S >= 1) and a class axis (C >= 2); ``mean`` and ``variance`` lose the
-    sample axis, the others both. Any real dtype; float32 for float32 and float16, otherwise float64. Unit:
-    nats for the entropies and the information, none (over ln C) when `normalised`. Range [0, ln C], or [0,
-    1]; 0 is best. NaN where any sample has a NaN. Errors: ValueError for axes that are the same, vectors
-    beyond the tolerance of `normalise` (NaN there for lazy arrays). Source: [A22] (4)-(6), whose printed
-    entropies lack the minus.
+    References
+    ----------
+    [A22] (4)-(6), whose printed entropies lack the minus.
 
-    >>> found = sample_uncertainty([[0.9, 0.1], [0.1, 0.9]])
-    >>> [round(float(found[name]), 6) for name in ("expected_entropy", "mutual_information")]
+    Examples
+    --------
+    >>> measures = sample_uncertainty([[0.9, 0.1], [0.1, 0.9]])
+    >>> [round(float(measures[name]), 6) for name in ("expected_entropy", "mutual_information")]
     [0.325083, 0.368064]
-    >>> found["variation_ratio"].item(), found["variance"].round(2).tolist()
+    >>> measures["variation_ratio"].item(), measures["variance"].round(2).tolist()
     (0.5, [0.16, 0.16])
     """
     held = samples if is_labelled(samples) else as_array(samples)
@@ -66,23 +91,23 @@ def sample_uncertainty(
     return found
 
 
-def sample_mean(p: NDArray[np.float64], sample_axis: int, axis: int) -> NDArray[np.float64]:
+def sample_mean(p: Floats, sample_axis: int, axis: int) -> Floats:
     """The mean vector of normalised float64 samples."""
     return np.asarray(p.mean(axis=sample_axis))
 
 
-def predictive_entropy_values(p: NDArray[np.float64], sample_axis: int, axis: int) -> NDArray[np.float64]:
+def predictive_entropy_values(p: Floats, sample_axis: int, axis: int) -> Floats:
     """Entropy of the mean vector, in nats."""
     return shannon_nats(p.mean(axis=sample_axis), _left(axis, sample_axis))
 
 
-def expected_entropy_values(p: NDArray[np.float64], sample_axis: int, axis: int) -> NDArray[np.float64]:
+def expected_entropy_values(p: Floats, sample_axis: int, axis: int) -> Floats:
     """Mean of the samples' entropies, in nats."""
     found = shannon_nats(p, axis).mean(axis=_left(sample_axis, axis))
     return np.asarray(np.minimum(found, math.log(p.shape[axis])))
 
 
-def mutual_information_values(p: NDArray[np.float64], sample_axis: int, axis: int) -> NDArray[np.float64]:
+def mutual_information_values(p: Floats, sample_axis: int, axis: int) -> Floats:
     """Mean divergence of the samples from their mean, in nats; small ones keep their digits."""
     mean = np.broadcast_to(p.mean(axis=sample_axis, keepdims=True), p.shape)
     # a mean of samples that underflows to 0 has nothing to add
@@ -91,12 +116,12 @@ def mutual_information_values(p: NDArray[np.float64], sample_axis: int, axis: in
     return np.asarray(np.clip(found, 0.0, math.log(p.shape[axis])) + 0.0)
 
 
-def sample_variance(p: NDArray[np.float64], sample_axis: int, axis: int) -> NDArray[np.float64]:
+def sample_variance(p: Floats, sample_axis: int, axis: int) -> Floats:
     """Population variance over the samples, per class."""
     return np.asarray(p.var(axis=sample_axis))
 
 
-def variation_ratio_values(p: NDArray[np.float64], sample_axis: int, axis: int) -> NDArray[np.float64]:
+def variation_ratio_values(p: Floats, sample_axis: int, axis: int) -> Floats:
     """1 - share of samples that vote for the commonest class; NaN where a sample has a NaN."""
     votes = np.expand_dims(np.argmax(p, axis=axis), axis)
     shape = [1] * p.ndim
@@ -107,7 +132,7 @@ def variation_ratio_values(p: NDArray[np.float64], sample_axis: int, axis: int) 
     return np.asarray(np.where(np.isnan(p).any(axis=(sample_axis, axis)), np.nan, found))
 
 
-SAMPLE_VALUES: dict[str, Callable[[NDArray[np.float64], int, int], NDArray[np.float64]]] = {
+SAMPLE_VALUES: dict[str, Callable[[Floats, int, int], Floats]] = {
     "mean": sample_mean,
     "predictive_entropy": predictive_entropy_values,
     "expected_entropy": expected_entropy_values,
@@ -126,8 +151,8 @@ def _left(axis: int, removed: int) -> int:
 
 
 def _work(
-    p: NDArray[np.float64],
-    function: Callable[[NDArray[np.float64], int, int], NDArray[np.float64]],
+    p: Floats,
+    function: Callable[[Floats, int, int], Floats],
     across: int,
     along: int,
     scale: float,

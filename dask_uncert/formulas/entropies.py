@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dask_uncert.formulas.array_dispatch import as_array, is_labelled, over_classes
+from dask_uncert.formulas.typing import Counts, Floats
 
 POLE = 1e-6
 """Orders alpha this close to 1 are taken as 1 (Shannon)."""
@@ -19,16 +20,42 @@ POLE = 1e-6
 def renyi_entropy(
     probabilities: Any, alpha: float = 2.0, axis: int | str = -1, normalised: bool = True
 ) -> Any:
-    """1 at the uniform vector, exactly 0 where one class has probability 1; does not grow with alpha.
+    """Return the Rényi entropy of each probability vector.
 
-    Formula: ``ln(sum p**alpha) / (1 - alpha)``, over ln C when `normalised`, otherwise in nats (range [0, ln
-    C]). alpha within 1e-6 of 1: Shannon entropy; alpha = inf: ``-ln max p``, the min-entropy.
+    1 at the uniform vector, exactly 0 where one class has probability 1; does not grow with alpha.
 
-    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32
-    and float16, otherwise float64. Unit: none, or nats. Range [0, 1]; 0 is best (certain). NaN where p has a
-    NaN. Errors: ValueError for alpha <= 0 or p beyond the tolerance of `normalise` (NaN there for lazy
-    arrays). Source: [C23] table VII.
+    Parameters
+    ----------
+    probabilities : array_like
+        Probability vectors (..., C, ...) with C >= 2 classes along `axis`; numpy, dask or xarray, any real dtype.
+    alpha : float, default 2
+        Order, above 0. Within 1e-6 of 1: Shannon entropy; infinite: ``-ln max p``, the min-entropy.
+    axis : int or str, default -1
+        Class axis: a number, or the name of a dimension.
+    normalised : bool, default True
+        Whether to divide by ln C; otherwise the unit is nats.
 
+    Returns
+    -------
+    array
+        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range [0, 1], or [0, ln C] in nats; 0
+        is best (certain). NaN where p has a NaN.
+
+    Raises
+    ------
+    ValueError
+        For alpha <= 0 or p beyond the tolerance of `normalise`, which gives NaN in lazy arrays.
+
+    Notes
+    -----
+    ``ln(sum p**alpha) / (1 - alpha)``.
+
+    References
+    ----------
+    [C23] table VII.
+
+    Examples
+    --------
     >>> renyi_entropy([0.51, 0.49, 0, 0]).round(6).item()
     0.499712
     >>> renyi_entropy([0.5, 0.25, 0.25], alpha=np.inf, normalised=False).round(10).item()
@@ -39,16 +66,41 @@ def renyi_entropy(
 
 
 def tsallis_entropy(probabilities: Any, alpha: float = 1.5, axis: int | str = -1) -> Any:
-    """1 at the uniform vector, exactly 0 where one class has probability 1.
+    """Return the Tsallis entropy of each probability vector.
 
-    Formula: ``(1 - sum p**alpha) / (1 - C**(1 - alpha))``; its limit at alpha = 1, the normalised Shannon
-    entropy, is taken smoothly (alpha within 1e-6 of 1 is that limit).
+    1 at the uniform vector, exactly 0 where one class has probability 1.
 
-    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32
-    and float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
-    Errors: ValueError for alpha <= 0 or infinite, or p beyond the tolerance of `normalise` (NaN there for
-    lazy arrays). Source: [C23] table VII.
+    Parameters
+    ----------
+    probabilities : array_like
+        Probability vectors (..., C, ...) with C >= 2 classes along `axis`; numpy, dask or xarray, any real dtype.
+    alpha : float, default 1.5
+        Order, above 0 and finite.
+    axis : int or str, default -1
+        Class axis: a number, or the name of a dimension.
 
+    Returns
+    -------
+    array
+        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range [0, 1]; 0
+        is best (certain). NaN where p has a NaN.
+
+    Raises
+    ------
+    ValueError
+        For alpha <= 0 or infinite, or p beyond the tolerance of `normalise`, which gives NaN in lazy arrays.
+
+    Notes
+    -----
+    ``(1 - sum p**alpha) / (1 - C**(1 - alpha))``; alpha within 1e-6 of 1 is the limit there, the normalised Shannon
+    entropy.
+
+    References
+    ----------
+    [C23] table VII.
+
+    Examples
+    --------
     >>> tsallis_entropy([0.51, 0.49, 0, 0]).round(6).item()
     0.585574
     """
@@ -59,15 +111,38 @@ def tsallis_entropy(probabilities: Any, alpha: float = 1.5, axis: int | str = -1
 
 
 def t_entropy(probabilities: Any, axis: int | str = -1) -> Any:
-    """1 at the uniform vector, exactly 0 where one class has probability 1.
+    """Return the t-entropy of each probability vector.
 
-    Formula: ``(sum p arctan(1 / p) - pi/4) / (arctan C - pi/4)``, where p = 0 adds 0.
+    1 at the uniform vector, exactly 0 where one class has probability 1.
 
-    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32
-    and float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
-    Errors: ValueError for p beyond the tolerance of `normalise` (NaN there for lazy arrays).
-    Source: [C23] table VII.
+    Parameters
+    ----------
+    probabilities : array_like
+        Probability vectors (..., C, ...) with C >= 2 classes along `axis`; numpy, dask or xarray, any real dtype.
+    axis : int or str, default -1
+        Class axis: a number, or the name of a dimension.
 
+    Returns
+    -------
+    array
+        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range [0, 1]; 0
+        is best (certain). NaN where p has a NaN.
+
+    Raises
+    ------
+    ValueError
+        For p beyond the tolerance of `normalise`, which gives NaN in lazy arrays.
+
+    Notes
+    -----
+    ``(sum p arctan(1 / p) - pi/4) / (arctan C - pi/4)``, where p = 0 adds 0.
+
+    References
+    ----------
+    [C23] table VII.
+
+    Examples
+    --------
     >>> t_entropy([0.51, 0.49, 0, 0]).round(6).item()
     0.595135
     """
@@ -75,16 +150,39 @@ def t_entropy(probabilities: Any, axis: int | str = -1) -> Any:
 
 
 def binary_variance(probabilities: Any, axis: int | str = -1) -> Any:
-    """Depends on the largest probability m alone; exactly 0 at m = 1, 1 at m = 1/2.
+    """Return the variance of "most probable class or not" for each probability vector, scaled to [0, 1].
 
-    Formula: ``4 m (1 - m)``. At the uniform vector it is ``4 (C - 1) / C**2`` (.75 for four classes), so for
-    C > 2 it does not peak at the centre.
+    Depends on the largest probability m alone; exactly 0 at m = 1, 1 at m = 1/2.
 
-    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32
-    and float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
-    Errors: ValueError for p beyond the tolerance of `normalise` (NaN there for lazy arrays).
-    Source: [C23] table VII.
+    Parameters
+    ----------
+    probabilities : array_like
+        Probability vectors (..., C, ...) with C >= 2 classes along `axis`; numpy, dask or xarray, any real dtype.
+    axis : int or str, default -1
+        Class axis: a number, or the name of a dimension.
 
+    Returns
+    -------
+    array
+        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range [0, 1]; 0
+        is best (certain). NaN where p has a NaN.
+
+    Raises
+    ------
+    ValueError
+        For p beyond the tolerance of `normalise`, which gives NaN in lazy arrays.
+
+    Notes
+    -----
+    ``4 m (1 - m)``. At the uniform vector it is ``4 (C - 1) / C**2`` (.75 for four classes), so for C > 2 it does not
+    peak at the centre.
+
+    References
+    ----------
+    [C23] table VII.
+
+    Examples
+    --------
     >>> binary_variance([0.51, 0.19, 0.15, 0.15]).round(6).item()
     0.9996
     """
@@ -92,15 +190,39 @@ def binary_variance(probabilities: Any, axis: int | str = -1) -> Any:
 
 
 def confused_classes(probabilities: Any, axis: int | str = -1) -> Any:
-    """How many classes are more probable than chance: 0 only at the uniform vector, at most C - 1.
+    """Return the number of classes that are more probable than chance in each probability vector.
 
-    Formula: the number of ``p > 1 / C``. A p above 1/C by no more than 4 epsilon of its storage dtype,
-    relative, counts as equal to it: so much the rounding of storage and of the division by the sum may add.
+    0 only at the uniform vector, at most C - 1.
 
-    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`, int64. Any real dtype. Unit: classes.
-    1 is best (one candidate). Where p has a NaN the count is 0, which no other vector but the uniform has.
-    Errors: ValueError for p beyond the tolerance of `normalise` (0 there for lazy arrays). Source: [C23] IV.
+    Parameters
+    ----------
+    probabilities : array_like
+        Probability vectors (..., C, ...) with C >= 2 classes along `axis`; numpy, dask or xarray, any real dtype.
+    axis : int or str, default -1
+        Class axis: a number, or the name of a dimension.
 
+    Returns
+    -------
+    array
+        int64, the shape of the input without `axis`. 1 is best (one candidate). Where p has a NaN the count is 0,
+        which no other vector but the uniform has.
+
+    Raises
+    ------
+    ValueError
+        For p beyond the tolerance of `normalise`, which gives 0 in lazy arrays.
+
+    Notes
+    -----
+    The number of ``p > 1 / C``. A p above 1/C by no more than 4 epsilon of its storage dtype, relative, counts as
+    equal to it: the rounding of storage and of the division by the sum may add so much.
+
+    References
+    ----------
+    [C23] IV.
+
+    Examples
+    --------
     >>> confused_classes([[0.35, 0.25, 0.25, 0.15], [0.51, 0.49, 0, 0]]).tolist()
     [1, 2]
     """
@@ -115,18 +237,18 @@ def storage_margin(dtype: Any) -> float:
     return float(4 * np.finfo(kind if kind.kind == "f" else np.float64).eps)
 
 
-def bounded(values: NDArray[Any], p: NDArray[np.float64], axis: int, top: float = 1.0) -> NDArray[np.float64]:
+def bounded(values: NDArray[Any], p: Floats, axis: int, top: float = 1.0) -> Floats:
     """Rounding taken off: in [0, top], exactly 0.0 (not -0.0) where a class has probability 1; NaN stays."""
     within = np.clip(values, 0.0, top) + 0.0
     return np.asarray(np.where(p.max(axis=axis) == 1.0, 0.0, within))
 
 
-def shannon_nats(p: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+def shannon_nats(p: Floats, axis: int = -1) -> Floats:
     """``-sum p ln p`` of normalised vectors, 0 ln 0 = 0, in nats; exactly 0.0 at a vertex."""
     return bounded(special.entr(p).sum(axis=axis), p, axis, top=math.log(p.shape[axis]))
 
 
-def renyi_nats(p: NDArray[np.float64], alpha: float, axis: int = -1) -> NDArray[np.float64]:
+def renyi_nats(p: Floats, alpha: float, axis: int = -1) -> Floats:
     """Rényi entropy of normalised vectors in nats, in [0, ln C]."""
     top = math.log(p.shape[axis])
     if abs(alpha - 1) <= POLE:
@@ -144,15 +266,13 @@ def renyi_nats(p: NDArray[np.float64], alpha: float, axis: int = -1) -> NDArray[
     return bounded(found, p, axis, top=top)
 
 
-def renyi_values(
-    p: NDArray[np.float64], alpha: float = 2.0, axis: int = -1, normalised: bool = True
-) -> NDArray[np.float64]:
+def renyi_values(p: Floats, alpha: float = 2.0, axis: int = -1, normalised: bool = True) -> Floats:
     """`renyi_entropy` of normalised float64 vectors, without checks."""
     nats = renyi_nats(p, alpha, axis)
     return np.asarray(np.minimum(nats / math.log(p.shape[axis]), 1.0)) if normalised else nats
 
 
-def tsallis_values(p: NDArray[np.float64], alpha: float = 1.5, axis: int = -1) -> NDArray[np.float64]:
+def tsallis_values(p: Floats, alpha: float = 1.5, axis: int = -1) -> Floats:
     """`tsallis_entropy` of normalised float64 vectors, without checks."""
     classes = p.shape[axis]
     if abs(alpha - 1) <= POLE:
@@ -161,27 +281,25 @@ def tsallis_values(p: NDArray[np.float64], alpha: float = 1.5, axis: int = -1) -
     return bounded(_power_excess(p, alpha, axis) / scale, p, axis)
 
 
-def t_entropy_values(p: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+def t_entropy_values(p: Floats, axis: int = -1) -> Floats:
     """`t_entropy` of normalised float64 vectors, without checks."""
     # arctan(1/p) = pi/2 - arctan(p) needs no case for p = 0
     found = (p * (np.pi / 2 - np.arctan(p))).sum(axis=axis) - np.pi / 4
     return bounded(found / (math.atan(p.shape[axis]) - np.pi / 4), p, axis)
 
 
-def variance_values(p: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+def variance_values(p: Floats, axis: int = -1) -> Floats:
     """`binary_variance` of normalised float64 vectors, without checks."""
     largest = p.max(axis=axis)
     return bounded(4 * largest * (1 - largest), p, axis)
 
 
-def confused_values(
-    p: NDArray[np.float64], axis: int = -1, margin: float = storage_margin(np.float64)
-) -> NDArray[np.int64]:
+def confused_values(p: Floats, axis: int = -1, margin: float = storage_margin(np.float64)) -> Counts:
     """`confused_classes` of normalised float64 vectors; `margin` is `storage_margin` of the stored dtype."""
     return np.asarray((p * p.shape[axis] > 1.0 + margin).sum(axis=axis, dtype=np.int64))
 
 
-def _power_excess(p: NDArray[np.float64], alpha: float, axis: int) -> NDArray[np.float64]:
+def _power_excess(p: Floats, alpha: float, axis: int) -> Floats:
     """``sum p**alpha - 1`` for vectors of sum 1, without the cancellation near alpha = 1."""
     if abs(alpha - 1) < 0.5:
         logs = np.log(np.where(p > 0, p, 1.0))

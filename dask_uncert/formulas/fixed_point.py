@@ -9,7 +9,9 @@ multiplied by integer weights) and has the same bits for every order. One value 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from dask_uncert.formulas.typing import Counts, Floats
 
 FRACTION_BITS = 44
 LIMB_BITS = 22
@@ -17,7 +19,7 @@ LIMB_MASK = (1 << LIMB_BITS) - 1
 SCALE = float(1 << FRACTION_BITS)
 
 
-def encode(values: ArrayLike, limbs: int = 2) -> NDArray[np.int64]:
+def encode(values: ArrayLike, limbs: int = 2) -> Counts:
     """Finite values of shape (...) as limbs of shape (..., limbs), int64, the highest first; it has the sign.
 
     Two limbs hold sizes below 2**19; each limb more adds a factor of 2**22. Above 2**9 float64 itself is
@@ -36,7 +38,7 @@ def encode(values: ArrayLike, limbs: int = 2) -> NDArray[np.int64]:
     return found
 
 
-def decode(limbs: NDArray[np.int64]) -> NDArray[np.float64]:
+def decode(limbs: Counts) -> Floats:
     """Sums of shape (..., limbs) as float64 of shape (...), within a few roundings of the exact sum.
 
     >>> float(decode(encode([0.25, 0.5]).sum(axis=0)))

@@ -6,26 +6,52 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dask_uncert.formulas.array_dispatch import over_classes
 from dask_uncert.formulas.entropies import bounded
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
+from dask_uncert.formulas.typing import Floats
 
 
 def homophily_uncertainty(probabilities: Any, distances: ArrayLike, axis: int | str = -1) -> Any:
-    """Exactly 0 where one class has probability 1; 1 at the p that spreads over the most distant classes.
+    """Return the uncertainty of each probability vector, in which confusion of distant classes counts for more.
 
-    Formula: ``HU = p'Sp / max q'Sq`` over the simplex, ``S = H * H`` element by element. It ignores the scale
-    of H; with all distances equal it is the normalised Gini index; permuting classes in p and H alike changes
-    nothing. The maximum is global (`simplex_maximum`): exact up to 20 classes; where only a bound is known,
-    the bound divides, so that HU never exceeds 1.
+    Exactly 0 where one class has probability 1; 1 at the p that spreads over the most distant classes.
 
-    Shapes: probabilities (..., C, ...), H (C, C); result without `axis`. Any real dtype; float32 for float32
-    and float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
-    Errors: ValueError for an H that `check_distances` refuses or of another size, or p beyond the tolerance
-    of `normalise` (NaN there for lazy arrays). Source: [C23] (7)-(8).
+    Parameters
+    ----------
+    probabilities : array_like
+        Probability vectors (..., C, ...) with C >= 2 classes along `axis`; numpy, dask or xarray, any real dtype.
+    distances : array_like
+        Class distances H (C, C): symmetric, non-negative, zero diagonal. Their scale does not matter.
+    axis : int or str, default -1
+        Class axis: a number, or the name of a dimension.
 
+    Returns
+    -------
+    array
+        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range [0, 1]; 0 is
+        best (certain). NaN where p has a NaN.
+
+    Raises
+    ------
+    ValueError
+        For an H that `check_distances` refuses or of another size, or p beyond the tolerance of `normalise`, which gives NaN in lazy arrays.
+
+    Notes
+    -----
+    ``HU = p'Sp / max q'Sq`` over the simplex, ``S = H * H`` element by element. With all distances equal it is the
+    normalised Gini index; permuting classes in p and H alike changes nothing. The maximum is global
+    (`simplex_maximum`): exact up to 20 classes; where only a bound is known, the bound divides, so that HU never
+    exceeds 1.
+
+    References
+    ----------
+    [C23] (7)-(8).
+
+    Examples
+    --------
     >>> H = [[0, 2, 1], [2, 0, 1], [1, 1, 0]]
     >>> homophily_uncertainty([[1/3, 1/3, 1/3], [0.5, 0.5, 0], [0, 0, 1]], H).round(6).tolist()
     [0.666667, 1.0, 0.0]
@@ -35,7 +61,7 @@ def homophily_uncertainty(probabilities: Any, distances: ArrayLike, axis: int | 
     return over_classes(function, probabilities, axis)
 
 
-def check_distances(distances: ArrayLike) -> NDArray[np.float64]:
+def check_distances(distances: ArrayLike) -> Floats:
     """The table H as float64, just as it was: symmetric to the last bit, finite, non-negative, zero diagonal.
 
     Formula: ``H[i, j] == H[j, i] >= 0``, ``H[i, i] == 0``, not all 0. Nothing is repaired.
@@ -78,7 +104,7 @@ def check_distances(distances: ArrayLike) -> NDArray[np.float64]:
     return h
 
 
-def squared_distances(distances: ArrayLike) -> NDArray[np.float64]:
+def squared_distances(distances: ArrayLike) -> Floats:
     """``S = H * H`` of the checked H, scaled by a power of two so that no square over- or underflows.
 
     >>> squared_distances([[0, 3], [3, 0]]).tolist()
@@ -90,7 +116,7 @@ def squared_distances(distances: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(np.square(np.ldexp(h, -exponent)))
 
 
-def homophily_maximum(squared: NDArray[np.float64]) -> float:
+def homophily_maximum(squared: Floats) -> float:
     """What divides p'Sp: the global maximum, or its upper bound where the certificate is only that.
 
     >>> homophily_maximum(squared_distances([[0, 1], [1, 0]]))
@@ -100,9 +126,7 @@ def homophily_maximum(squared: NDArray[np.float64]) -> float:
     return found.value if found.certificate.kind == "exact" else found.certificate.upper_bound
 
 
-def homophily_values(
-    p: NDArray[np.float64], squared: NDArray[np.float64], maximum: float, axis: int = -1
-) -> NDArray[np.float64]:
+def homophily_values(p: Floats, squared: Floats, maximum: float, axis: int = -1) -> Floats:
     """`homophily_uncertainty` of normalised float64 vectors, given S and its maximum, without checks."""
     last = np.moveaxis(p, axis, -1)
     # summed by numpy, not by BLAS: the same bits for a vector whatever stands around it
@@ -112,9 +136,7 @@ def homophily_values(
     return bounded(form / maximum, p, axis)
 
 
-def _sized_values(
-    p: NDArray[np.float64], squared: NDArray[np.float64], maximum: float, axis: int
-) -> NDArray[np.float64]:
+def _sized_values(p: Floats, squared: Floats, maximum: float, axis: int) -> Floats:
     if p.shape[axis] != len(squared):
         raise ValueError(f"{p.shape[axis]} classes along axis {axis}, but distances between {len(squared)}")
     return homophily_values(p, squared, maximum, axis)

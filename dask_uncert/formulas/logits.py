@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.formulas.typing import Floats
 
-def softmax(logits: NDArray[Any], axis: int) -> NDArray[np.float64]:
+
+def softmax(logits: NDArray[Any], axis: int) -> Floats:
     """``exp(z_i) / sum_j exp(z_j)`` along `axis`, float64 of the same shape; NaN where a logit is.
 
     Shifted by the largest, so that none overflows; of infinite ones the largest share evenly.
@@ -28,7 +30,7 @@ def softmax(logits: NDArray[Any], axis: int) -> NDArray[np.float64]:
     return z
 
 
-def sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
+def sigmoid(logits: NDArray[Any]) -> Floats:
     """``1 / (1 + exp(-z))``, float64 of the same shape: the probability of the second of two classes.
 
     >>> sigmoid(np.array([0.0, -1000.0, np.log(3.0)])).tolist()

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dask_uncert.formulas.entropies import renyi_values, t_entropy_values, tsallis_values, variance_values
 from dask_uncert.formulas.homophily import homophily_maximum, homophily_values, squared_distances
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.formulas.simplex_distances import geometric_values
+from dask_uncert.formulas.typing import Floats
 
 
-def measure_values(
-    measure: Measure, p: NDArray[np.float64], axis: int = -1, maximum: float | None = None
-) -> NDArray[np.float64]:
+def measure_values(measure: Measure, p: Floats, axis: int = -1, maximum: float | None = None) -> Floats:
     """In [0, 1], and exactly 0.0 where a class has probability 1; NaN where p has a NaN.
 
     `p` (..., C, ...) is float64 and normalised already; nothing is checked. `maximum` is
@@ -22,6 +18,7 @@ def measure_values(
 
     Errors: ValueError for kinds that are not of one probability vector, or homophily without distances.
 
+    >>> import numpy as np
     >>> from dask_uncert.formulas.measures import MEASURES
     >>> measure_values(MEASURES["variance"], np.array([0.5, 0.25, 0.25])).item()
     1.0
@@ -51,7 +48,7 @@ def measure_maximum(measure: Measure) -> float | None:
     return homophily_maximum(_squared(measure)) if measure.kind == "homophily" else None
 
 
-def _squared(measure: Measure) -> NDArray[np.float64]:
+def _squared(measure: Measure) -> Floats:
     if measure.distances is None:
         raise ValueError(f"measure {measure.name!r} has no class distances yet")
     return squared_distances(measure.distances)

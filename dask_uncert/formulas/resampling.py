@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dask_uncert.formulas.confusion import ratio
-from dask_uncert.formulas.typing import Counts, Floats
+from dask_uncert.formulas.typing import Bools, Counts, Floats
 
 EXACT = 2**53  # below it float64 holds every integer, so a product of matrices is exact in any order
 HALF_BITS = 26
@@ -54,7 +54,7 @@ def bootstrap_weights(names: Sequence[str], replicates: range, seed: int = 0) ->
     return found
 
 
-def swaps(names: Sequence[str], permutations: range, seed: int = 0) -> NDArray[np.bool_]:
+def swaps(names: Sequence[str], permutations: range, seed: int = 0) -> Bools:
     """Which of n units change sides: names (n) to (permutations, n), each with chance 1/2, independently.
 
     Bit i, from the lowest, of stream b is of the unit of rank i among the sorted names. Errors as for
@@ -69,7 +69,7 @@ def swaps(names: Sequence[str], permutations: range, seed: int = 0) -> NDArray[n
     return np.asarray(bits[:, columns], np.bool_)
 
 
-def all_swaps(names: Sequence[str]) -> NDArray[np.bool_]:
+def all_swaps(names: Sequence[str]) -> Bools:
     """Every way to swap n units of which the first, by name, stays: names (n) to (2**(n-1), n).
 
     Swapping all the others as well only turns the sign of a difference, so these are enough; the first row

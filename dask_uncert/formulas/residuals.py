@@ -8,9 +8,8 @@ epsilon is added anywhere; what is no variance or covariance shows.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dask_uncert.formulas.typing import Floats
+from dask_uncert.formulas.typing import Bools, Floats
 
 
 def nssr_of_variances(residuals: Floats, variances: Floats) -> Floats:
@@ -62,7 +61,7 @@ def nssr_of_covariances(residuals: Floats, covariances: Floats) -> tuple[Floats,
     return np.where(least > 0, total, np.nan), least
 
 
-def is_symmetric(covariances: Floats, rounding: float) -> NDArray[np.bool_]:
+def is_symmetric(covariances: Floats, rounding: float) -> Bools:
     """Where S equals its transpose within rounding, (D, D, ...) to (...).
 
     ``|S_ij - S_ji| <= 8 rounding sqrt(S_ii S_jj)``, with the relative rounding of what S was stored in.

@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from dask_uncert.formulas.array_dispatch import over_classes
 from dask_uncert.formulas.entropies import bounded, renyi_nats
 from dask_uncert.formulas.measures import DISTANCES
+from dask_uncert.formulas.typing import Floats
 
-Distance = Callable[[NDArray[np.float64], NDArray[np.float64], int], Any]
+Distance = Callable[[Floats, Floats, int], Any]
 """``d(p, u, axis)``: see `geometric_uncertainty`."""
 
 
@@ -25,25 +25,52 @@ def geometric_uncertainty(
     alpha: float | None = None,
     axis: int | str = -1,
 ) -> Any:
-    """1 where all classes are equally probable, exactly 0 where one has probability 1, and between elsewhere.
+    """Return how close each probability vector is to the uniform one, by a distance of choice.
 
-    Formula: ``GU = 1 - (d(p, u) / d(e, u))**n`` with u the uniform vector and e a vertex; it does not change
-    when classes are permuted, and grows with n. Distances:
+    1 where all classes are equally probable, exactly 0 where one has probability 1, and between elsewhere.
 
-    - ``"euclidean"``: ``||p - u||``; n=2 is the normalised Gini index.
-    - ``"kullback-leibler"``: ``sum p ln(C p)``, 0 ln 0 = 0; n=1 is the normalised Shannon entropy.
-    - ``"fisher-rao"``: ``4 arcsin(||sqrt p - sqrt u|| / 2)``, the geodesic on the sphere of sqrt p.
-    - ``"renyi"``: divergence of order `alpha` > 0 (within 1e-6 of 1: Kullback-Leibler; inf: ``ln(C max p)``).
-    - a function ``d(p, u, axis)``: p float64 with the classes along `axis`; u the uniform vector, length 1
-      along the other axes; returns distances >= 0 of p's shape without `axis`. It must not depend on the
-      order of classes, and is called once more with p the vertex of class 0, to obtain d(e, u), which must be
-      finite and positive. For lazy arrays it must be picklable.
+    Parameters
+    ----------
+    probabilities : array_like
+        Probability vectors (..., C, ...) with C >= 2 classes along `axis`; numpy, dask or xarray, any real dtype.
+    distance : str or callable, default "euclidean"
+        - ``"euclidean"``: ``||p - u||``; n=2 is the normalised Gini index.
+        - ``"kullback-leibler"``: ``sum p ln(C p)``, 0 ln 0 = 0; n=1 is the normalised Shannon entropy.
+        - ``"fisher-rao"``: ``4 arcsin(||sqrt p - sqrt u|| / 2)``, the geodesic on the sphere of sqrt p.
+        - ``"renyi"``: divergence of order `alpha` > 0 (within 1e-6 of 1: Kullback-Leibler; inf: ``ln(C max p)``).
+        - a function ``d(p, u, axis)``: p float64 with the classes along `axis`; u the uniform vector, length 1
+          along the other axes; returns distances >= 0 of p's shape without `axis`. It must not depend on the
+          order of classes, and is called once more with p the vertex of class 0, to obtain d(e, u), which must be
+          finite and positive. For lazy arrays it must be picklable.
+    n : int, default 2
+        Exponent, 1 or above; the uncertainty grows with it.
+    alpha : float, optional
+        Order of ``"renyi"``.
+    axis : int or str, default -1
+        Class axis: a number, or the name of a dimension.
 
-    Shapes: probabilities (..., C, ...), C >= 2; result without `axis`. Any real dtype; float32 for float32
-    and float16, otherwise float64. Unit: none. Range [0, 1]; 0 is best (certain). NaN where p has a NaN.
-    Errors: ValueError for p beyond the tolerance of `normalise`, an unknown distance, n no positive integer,
-    `alpha` missing or not wanted. Lazy arrays: p beyond the tolerance gives NaN. Source: [C23] (2)-(5).
+    Returns
+    -------
+    array
+        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range [0, 1]; 0 is
+        best (certain). NaN where p has a NaN.
 
+    Raises
+    ------
+    ValueError
+        For an unknown distance, n that is not a positive integer, `alpha` missing or not wanted, or p beyond the tolerance of `normalise`, which gives NaN in lazy arrays.
+
+    Notes
+    -----
+    ``GU = 1 - (d(p, u) / d(e, u))**n`` with u the uniform vector and e a vertex; it does not change when classes
+    are permuted.
+
+    References
+    ----------
+    [C23] (2)-(5).
+
+    Examples
+    --------
     >>> geometric_uncertainty([[0.51, 0.49, 0, 0], [0, 1, 0, 0]]).round(6).tolist()
     [0.6664, 0.0]
     """
@@ -52,12 +79,12 @@ def geometric_uncertainty(
 
 
 def geometric_values(
-    p: NDArray[np.float64],
+    p: Floats,
     distance: str | Distance = "euclidean",
     n: int = 2,
     alpha: float | None = None,
     axis: int = -1,
-) -> NDArray[np.float64]:
+) -> Floats:
     """`geometric_uncertainty` of normalised float64 vectors, without checks.
 
     >>> geometric_values(np.array([0.5, 0.5]), "fisher-rao").item()
@@ -82,25 +109,23 @@ def geometric_values(
     return bounded(1.0 - ratio**n, p, axis)
 
 
-def euclidean(p: NDArray[np.float64], u: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+def euclidean(p: Floats, u: Floats, axis: int) -> Floats:
     """``||p - u||`` along `axis`."""
     return np.asarray(np.sqrt(np.square(p - u).sum(axis=axis)))
 
 
-def kullback_leibler(p: NDArray[np.float64], u: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+def kullback_leibler(p: Floats, u: Floats, axis: int) -> Floats:
     """``sum p ln(p / u)`` along `axis`, summed as terms ``p ln(p / u) - p + u`` that vanish where p = u."""
     return np.asarray(special.kl_div(p, u).sum(axis=axis))
 
 
-def fisher_rao(p: NDArray[np.float64], u: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+def fisher_rao(p: Floats, u: Floats, axis: int) -> Floats:
     """``2 arccos(sum sqrt(p u))`` along `axis`, in the chord form that keeps its digits near p = u."""
     chord = np.sqrt(np.square(np.sqrt(p) - np.sqrt(u)).sum(axis=axis))
     return np.asarray(4.0 * np.arcsin(np.minimum(chord / 2.0, 1.0)))
 
 
-def renyi_divergence(
-    p: NDArray[np.float64], u: NDArray[np.float64], axis: int, alpha: float
-) -> NDArray[np.float64]:
+def renyi_divergence(p: Floats, u: Floats, axis: int, alpha: float) -> Floats:
     """Rényi divergence of order `alpha` from the uniform vector: ln C less the Rényi entropy."""
     return np.asarray(np.log(u.size) - renyi_nats(p, alpha, axis))
 

@@ -56,19 +56,39 @@ class SimplexMaximum(NamedTuple):
 
 
 def simplex_maximum(squared_distances: ArrayLike) -> SimplexMaximum:
-    """``value <= max q'Sq <= certificate.upper_bound``, and the same bits on every run.
+    """Return the global maximum of q'Sq over the simplex, with a certificate of how large it can be.
 
-    Formula: the standard quadratic program ``max q'Sq`` over ``q >= 0, sum q = 1``. Up to 20 classes the
-    certificate is ``"exact"``: the bound exceeds the value by the allowance for rounding only (1e-12,
-    relative). Beyond, it is exact where the form is concave or its strictly concave faces are few; otherwise
-    ``"bound"`` with its gap.
+    ``value <= max q'Sq <= certificate.upper_bound``, and the same bits on every run.
 
-    Shapes: (C, C) to a value, an argument (C,) and a `Certificate`. float64. Unit: that of S. Range [0, max
-    S). Errors: ValueError unless S is square, finite, symmetric, non-negative with zero diagonal. Source:
+    Parameters
+    ----------
+    squared_distances : array_like
+        S (C, C): symmetric, non-negative, zero diagonal.
+
+    Returns
+    -------
+    SimplexMaximum
+        The value, the argument q (C,) and a `Certificate`. Range of the value [0, max S), in the unit of S.
+
+    Raises
+    ------
+    ValueError
+        Unless S is square, finite, symmetric and non-negative with zero diagonal.
+
+    Notes
+    -----
+    The standard quadratic program ``max q'Sq`` over ``q >= 0, sum q = 1``. Up to 20 classes the certificate is
+    ``"exact"``: the bound exceeds the value by the allowance for rounding only (1e-12, relative). Beyond, it is exact
+    where the form is concave or its strictly concave faces are few; otherwise ``"bound"`` with its gap.
+
+    References
+    ----------
     [C23] (7)-(8).
 
-    >>> found = simplex_maximum([[0, 1, 1], [1, 0, 4], [1, 4, 0]])
-    >>> found.value, found.argument.tolist(), found.certificate.kind
+    Examples
+    --------
+    >>> result = simplex_maximum([[0, 1, 1], [1, 0, 4], [1, 4, 0]])
+    >>> result.value, result.argument.tolist(), result.certificate.kind
     (2.0, [0.0, 0.5, 0.5], 'exact')
     """
     given = np.array(squared_distances, dtype=np.float64)

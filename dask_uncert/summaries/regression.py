@@ -1,4 +1,4 @@
-"""How often residuals are as small as a regression's stated uncertainty says; and numbers read off that."""
+"""Residuals of a regression against its stated uncertainty, and the numbers read off that."""
 
 from __future__ import annotations
 
@@ -22,19 +22,36 @@ LEVELS = (0.5, 0.6827, 0.9, 0.95, 0.99)
 
 @lru_cache(maxsize=16)
 def edges_with(levels: tuple[float, ...]) -> tuple[float, ...]:
-    """Edges of `BINS` equal bins over [0, 1] and the levels among them, rising."""
+    """Return the edges of `BINS` equal bins over [0, 1] and the levels among them, rising."""
     return tuple(sorted({i / BINS for i in range(BINS + 1)} | set(levels)))
 
 
 @dataclass(frozen=True, eq=False)
 class RegressionEvaluation(Summary):
-    """Everything that was counted in one pass over a regression and its stated uncertainty, or the sum of such.
+    """All counts of one pass over a regression and its stated uncertainty, or the sum of several.
 
-    `histogram`: pixels over right-closed bins of the predicted probability (the first also holds 0), which is
-    the chi-square CDF, of `outputs` degrees of freedom, of the normalised sum of squared residuals (NSSR);
-    `predicted`: the sum of it in fixed point. `not_finite`: pixels whose NSSR is no finite number; they count
-    as infinite, in the last bin. Evaluations of as many outputs add.
+    Evaluations of as many outputs add.
 
+    Attributes
+    ----------
+    outputs : int
+        Number of outputs.
+    levels : tuple of float
+        Nominal levels of coverage.
+    edges : tuple of float
+        Edges of the bins of predicted probability.
+    ledger : Ledger
+        Pixels counted, and pixels left out by reason.
+    histogram : numpy.ndarray
+        Pixels over right-closed bins of the predicted probability (the first also holds 0), which is the chi-square
+        CDF, of `outputs` degrees of freedom, of the normalised sum of squared residuals (NSSR).
+    predicted : numpy.ndarray
+        Sum of the predicted probabilities in fixed point.
+    not_finite : numpy.ndarray
+        Number of pixels whose NSSR is not finite; they count as infinite, in the last bin.
+
+    Examples
+    --------
     >>> evaluation = RegressionEvaluation.zero(outputs=2)
     >>> int((evaluation + evaluation).ledger.counted)
     0
@@ -51,7 +68,7 @@ class RegressionEvaluation(Summary):
 
     @classmethod
     def zero(cls, outputs: int, levels: tuple[float, ...] = LEVELS) -> Self:
-        """The evaluation of no pixels."""
+        """Return the evaluation of no pixels."""
         edges = edges_with(levels)
         return cls(
             outputs,
@@ -72,11 +89,25 @@ class Curve(NamedTuple):
 
 
 def regression_curve(evaluation: RegressionEvaluation) -> Curve:
-    """Predicted and observed probability at every edge, exact there; calibrated where equal. [J22] (51), (52)
+    """Return predicted and observed probability at every edge, exact there; calibrated where equal.
 
-    Observed is the share of pixels whose predicted probability is at most that; NaN without pixels. Below
-    the diagonal: overconfident, above it: underconfident.
+    Parameters
+    ----------
+    evaluation : RegressionEvaluation
+        The evaluation.
 
+    Returns
+    -------
+    Curve
+        ``predicted`` and ``observed``, both (points,). Observed is the share of pixels whose predicted probability is at
+        most that; NaN without pixels. Below the diagonal: overconfident, above it: underconfident.
+
+    References
+    ----------
+    [J22] (51), (52).
+
+    Examples
+    --------
     >>> [part[[0, -1]].tolist() for part in regression_curve(RegressionEvaluation.zero(1))]
     [[0.0, 1.0], [nan, nan]]
     """
@@ -84,11 +115,29 @@ def regression_curve(evaluation: RegressionEvaluation) -> Curve:
 
 
 def regression_area(evaluation: RegressionEvaluation) -> float:
-    """Area under the calibration curve, in [0, 1]; .5 is calibrated on average, less is overconfident. [J22] (53)
+    """Return the area under the calibration curve.
 
-    One minus the mean predicted probability, which is the area under its empirical CDF itself, not under the
-    curve's points. NaN without pixels.
+    Parameters
+    ----------
+    evaluation : RegressionEvaluation
+        The evaluation.
 
+    Returns
+    -------
+    float
+        In [0, 1]; .5 is calibrated on average, less is overconfident. NaN without pixels.
+
+    Notes
+    -----
+    One minus the mean predicted probability, which is the area under its empirical CDF itself, not under the curve's
+    points.
+
+    References
+    ----------
+    [J22] (53).
+
+    Examples
+    --------
     >>> regression_area(RegressionEvaluation.zero(1))
     nan
     """
@@ -96,11 +145,29 @@ def regression_area(evaluation: RegressionEvaluation) -> float:
 
 
 def regression_distance(evaluation: RegressionEvaluation) -> float:
-    """Squared distance of the calibration curve to the diagonal, in [0, 1/3], best 0. [J22] (54)
+    """Return the squared distance of the calibration curve to the diagonal.
 
-    Of the straight pieces through the curve's points: off from the empirical CDF's own by at most .002 times
-    the largest gap. NaN without pixels.
+    Parameters
+    ----------
+    evaluation : RegressionEvaluation
+        The evaluation.
 
+    Returns
+    -------
+    float
+        In [0, 1/3], best 0; NaN without pixels.
+
+    Notes
+    -----
+    Of the straight pieces through the curve's points: off from that of the empirical CDF by at most .002 times the
+    largest gap.
+
+    References
+    ----------
+    [J22] (54).
+
+    Examples
+    --------
     >>> regression_distance(RegressionEvaluation.zero(1))
     nan
     """
@@ -108,25 +175,52 @@ def regression_distance(evaluation: RegressionEvaluation) -> float:
 
 
 def regression_coverage(evaluation: RegressionEvaluation) -> dict[float, float]:
-    """Share of pixels whose predicted probability is at most each nominal level; calibrated where equal.
+    """Return the share of pixels whose predicted probability is at most each nominal level.
 
-    For one output: the share of references within the central interval of that probability. Exact, because
-    the levels are edges; NaN without pixels.
+    Parameters
+    ----------
+    evaluation : RegressionEvaluation
+        The evaluation.
 
+    Returns
+    -------
+    dict of float to float
+        Coverage by nominal level; calibrated where equal. NaN without pixels.
+
+    Notes
+    -----
+    For one output: the share of references within the central interval of that probability. Exact, because the
+    levels are edges.
+
+    Examples
+    --------
     >>> list(regression_coverage(RegressionEvaluation.zero(1)))
     [0.5, 0.6827, 0.9, 0.95, 0.99]
     """
     predicted, observed = regression_curve(evaluation)
-    places = np.searchsorted(predicted, evaluation.levels)
-    return dict(zip(evaluation.levels, observed[places].tolist(), strict=True))
+    points = np.searchsorted(predicted, evaluation.levels)
+    return dict(zip(evaluation.levels, observed[points].tolist(), strict=True))
 
 
 def regression_side(evaluation: RegressionEvaluation) -> str | None:
-    """"overconfident" where the area is below .5, "underconfident" above, "neither" at .5; None without pixels.
+    """Return whether the regression is overconfident or underconfident on average.
 
+    Parameters
+    ----------
+    evaluation : RegressionEvaluation
+        The evaluation.
+
+    Returns
+    -------
+    str or None
+        ``"overconfident"`` where the area is below .5, ``"underconfident"`` above, ``"neither"`` at .5; None without
+        pixels.
+
+    Examples
+    --------
     >>> regression_side(RegressionEvaluation.zero(1)) is None
     True
-    """  # fmt: skip
+    """
     area = regression_area(evaluation)
     if np.isnan(area):
         return None
