@@ -179,12 +179,7 @@ def _work(
 
 
 def _beyond(
-    beyond: Bools,
-    outside: Floats,
-    total: Floats,
-    axis: int,
-    allowed: float,
-    dtype: np.dtype[Any],
+    beyond: Bools, outside: Floats, total: Floats, axis: int, allowed: float, dtype: np.dtype[Any]
 ) -> str:
     """What to tell: how many, how far, where the worst one is (its index without the class axis)."""
     with np.errstate(invalid="ignore"):

@@ -79,11 +79,7 @@ def geometric_uncertainty(
 
 
 def geometric_values(
-    p: Floats,
-    distance: str | Distance = "euclidean",
-    n: int = 2,
-    alpha: float | None = None,
-    axis: int = -1,
+    p: Floats, distance: str | Distance = "euclidean", n: int = 2, alpha: float | None = None, axis: int = -1
 ) -> Floats:
     """`geometric_uncertainty` of normalised float64 vectors, without checks.
 

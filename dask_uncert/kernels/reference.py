@@ -10,10 +10,6 @@ from dask_uncert.formulas.entropies import shannon_nats
 from dask_uncert.formulas.measure_values import measure_values
 from dask_uncert.formulas.measures import Measure, is_pointwise
 from dask_uncert.formulas.typing import Bools, Counts, Floats, Indices
-from dask_uncert.kernels.joint_reference import count_joint as count_joint
-from dask_uncert.kernels.joint_reference import find_rows as find_rows
-from dask_uncert.kernels.tiles_reference import add_scores, add_tallies, add_values
-from dask_uncert.kernels.tiles_reference import filled_cells as filled_cells
 from dask_uncert.kernels.types import (
     CLIPPED,
     MISSING,
@@ -99,7 +95,7 @@ def count_values(
     np.add.at(counts.by_pair, (c, k, second), limbs[:, :2])
     np.add.at(counts.by_confused, (batch.confused[counted], right), limbs)
     if tiles.row.size:
-        add_values(tiles, counted, right, bins, len(finder.edges) - 1, limbs)
+        _add_values(tiles, counted, right, bins, len(finder.edges) - 1, limbs)
 
 
 def count_wide_values(
@@ -125,7 +121,7 @@ def count_confidence(
     tallies = _tallies(batch.predicted[counted] == reference[counted], x)
     np.add.at(tally, bins, tallies)
     if tiles.row.size:
-        add_tallies(tiles, tiles.row[counted], int(tiles.starts[0]), bins, tallies)
+        _add_tallies(tiles, tiles.row[counted], int(tiles.starts[0]), bins, tallies)
 
 
 def count_probabilities(
@@ -157,8 +153,8 @@ def count_probabilities(
     if tiles.row.size:
         rows = tiles.row[counted]
         for k, start in enumerate(tiles.starts[3:].tolist()):
-            add_tallies(tiles, rows, start, bins[:, k], tallies[:, k])
-        add_scores(tiles, rows, error, loss, of_true == 0)
+            _add_tallies(tiles, rows, start, bins[:, k], tallies[:, k])
+        _add_scores(tiles, rows, error, loss, of_true == 0)
 
 
 def _tallies(came_true: Bools, stated: Floats) -> Counts:
@@ -223,3 +219,70 @@ def close_members(
     expected = np.where(usable, np.minimum(entropies[pixels] / samples, upper), np.nan)
     ratio = np.where(usable, (samples - votes[pixels].max(axis=1)) / samples, np.nan)
     values[:, pixels] = [predictive, expected, np.maximum(predictive - expected, 0.0), ratio]
+
+
+def find_rows(values: Floats, above: Bools, finder: Finder, rows: Counts, offsets: Floats) -> None:
+    """Find the row of each value of p and its place in the row; see `compiled.find_rows`."""
+    edges = finder.edges
+    closed = np.maximum(np.searchsorted(edges, values, side="left") - 1, 0)
+    open_ = np.minimum(np.searchsorted(edges, values, side="right") - 1, edges.size - 2)
+    rows[:] = np.where(above, open_, closed)
+    low, high = edges[rows], edges[rows + 1]
+    offsets[:] = (2.0 * values - low - high) / (high - low)
+
+
+def count_joint(
+    rows: Counts, offsets: Floats, levels: Counts, u: Floats, intervals: Floats, moments: Counts
+) -> None:
+    """Add pixels to the moments of the joint histogram; see `compiled.count_joint`."""
+    zeroths = int(intervals[:, 2].sum())
+    before = np.concatenate([[[0, 0]], np.cumsum(intervals[:, 2:], axis=0)]).astype(int)
+    which = np.minimum((u[:, np.newaxis] > intervals[:, 1]).sum(axis=1), len(intervals) - 1)
+    for q, (low, high, zeroth, first) in enumerate(intervals):
+        here = which == q
+        x = np.clip((2.0 * u[here] - low - high) / (high - low), -1, 1) if high < np.inf else 0 * u[here]
+        polynomials = [np.ones_like(x), x]
+        while len(polynomials) < zeroth:
+            polynomials.append(2.0 * x * polynomials[-1] - polynomials[-2])
+        for k in range(int(zeroth)):
+            group = (levels[here], rows[here], before[q, 0] + k)
+            np.add.at(moments, group, fixed_point.encode(polynomials[k]))
+        for k in range(int(first)):
+            group = (levels[here], rows[here], zeroths + before[q, 1] + k)
+            np.add.at(moments, group, fixed_point.encode(offsets[here] * polynomials[k]))
+
+
+def filled_cells(counts: Counts) -> tuple[Counts, Indices, Counts]:
+    """Turn rows into sparse ones; see `sparse_rows.filled_cells`."""
+    rows, cells = np.nonzero(counts)
+    return np.bincount(rows, minlength=len(counts)), cells, counts[rows, cells]
+
+
+def _add_values(
+    tiles: TileRows, counted: Bools, right: Indices, bins: Indices, number: int, limbs: Counts
+) -> None:
+    """Add a measure's values of counted pixels to histograms (right, bin) and power sums (right, 3 powers, limbs).
+
+    right, bins: (counted,); limbs: (counted, 3, limbs); number: of bins.
+    """
+    rows, powers = tiles.row[counted], limbs.reshape(len(limbs), -1)
+    np.add.at(tiles.counts, (rows, tiles.starts[0] + right * number + bins), 1)
+    start = tiles.starts[1] + right * powers.shape[1]
+    np.add.at(tiles.counts, _cells(rows, start, powers.shape[1]), powers)
+
+
+def _add_tallies(tiles: TileRows, rows: Indices, start: int, bins: Indices, tallies: Counts) -> None:
+    """Add tallies (n, 4) to those of the job's bins, which start at a cell of each row."""
+    np.add.at(tiles.counts, _cells(rows, start + 4 * tiles.bins[bins], 4), tallies)
+
+
+def _add_scores(tiles: TileRows, rows: Indices, error: Counts, loss: Counts, infinite: Bools) -> None:
+    """Add proper scores in fixed point, (n, 2) each, and count infinite ones."""
+    for start, limbs in zip(tiles.starts[:2], (error, loss), strict=True):
+        np.add.at(tiles.counts, _cells(rows, np.full(len(rows), start), 2), limbs)
+    np.add.at(tiles.counts, (rows[infinite], tiles.starts[2]), 1)
+
+
+def _cells(rows: Indices, start: Indices, width: int) -> tuple[Indices, Indices]:
+    """Return the indices of `width` neighbouring cells of each row, from `start` on."""
+    return rows[:, np.newaxis], start[:, np.newaxis] + np.arange(width)

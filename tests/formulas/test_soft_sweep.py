@@ -34,11 +34,7 @@ def test_slopes_and_bends_are_derivatives(name, df):
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    which=st.sampled_from(NAMED),
-    middle=st.floats(0.01, 6),
-    share=st.floats(0, 1),
-)
+@given(which=st.sampled_from(NAMED), middle=st.floats(0.01, 6), share=st.floats(0, 1))
 def test_no_tangent_misses_by_more_than_its_bound(which, middle, share):
     shape = named_distribution(*which)
     reach = middle * share
