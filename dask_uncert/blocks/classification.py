@@ -6,7 +6,7 @@ values feed the maps and the counts. Nothing here depends on the block's store o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -67,17 +67,16 @@ def evaluate_block(
     weights = arrays["weight"].ravel() if "weight" in arrays else None
     if weights is not None and invalid_weights(weights[reference >= 0]).any():
         raise UnusableBlockError("weight", "weight out of range")
-    layers = request.layers
-    wanted = np.flatnonzero(reference >= 0)
-    if layers:  # they show what does not count, too
-        wanted = np.flatnonzero(~arrays[BLANK]) if BLANK in arrays else np.arange(reference.size)
+    selected = np.flatnonzero(reference >= 0)
     maps = {
         name: np.full((reference.size, *layer.extra.values()), layer.fill, layer.dtype)
-        for name, layer in layers.items()
+        for name, layer in request.layers.items()
     }
+    if maps:  # they show pixels that do not count, too
+        selected = np.flatnonzero(~arrays[BLANK]) if BLANK in arrays else np.arange(reference.size)
     classes, spread = len(request.classes), None
     if len(arrays.get("samples", ())):
-        spread = spread_of(arrays["samples"], classes, encoding, wanted, kernels)
+        spread = spread_of(arrays["samples"], classes, encoding, selected, kernels)
     if "probabilities" in arrays:
         precision = encoding.probabilities
         stored, dtype = three_axes(arrays["probabilities"], encoding.class_axis, precision.scale)
@@ -90,33 +89,29 @@ def evaluate_block(
     if total.tiles is not None:
         tiles = TileCounter(total, kernels, shape, offset or (0,) * len(shape))
     counter = Counter(request, total, dtype, kernels, share_dtype, tiles)
-    for pixels in _batches(wanted) if tiles is None else tiles.batches(wanted, STEP):
-        found = kernels.measure(stored, pixels, request.measures, request.maxima, rounding)
+    batches = (selected[start : start + STEP] for start in range(0, selected.size, STEP))
+    for pixels in batches if tiles is None else tiles.batches(selected, STEP):
+        measured = kernels.measure(stored, pixels, request.measures, request.maxima, rounding)
         truth = reference[pixels]
         if spread is not None:
             state = spread.state[pixels]
             _leave_out(truth, (truth >= 0) & (state == MISSING), "samples_nan", excluded)
             _leave_out_off(request, truth, state == OFF, "samples", excluded)
-            found = spread.on(found, pixels, request.measures)
-        _leave_out(truth, (truth >= 0) & (found.state == MISSING), "probabilities_nan", excluded)
-        _leave_out_off(request, truth, found.state == OFF, "probabilities", excluded)
+            measured = spread.add_to(measured, pixels, request.measures)
+        _leave_out(truth, (truth >= 0) & (measured.state == MISSING), "probabilities_nan", excluded)
+        _leave_out_off(request, truth, measured.state == OFF, "probabilities", excluded)
         soft = counter.add(
-            found, truth, stored, pixels,
+            measured, truth, stored, pixels,
             None if u is None else u[pixels].astype(np.float64), None if shares is None else shares[pixels],
         )  # fmt: skip
         if weights is not None:
-            total.weighted[0].add(truth, found.predicted, weights[pixels].astype(np.float64))
+            total.weighted[0].add(truth, measured.predicted, weights[pixels].astype(np.float64))
         for name, values in maps.items():
-            values[pixels] = soft[name] if name in soft else _map_values(name, found, truth, request)
+            values[pixels] = soft[name] if name in soft else _map_values(name, measured, truth, request)
     total.ledger.counted[...] = reference.size - excluded.sum()
     if tiles is not None:
         total = replace(total, tiles=tiles.result())
     return {name: values.reshape(*shape, *values.shape[1:]) for name, values in maps.items()}, total
-
-
-def _batches(wanted: Indices) -> Iterator[Indices]:
-    for start in range(0, wanted.size, STEP):
-        yield wanted[start : start + STEP]
 
 
 def counted_pixels(
@@ -167,15 +162,15 @@ def _leave_out_off(request: Request, truth: Indices, off: Bools, name: str, excl
     _leave_out(truth, where, f"{name}_off", excluded)
 
 
-def _map_values(name: str, found: Pixels, truth: Indices, request: Request) -> NDArray[Any]:
-    usable = (found.state & 3) == 0
+def _map_values(name: str, measured: Pixels, truth: Indices, request: Request) -> NDArray[Any]:
+    usable = (measured.state & 3) == 0
     if name == "correct":
-        return np.where(truth >= 0, found.predicted == truth, MAPS[name][1])
+        return np.where(truth >= 0, measured.predicted == truth, MAPS[name][1])
     if name == "predicted":
-        return np.where(usable, np.asarray(request.codes)[found.predicted], MAPS[name][1])
+        return np.where(usable, np.asarray(request.codes)[measured.predicted], MAPS[name][1])
     if name == "confused_classes":
-        return np.where(usable, found.confused, MAPS[name][1])
-    return np.asarray(found.values[[measure.name for measure in request.measures].index(name)])
+        return np.where(usable, measured.confused, MAPS[name][1])
+    return np.asarray(measured.values[[measure.name for measure in request.measures].index(name)])
 
 
 def invalid_weights(weights: NDArray[Any]) -> Bools:

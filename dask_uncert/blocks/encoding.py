@@ -15,9 +15,9 @@ from dask_uncert.kernels.types import Rounding
 from dask_uncert.spec.request import Request
 
 GAPS = "gaps"
-"""In a block's arrays: over the grid, uint8, 0 or one more than a reason's place in the ledger's `REASONS`."""
+"""In a block's arrays: over the grid, uint8, 0 or one more than the index of a reason in the ledger's `REASONS`."""
 BLANK = "blank"
-"""In a block's arrays: over the grid, true where the prediction is among what is missing, so that maps are undefined."""
+"""In a block's arrays: over the grid, true where the prediction itself is missing, so that maps are undefined."""
 
 
 def three_axes(

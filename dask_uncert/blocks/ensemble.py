@@ -31,20 +31,20 @@ class Spread:
     values: Floats
     rounding: Rounding
 
-    def on(self, found: Pixels, pixels: Indices, measures: tuple[Measure, ...]) -> Pixels:
+    def add_to(self, measured: Pixels, pixels: Indices, measures: tuple[Measure, ...]) -> Pixels:
         """Return pixels with their measures of samples and with the repairs of the samples."""
-        for row, measure in zip(found.values, measures, strict=True):
+        for row, measure in zip(measured.values, measures, strict=True):
             if measure.kind in SAMPLE_KINDS:
                 row[:] = self.values[SAMPLE_KINDS.index(measure.kind), pixels]
-        usable = (found.state & (MISSING | OFF)) == 0
+        usable = (measured.state & (MISSING | OFF)) == 0
         repairs = self.state[pixels] & (CLIPPED | RENORMALISED)
-        return found._replace(state=np.where(usable, found.state | repairs, found.state))
+        return measured._replace(state=np.where(usable, measured.state | repairs, measured.state))
 
 
 def spread_of(
     samples: Sequence[NDArray[Any]], classes: int, encoding: Encoding, pixels: Indices, kernels: ModuleType
 ) -> Spread:
-    """Return the Spread of a block at the pixels asked for; other pixels hold nothing of use.
+    """Return the Spread of a block at the pixels asked for; others hold nothing of use.
 
     Only one sample at a time is in another form than it is stored in, and only the pixels asked for are
     touched in the running sums.

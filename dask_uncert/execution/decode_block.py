@@ -47,10 +47,10 @@ class DecodeBlock:
         if blank:
             decoded[BLANK] = np.logical_or.reduce(blank)
         if gaps:
-            places = {REASONS.index(f"{kind}_{fault}"): missing for (kind, fault), missing in gaps.items()}
+            by_reason = {REASONS.index(f"{kind}_{fault}"): missing for (kind, fault), missing in gaps.items()}
             decoded[GAPS] = np.zeros(next(iter(gaps.values())).shape, np.uint8)
-            for place in sorted(places, reverse=True):  # the first reason that applies is set last
-                decoded[GAPS][places[place]] = place + 1
+            for number in sorted(by_reason, reverse=True):  # the first reason that applies is set last
+                decoded[GAPS][by_reason[number]] = number + 1
         return decoded
 
 

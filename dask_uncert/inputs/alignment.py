@@ -25,9 +25,7 @@ TOLERANCE = 1e-2
 Headers hold float32: the matrix made of a NIfTI quaternion is off by up to about 6e-6 (where its first
 component, which is not stored, is as small as .02), a third of this over 512 voxels.
 """
-SINGLE = (
-    1e-6  # relative: how far the coordinates of a dimension with one index, which has no step, may differ
-)
+SINGLE = 1e-6  # relative: how far coordinates of a dimension with one index, which has no step, may differ
 STRAIGHT = 1e-6  # of a step: how far it may go along other axes and still run along one, by rounding
 LONGEST_CRS = 80  # characters of a reference system that a message shows
 
@@ -45,9 +43,9 @@ def align_axes(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
         _check_straight([aligned[name] for name in names], dim)
         if len(known) < 2:
             continue
-        first, *others = known
+        first, *rest = known
         target = aligned[first]
-        for name in others:
+        for name in rest:
             cube = aligned[name]
             if cube.geometry is not None and target.geometry is not None:
                 continue  # compared already, in all dimensions at once
@@ -129,15 +127,15 @@ def _check_straight(cubes: Sequence[Cube], dim: str) -> None:
         )
 
 
-def _is_reversed(cube: Cube, own: Floats, target: Cube, wanted: Floats, dim: str) -> bool:
+def _is_reversed(cube: Cube, own: Floats, target: Cube, others: Floats, dim: str) -> bool:
     """Return whether coordinates equal the target's from the other end; InputError unless they do from either."""
-    if own.size != wanted.size:
+    if own.size != others.size:
         return False  # the check of the grids says which sizes differ
     if own.size == 1:
-        allowed = SINGLE * max(1.0, abs(float(wanted[0])))
+        allowed = SINGLE * max(1.0, abs(float(others[0])))
     else:
-        allowed = TOLERANCE * float(min(np.abs(np.diff(own)).min(), np.abs(np.diff(wanted)).min()))
-    distances = [float(np.abs(values - wanted).max()) for values in (own, own[::-1])]
+        allowed = TOLERANCE * float(min(np.abs(np.diff(own)).min(), np.abs(np.diff(others)).min()))
+    distances = [float(np.abs(values - others).max()) for values in (own, own[::-1])]
     if distances[0] <= allowed:
         return False
     if distances[1] <= allowed:
@@ -145,7 +143,7 @@ def _is_reversed(cube: Cube, own: Floats, target: Cube, wanted: Floats, dim: str
     raise InputError(
         f"{cube.name}: the coordinates of {dim} in {cube.where} differ from those in {target.where} ({target.name}) by up "
         f"to {min(distances):.6g}; {allowed:.2g} is allowed, a hundredth of their spacing. The first run from "
-        f"{own[0]:.10g} to {own[-1]:.10g}, the second from {wanted[0]:.10g} to {wanted[-1]:.10g}. Resample one to the "
+        f"{own[0]:.10g} to {own[-1]:.10g}, the second from {others[0]:.10g} to {others[-1]:.10g}. Resample one to the "
         f"other's grid."
     )
 
@@ -178,17 +176,17 @@ def align_by_affine(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
 
 
 def _aligned(cube: Cube, target: Cube) -> Cube:
-    own, wanted = cube.geometry, target.geometry
+    own, others = cube.geometry, target.geometry
     assert own is not None
-    assert wanted is not None
-    if set(own.dims) != set(wanted.dims):
+    assert others is not None
+    if set(own.dims) != set(others.dims):
         return cube  # the check of the grids says which dimensions differ
     check_reference_systems(cube, target)
-    moves = _moves(own, wanted, cube.sizes)
+    moves = _moves(own, others, cube.sizes)
     if moves is None:
         raise InputError(
             f"{cube.name}: {cube.where} and {target.where} ({target.name}) lie on different grids, not the same one "
-            f"with axes flipped or permuted. {_difference(own, wanted, cube.sizes)} Resample one to the other's grid."
+            f"with axes flipped or permuted. {_difference(own, others, cube.sizes)} Resample one to the other's grid."
         )
     names, flipped = moves
     renamed = {old: new for old, new in names.items() if old != new}
@@ -202,7 +200,7 @@ def _aligned(cube: Cube, target: Cube) -> Cube:
         data=Reversed(cube.data, axes) if axes else cube.data,
         dims=tuple(names.get(dim, dim) for dim in cube.dims),
         where=f"{cube.where} ({', '.join(changes)})",
-        geometry=wanted,
+        geometry=others,
         coordinates={
             names.get(dim, dim): values[::-1] if dim in flipped else values
             for dim, values in (cube.coordinates or {}).items()
@@ -212,21 +210,23 @@ def _aligned(cube: Cube, target: Cube) -> Cube:
 
 
 def _moves(
-    own: Geometry, wanted: Geometry, sizes: Mapping[str, int]
+    own: Geometry, others: Geometry, sizes: Mapping[str, int]
 ) -> tuple[dict[str, str], tuple[str, ...]] | None:
     """Return the target's name of each own dimension, and those read from their ends; None where more differs."""
-    steps, others = own.affine[:3, :-1], wanted.affine[:3, :-1]
-    signs = np.rint(np.linalg.pinv(steps) @ others)  # own indices along each axis, for one of the target's
+    steps, target_steps = own.affine[:3, :-1], others.affine[:3, :-1]
+    signs = np.rint(
+        np.linalg.pinv(steps) @ target_steps
+    )  # own indices along each axis, for one of the target's
     ones = np.abs(signs)
     if not ((ones.sum(axis=0) == 1).all() and (ones.sum(axis=1) == 1).all()):
         return None
     at = ones.argmax(axis=0)
-    names = {own.dims[i]: wanted.dims[j] for j, i in enumerate(at)}
+    names = {own.dims[i]: others.dims[j] for j, i in enumerate(at)}
     flipped = {own.dims[i]: signs[i, j] < 0 for j, i in enumerate(at)}
     last = [sizes[own.dims[i]] - 1 for i in at]
-    smallest = min(*own.spacing, *wanted.spacing)
+    smallest = min(*own.spacing, *others.spacing)
     for corner in product(*((0, n) for n in last)):
-        position = wanted.affine[:3] @ [*corner, 1]
+        position = others.affine[:3] @ [*corner, 1]
         index = np.zeros(len(at))
         for j, i in enumerate(at):
             index[i] = last[j] - corner[j] if flipped[own.dims[i]] else corner[j]
@@ -235,7 +235,7 @@ def _moves(
     return names, tuple(dim for dim, backwards in flipped.items() if backwards)
 
 
-def _difference(own: Geometry, wanted: Geometry, sizes: Mapping[str, int]) -> str:
+def _difference(own: Geometry, others: Geometry, sizes: Mapping[str, int]) -> str:
     """Return a sentence with both affines and how far apart they put the outer voxels at most."""
 
     def box(geometry: Geometry) -> Floats:
@@ -243,8 +243,8 @@ def _difference(own: Geometry, wanted: Geometry, sizes: Mapping[str, int]) -> st
         positions = np.array([geometry.affine[:3] @ [*corner, 1] for corner in corners])
         return np.stack([positions.min(axis=0), positions.max(axis=0)])
 
-    distance = float(np.abs(box(own) - box(wanted)).max())
+    distance = float(np.abs(box(own) - box(others)).max())
     unit = "" if own.unit == "1" else f" {own.unit}"
     return (
-        f"The first has {own}, the second {wanted}; their outer voxels lie up to {distance:.6g}{unit} apart."
+        f"The first has {own}, the second {others}; their outer voxels lie up to {distance:.6g}{unit} apart."
     )

@@ -29,7 +29,6 @@ class Window(ArrayView):
         self.data, self.offset = data, tuple(offset)
 
     def read(self, region: tuple[Any, ...]) -> NDArray[Any]:
-        """Return a region, given by one slice for each dimension."""
         spans = [part.indices(n)[:2] for part, n in zip(region, self.shape, strict=True)]
         values = np.zeros([max(0, stop - start) for start, stop in spans], self.dtype)
         inner, outer = [], []
@@ -52,7 +51,6 @@ class OutsideMask(ArrayView):
         self.box = tuple(box)
 
     def read(self, region: tuple[Any, ...]) -> NDArray[np.uint8]:
-        """Return a region, given by one slice for each dimension."""
         indices = [np.arange(n)[part] for n, part in zip(self.shape, region, strict=True)]
         inside = [(at >= first) & (at < last) for at, (first, last) in zip(indices, self.box, strict=True)]
         sides = np.meshgrid(*inside, indexing="ij", sparse=True)
@@ -66,7 +64,7 @@ def over_the_reference(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
     where an input has no pixel in common with the reference.
     """
     target = cubes["reference"]
-    wanted = {dim: _positions(target, dim) for dim in target.grid}
+    at = {dim: _positions(target, dim) for dim in target.grid}
     placed = dict(cubes)
     for name, cube in cubes.items():
         if cube is target or cube.gap is not None or set(cube.grid) != set(target.grid):
@@ -75,25 +73,20 @@ def over_the_reference(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
         offsets, data = {}, cube.data
         for dim in target.grid:
             own = _positions(cube, dim)
-            if (
-                own.size > 1
-                and wanted[dim].size > 1
-                and (own[1] > own[0]) != (wanted[dim][1] > wanted[dim][0])
-            ):
+            if own.size > 1 and at[dim].size > 1 and (own[1] > own[0]) != (at[dim][1] > at[dim][0]):
                 data, own = Reversed(data, (cube.dims.index(dim),)), own[::-1]
-            offsets[dim] = _offset(cube, own, target, wanted[dim], dim)
+            offsets[dim] = _offset(cube, own, target, at[dim], dim)
         if any(offsets[dim] != 0 or cube.grid[dim] != n for dim, n in target.grid.items()):
             box = [(offsets[dim], offsets[dim] + cube.grid[dim]) for dim in target.grid]
-            if any(
-                last <= 0 or first >= n for (first, last), n in zip(box, target.grid.values(), strict=True)
-            ):
+            sizes = [*target.grid.values()]
+            if any(last <= 0 or first >= n for (first, last), n in zip(box, sizes, strict=True)):
                 raise InputError(
                     f"{name}: {cube.where} has no pixel in common with {target.where} (reference)."
                 )
             shape = [target.grid.get(dim, n) for dim, n in cube.sizes.items()]
             data = Window(data, [offsets.get(dim, 0) for dim in cube.dims], shape)
             mask = Cube(
-                f"outside_{name}", OutsideMask([*target.grid.values()], box), tuple(target.grid), None,
+                f"outside_{name}", OutsideMask(sizes, box), tuple(target.grid), None,
                 f"outside of {cube.where}", kind=cube.kind, gap="outside",
             )  # fmt: skip
             placed[mask.name] = mask
@@ -114,15 +107,15 @@ def _positions(cube: Cube, dim: str) -> Floats:
     return values
 
 
-def _offset(cube: Cube, own: Floats, target: Cube, wanted: Floats, dim: str) -> int:
+def _offset(cube: Cube, own: Floats, target: Cube, others: Floats, dim: str) -> int:
     """Return the target's index of an input's first pixel; InputError where it lies between pixels."""
-    steps = np.concatenate([np.diff(wanted), np.diff(own)])
+    steps = np.concatenate([np.diff(others), np.diff(own)])
     if not steps.size:
         steps = np.ones(1)
-    at = (own[0] - wanted[0]) / steps[0]
+    at = (own[0] - others[0]) / steps[0]
     offset = round(float(at))
-    first, last = max(0, offset), min(wanted.size, offset + own.size)
-    distances = np.abs(own[first - offset : last - offset] - wanted[first:last])
+    first, last = max(0, offset), min(others.size, offset + own.size)
+    distances = np.abs(own[first - offset : last - offset] - others[first:last])
     furthest = float(distances.max(initial=abs(at - offset) * abs(steps[0])))
     allowed = TOLERANCE * float(np.abs(steps).min())
     if furthest > allowed:

@@ -30,7 +30,6 @@ class ValuesAlong(ArrayView):
         self.values = np.reshape(values, [-1 if i == axis else 1 for i in range(self.ndim)])
 
     def read(self, region: tuple[Any, ...]) -> Floats:
-        """Return a region, given by one part for each dimension."""
         return np.array(np.broadcast_to(self.values, self.shape)[region])
 
 

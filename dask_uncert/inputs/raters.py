@@ -34,7 +34,6 @@ class OneRater(ArrayView):
         self.data, self.axis, self.number = data, axis, number
 
     def read(self, region: tuple[Any, ...]) -> NDArray[Any]:
-        """Return a region, given by one slice for each dimension."""
         whole = (*region[: self.axis], slice(self.number, self.number + 1), *region[self.axis :])
         return np.asarray(np.take(self.data[whole], 0, axis=self.axis))
 
@@ -108,7 +107,6 @@ class MeanOfRaters(ArrayView):
         super().__init__((*first.data.shape, *((len(self.codes),) if self.has_classes else ())), np.float64)
 
     def read(self, region: tuple[Any, ...]) -> Floats:
-        """Return a region, given by one slice for each dimension."""
         inner = region[:-1] if self.has_classes else region
         if self.shares:
             return np.asarray(

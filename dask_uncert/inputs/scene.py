@@ -53,9 +53,8 @@ class Scene:
     @property
     def encoding(self) -> Encoding:
         """How the predictions are stored."""
-        return Encoding(
-            self.class_axis, **{c.kind: c.precision for c in self.cubes.values() if c.is_prediction}
-        )
+        cubes = [cube for cube in self.cubes.values() if cube.is_prediction]
+        return Encoding(self.class_axis, **{cube.kind: cube.precision for cube in cubes})
 
     def order(self, name: str) -> tuple[int, ...]:
         """Return the transposition that brings an input's dimensions to the grid's order, reserved ones last.
@@ -64,14 +63,14 @@ class Scene:
         first, and other predictions have their classes on the same axis.
         """
         cube = self.cubes[name]
-        wanted = [*self.dims, *(dim for dim in RESERVED if dim in cube.dims)]
+        dims = [*self.dims, *(dim for dim in RESERVED if dim in cube.dims)]
         if cube.is_prediction:
-            wanted = [*self.dims]
+            dims = [*self.dims]
             if self.class_axis is not None:
-                wanted.insert(self.class_axis, CLASS)
+                dims.insert(self.class_axis, CLASS)
             if SAMPLE in cube.dims:
-                wanted.insert(0, SAMPLE)
-        return tuple(cube.dims.index(dim) for dim in wanted)
+                dims.insert(0, SAMPLE)
+        return tuple(cube.dims.index(dim) for dim in dims)
 
 
 def prediction(cubes: Mapping[str, Cube]) -> Cube:

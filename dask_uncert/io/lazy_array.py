@@ -20,7 +20,7 @@ class ArrayView:
         return np.asarray(self.read(whole_region(region, self.ndim)))
 
     def read(self, region: tuple[Any, ...]) -> NDArray[Any]:
-        """Return a region, given by one slice for each dimension."""
+        """Return a region, given by one slice with a positive step for each dimension."""
         raise NotImplementedError
 
 
@@ -42,7 +42,6 @@ class MissingChunkMask(ArrayView):
             self._absent[tuple(number[axis] for axis in axes)] = 1
 
     def read(self, region: tuple[Any, ...]) -> NDArray[np.uint8]:
-        """Return a region, given by one slice for each dimension."""
         cut = zip(self.shape, self.chunks, region, strict=True)
         return np.asarray(self._absent[np.ix_(*(np.arange(n)[part] // c for n, c, part in cut))])
 
@@ -55,7 +54,6 @@ class Reversed(ArrayView):
         self.data, self.axes = data, tuple(axes)
 
     def read(self, region: tuple[Any, ...]) -> NDArray[Any]:
-        """Return a region, given by one slice with a positive step for each dimension."""
         parts, order = list(region), [slice(None)] * self.ndim
         for axis in self.axes:
             n = self.shape[axis]
@@ -66,7 +64,7 @@ class Reversed(ArrayView):
 
 
 def whole_region(region: Any, ndim: int) -> tuple[Any, ...]:
-    """Return what is asked of an array in brackets, one part for each dimension.
+    """Return a region as it is typed in brackets with one part for each dimension.
 
     >>> whole_region((..., slice(2)), 3)
     (slice(None, None, None), slice(None, None, None), slice(None, 2, None))

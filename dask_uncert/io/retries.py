@@ -98,7 +98,6 @@ class Retried(ArrayView):
         return repr(self.data)
 
     def read(self, region: tuple[Any, ...]) -> NDArray[Any]:
-        """Return a region, given by one slice for each dimension."""
         return np.asarray(self._retry(lambda: self.data[region]))
 
     def absent_chunks(self) -> Any:
