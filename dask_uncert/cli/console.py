@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from dask_uncert.io.output_folder import Report
+    from dask_uncert.io.output_folder import Progress
     from dask_uncert.io.paths import AnyPath
     from dask_uncert.summaries.registry import AnyEvaluation
 
@@ -106,7 +106,7 @@ set_option = key_values(
 
 
 @contextmanager
-def progress(silent: bool) -> Iterator[Report | None]:
+def progress(silent: bool) -> Iterator[Progress | None]:
     """Show a progress bar on a terminal, a plain line for each quarter elsewhere."""
     if silent:
         yield None
@@ -123,10 +123,11 @@ def progress(silent: bool) -> Iterator[Report | None]:
         yield line
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as ProgressBar
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with ProgressBar(*columns, console=Console(stderr=True)) as bar:
         bars: dict[str, Any] = {}
 
         def draw(stage: str, done: int, total: int) -> None:

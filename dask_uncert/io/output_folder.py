@@ -40,8 +40,8 @@ UNFINISHED = "This evaluation is not finished; run the job again.\n"
 REPLACED = "-replaced"
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 VERSIONS = ("dask-uncert", "numpy", "scipy", "numba", "dask", "distributed", "zarr", "zarrs", "nibabel")
-Report = Callable[[str, int, int], None]
-"""What is told of progress: what is done, how many of it, of how many."""
+Progress = Callable[[str, int, int], None]
+"""A function that shows progress: called with the stage, how much of it is done, and its total."""
 
 
 def read_record(folder: AnyPath) -> dict[str, Any]:

@@ -1,24 +1,23 @@
-"""Any readable input written anew as a well-chunked Zarr store: block by block on a cluster, resumable, verified."""
+"""Any readable input as a well-chunked Zarr store: copied block by block on a cluster, verified, resumable."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.task_pool import stream
 from dask_uncert.errors import InputError
 from dask_uncert.inputs.cube import RESERVED, make_cube
 from dask_uncert.io.open import open_stored
-from dask_uncert.io.output_folder import Report, put_in_place
+from dask_uncert.io.output_folder import Progress, put_in_place
 from dask_uncert.io.paths import AnyPath, absolute, is_remote, remove
 from dask_uncert.io.readers.stored_array import StoredArray
-from dask_uncert.io.zarr_copy import DONE, Layout, Writer, about, create, layout_of, mark_of
+from dask_uncert.io.zarr_copy import DONE, Writer, about, create, layout_of, mark_of
+from dask_uncert.jobs.provenance import digest, silent
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -35,130 +34,132 @@ def convert(
     shards: Sequence[int] | None = None,
     cluster: str | Path | Client = "local",
     fresh: bool = False,
-    progress: Report | None = None,
+    progress: Progress | None = None,
 ) -> AnyPath:
-    """Write an input of any format as one array of a new Zarr store; returns the store's path.
+    """Copy an input of any readable format to one array of a new Zarr store.
 
-    Stored numbers stay as they are: packing and missing codes go along as attributes, as do coordinates and geometry.
-    Every block is read back and compared. A conversion that was stopped goes on where it was when it is asked for
-    again; one that is finished is not done again. Nothing else at `target` is overwritten without `fresh`.
+    Parameters
+    ----------
+    source : str or path
+        A file or store of any readable format. May be a URL.
+    target : str or path
+        The new store; its name must end in ``.zarr``. May be a URL.
+    array : str, optional
+        Name of the array in the source, as in a job file.
+    dims : sequence of str, optional
+        Names of its dimensions, as in a job file.
+    name : str, optional
+        Name of the new array; by default the old name, or ``data``.
+    chunks, shards : sequence of int, optional
+        Their sides. By default chunks of about 2 MiB with all classes and bands, in shards of about 64 MiB if there
+        would be more than 2000 files.
+    cluster : str, path or distributed.Client, default "local"
+        ``"local"``, a cluster file, an address or a client.
+    fresh : bool, default False
+        Replace an existing result.
+    progress : callable, optional
+        Called as ``progress(stage, done, total)`` as work goes on.
 
-    array, dims: as in a job file. name: of the new array; by default the old one's, or `data`. chunks, shards: by
-    default chunks of about 2 MiB with all classes and bands, in shards of about 64 MiB where there would be more than
-    2000 files. report(what, done, total) is called as work goes on.
+    Returns
+    -------
+    path
+        The new store.
 
-    Raises InputError for an input that cannot be read, and for a target that is something else.
+    Raises
+    ------
+    InputError
+        If the input cannot be read, changes meanwhile or lacks chunks, or the target exists and is something else.
 
+    Notes
+    -----
+    Values are copied as stored: scale, offset and missing codes become attributes, as do coordinates and georeferencing.
+    Every block is read back and compared. A conversion that was stopped resumes; one that is finished is not repeated.
+    The same as ``dask-uncert convert``.
+
+    Examples
+    --------
     >>> import dask_uncert as du
     >>> du.convert("nothing.tif", "nothing.zarr")
     Traceback (most recent call last):
     ...
     dask_uncert.errors.InputError: input: there is no file at nothing.tif. Check `store` under `inputs: input`.
     """
-    place = str(source) if "://" in str(source) else str(Path(source).resolve())
+    path = str(source) if "://" in str(source) else str(Path(source).resolve())
     goal = absolute(target)
-    _check_apart(place, goal)
-    stored = open_stored(str(source) if "://" not in place else place, array, "input", dims)
+    _check_apart(path, goal)
+    stored = open_stored(str(source), array, "input", dims)
     cube = make_cube("input", stored, dims, stored.dims, stored.chunks, str(source))
     whole = [dim in RESERVED for dim in cube.dims]
     layout = layout_of(stored.shape, stored.dtype.itemsize, whole, chunks, shards)
-    called = name or PurePosixPath(stored.array).name or "data"
-    if called in cube.dims:
+    new_name = name or PurePosixPath(stored.array).name or "data"
+    if new_name in cube.dims:
         raise InputError(
-            f"name: an array called {called!r} cannot have a dimension of that name; give another `name`."
+            f"name: an array called {new_name!r} cannot have a dimension of that name; give another `name`."
         )
-    _check_whole(stored, str(source))
+    _check_complete(stored, str(source))
     before = stored.fingerprint()
-    mark = _mark(stored, place, cube.dims, layout, called)
+    identity = path, stored.array, before, list(cube.dims), layout.chunks, layout.shards, new_name
+    mark = None if before is None else digest(*identity, version("dask-uncert"))
     if goal.exists() and not fresh:
-        if mark is not None and (mark_of(goal) or {}).get("conversion") == mark:
+        if mark is not None and _conversion(goal) == mark:
             return goal
         raise InputError(
-            f"{goal} exists and is no such conversion of {source}. Name another target, or give --fresh to replace it."
+            f"{goal} exists and is not this conversion of {source}. Name another target, or give --fresh to replace it."
         )
     working = goal.with_name(f"{goal.name}.converting")
-    if (
-        fresh
-        or mark is None
-        or (mark_of(working) or {}).get("conversion") != mark
-        or not (working / DONE).is_dir()
-    ):
+    if fresh or mark is None or _conversion(working) != mark or not (working / DONE).is_dir():
         remove(working)
         if isinstance(working, Path):
             working.parent.mkdir(parents=True, exist_ok=True)
         attributes = about(stored.attributes, stored.decoding, stored.dtype, stored.geometry(cube.dims))
         coordinates = stored.coordinates(cube.dims)
         create(
-            working,
-            called,
-            layout,
-            stored.dtype,
-            cube.dims,
-            attributes,
-            coordinates,
+            working, new_name, layout, stored.dtype, cube.dims, attributes, coordinates,
             {"conversion": mark or ""},
-        )
-    _write(Writer(stored, str(working), called), layout, cluster, progress)
+        )  # fmt: skip
+    tell, blocks = progress or silent, layout.blocks()
+    tell("blocks", 0, len(blocks))
+    with connect.connect(cluster) as client:
+        results = stream(client, Writer(stored, str(working), new_name), blocks, "convert-block")
+        for done, (_, result) in enumerate(results, 1):
+            if isinstance(result, Exception):
+                raise result
+            tell("blocks", done, len(blocks))
     if stored.fingerprint() != before:
         remove(working)
-        raise InputError(f"input: {source} has changed while it was read. Run again when it is whole.")
+        raise InputError(f"input: {source} changed while it was read. Run again when it is complete.")
     remove(working / DONE)
     put_in_place(working, goal, last="zarr.json")
     return goal
 
 
-def _check_apart(place: str, goal: AnyPath) -> None:
-    """Refuse a target that is its source, or lies in it, or the other way round, or is no store's name."""
-    if not goal.name.endswith(".zarr"):
-        raise InputError(f"the target {goal} should be a new folder whose name ends in .zarr.")
-    if goal.exists() and not goal.is_dir():
-        raise InputError(f"the target {goal} is a file; name a new folder that ends in .zarr.")
-    local = place.split("::")[-1].removeprefix("file://").removeprefix("local://")
-    if is_remote(local) != is_remote(goal):
+def _conversion(folder: AnyPath) -> str | None:
+    """Return the fingerprint of the conversion that a folder holds; None if it holds none."""
+    return (mark_of(folder) or {}).get("conversion")
+
+
+def _check_apart(source: str, target: AnyPath) -> None:
+    """Refuse a target that is its source, is inside it or around it, or does not have the name of a store."""
+    if not target.name.endswith(".zarr"):
+        raise InputError(f"the target {target} should be a new folder whose name ends in .zarr.")
+    if target.exists() and not target.is_dir():
+        raise InputError(f"the target {target} is a file; name a new folder that ends in .zarr.")
+    inner = source.split("::")[-1].removeprefix("file://").removeprefix("local://")
+    if is_remote(inner) != is_remote(target):
         return
-    one, other = (
-        (local, str(goal)) if is_remote(goal) else (os.path.realpath(local), os.path.realpath(str(goal)))
-    )
-    if one == other or other.startswith(one + os.sep) or one.startswith(other + os.sep):
+    paths = [inner, str(target)] if is_remote(target) else map(os.path.realpath, (inner, str(target)))
+    short, long = sorted(paths, key=len)
+    if short == long or long.startswith(short + os.sep):
         raise InputError(
-            f"the target {goal} is the input {place}, or one lies in the other. Name another target."
+            f"the target {target} is the input {source}, or one lies in the other. Name another target."
         )
 
 
-def _check_whole(stored: StoredArray, source: str) -> None:
+def _check_complete(stored: StoredArray, source: str) -> None:
     absent = stored.absent_chunks()
     if absent:
         first = ", ".join(map(str, absent[0]))
+        more, verb = (f" and {len(absent) - 1} more", "are") if len(absent) > 1 else ("", "is")
         raise InputError(
-            f"input: chunk ({first}){f' and {len(absent) - 1} more' if len(absent) > 1 else ''} of {source} "
-            f"{'are' if len(absent) > 1 else 'is'} not in the store. Copy it again from where it is whole."
+            f"input: chunk ({first}){more} of {source} {verb} not in the store. Copy it again from where it is complete."
         )
-
-
-def _mark(stored: StoredArray, place: str, dims: Sequence[str], layout: Layout, name: str) -> str | None:
-    """Of the input as it is stored and of how it is written; None where the input cannot tell whether it changed."""
-    fingerprint = stored.fingerprint()
-    if fingerprint is None:
-        return None
-    said = [
-        place,
-        stored.array,
-        fingerprint,
-        list(dims),
-        layout.chunks,
-        layout.shards,
-        name,
-        version("dask-uncert"),
-    ]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
-
-
-def _write(writer: Writer, layout: Layout, cluster: str | Path | Client, progress: Report | None) -> None:
-    tell: Any = progress or (lambda what, done, total: None)
-    blocks = layout.blocks()
-    tell("blocks", 0, len(blocks))
-    with connect.connect(cluster) as client:
-        for done, (_, found) in enumerate(stream(client, writer, blocks, "convert-block"), 1):
-            if isinstance(found, Exception):
-                raise found
-            tell("blocks", done, len(blocks))

@@ -81,6 +81,10 @@ def rounded(**seconds: float) -> dict[str, float]:
     return {name: round(value, 3) for name, value in seconds.items()}
 
 
+def silent(stage: str, done: int, total: int) -> None:
+    """Show no progress."""
+
+
 def digest(*values: Any) -> str:
     """Return the SHA-256 of plain data; equal for equal data."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

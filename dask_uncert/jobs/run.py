@@ -23,7 +23,7 @@ from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.execution.plan import Plan
 from dask_uncert.io.maps import preview
 from dask_uncert.io.open import format_of
-from dask_uncert.io.output_folder import Report, being_written, is_finished
+from dask_uncert.io.output_folder import Progress, being_written, is_finished
 from dask_uncert.io.paths import AnyPath, absolute, as_path, is_remote
 from dask_uncert.io.readers.stored_array import StoredArray
 from dask_uncert.io.retries import retry_count
@@ -42,6 +42,7 @@ from dask_uncert.jobs.provenance import (
     read_retries,
     remarks_of,
     rounded,
+    silent,
     write_run,
 )
 from dask_uncert.jobs.schema import AnyJob
@@ -67,7 +68,7 @@ def run(
     out: str | AnyPath | None = None,
     fresh: bool = False,
     overrides: Mapping[str, Any] | None = None,
-    progress: Report | None = None,
+    progress: Progress | None = None,
     performance_report: str | Path | None = None,
 ) -> AnyEvaluation:
     """Run a job and write its output folder.
@@ -127,7 +128,7 @@ def run(
     output = output_of(checked, folder, out)
     target = cluster if cluster is not None else cluster_of(checked, folder)
     page = None if performance_report is None else Path(performance_report)
-    tell = progress or _silent
+    tell = progress or silent
     if not isinstance(checked, CohortJob):
         return _run_scene(checked, plan_job(checked, folder), output, target, fresh, tell, page)
     evaluation, failed = run_cohort(checked, folder, output, target, fresh, tell, page)
@@ -147,7 +148,7 @@ def _run_scene(
     output: AnyPath,
     cluster: str | Path | Client,
     fresh: bool,
-    tell: Report,
+    tell: Progress,
     page: Path | None,
 ) -> AnyEvaluation:
     """Run the pass of a scene or a regression and write its output folder."""
@@ -234,11 +235,7 @@ def _move_maps(plan: Plan, working: Path, elsewhere: dict[str, AnyPath] | None) 
         shutil.move(plan.writer.store, working / MAPS)
 
 
-def _silent(stage: str, done: int, total: int) -> None:
-    """Show no progress."""
-
-
-def _with_distances(plan: Plan, client: Client, tell: Report) -> Plan:
+def _with_distances(plan: Plan, client: Client, tell: Progress) -> Plan:
     if plan.distances is None:
         return plan
     blocks = plan.distances.grid.blocks
@@ -250,7 +247,7 @@ def _with_distances(plan: Plan, client: Client, tell: Report) -> Plan:
 
 
 def _watch(
-    client: Client, prefix: str, total: int, stage: str, tell: Report
+    client: Client, prefix: str, total: int, stage: str, tell: Progress
 ) -> AbstractContextManager[BlockCounts]:
     tell(stage, 0, total)
     return watched(client, prefix, total, lambda done: tell(stage, done, total))

@@ -158,7 +158,7 @@ def test_nothing_else_is_overwritten(tmp_path, shared_client):
     (tmp_path / "b.zarr").mkdir()
     (tmp_path / "b.zarr" / "precious").write_text("x")
     words = {"dims": ["y", "x"], "cluster": shared_client}
-    with pytest.raises(InputError, match=r"b.zarr exists and is no such conversion"):
+    with pytest.raises(InputError, match=r"b.zarr exists and is not this conversion"):
         du.convert(tmp_path / "a.npy", tmp_path / "b.zarr", **words)
     assert (tmp_path / "b.zarr" / "precious").exists()
     du.convert(tmp_path / "a.npy", tmp_path / "b.zarr", fresh=True, **words)
@@ -236,6 +236,6 @@ def test_an_input_that_changes_meanwhile_is_refused(tmp_path, shared_client, mon
         return found
 
     monkeypatch.setattr(Writer, "__call__", touched)
-    with pytest.raises(InputError, match="has changed"):
+    with pytest.raises(InputError, match="changed while it was read"):
         du.convert(tmp_path / "a.npy", tmp_path / "a.zarr", dims=["y", "x"], cluster=shared_client)
     assert not (tmp_path / "a.zarr").exists()

@@ -15,7 +15,7 @@ from dask_uncert.clusters import connect
 from dask_uncert.clusters.monitor import LOG, LOST, guarded, logged, logs, reported
 from dask_uncert.clusters.task_pool import stream
 from dask_uncert.errors import ClusterError, InputError, listed, plural
-from dask_uncert.io.output_folder import Report, being_written
+from dask_uncert.io.output_folder import Progress, being_written
 from dask_uncert.io.paths import AnyPath, is_remote, remove
 from dask_uncert.io.summary_store import load
 from dask_uncert.jobs.cohort.case import CaseOutcome, EvaluateCase, failure_reason
@@ -46,7 +46,7 @@ def run_cohort(
     output: AnyPath,
     cluster: str | Path | Client,
     fresh: bool,
-    progress: Report,
+    progress: Progress,
     page: Path | None,
 ) -> tuple[AnyEvaluation, dict[str, str]]:
     """Run a cohort's job and write its output folder; returns the pooled Evaluation, and why cases failed, by name.
@@ -125,7 +125,7 @@ def _evaluate_all(
     plan: CohortPlan,
     earlier: FinishedCohort | None,
     client: Client,
-    progress: Report,
+    progress: Progress,
 ) -> dict[str, CaseOutcome]:
     """Return what became of every case, by name; large ones come last, each over the whole cluster."""
     finished = {} if earlier is None else earlier.fingerprints(with_maps=bool(plan.maps))
