@@ -2,8 +2,7 @@
 
 import json
 import os
-import subprocess
-import sys
+import re
 import time
 
 import numpy as np
@@ -11,86 +10,72 @@ import pytest
 import xarray as xr
 import yaml
 import zarr
-from click.testing import CliRunner
 
-from dask_uncert.cli import main
+import dask_uncert as du
 from dask_uncert.clusters import connect
-from dask_uncert.io.summary_store import load, save
+from dask_uncert.errors import InputError
 from dask_uncert.jobs import run
 from dask_uncert.jobs.load import plan_job, read_job
 from dask_uncert.reports.results.scene import results, to_json
 from tests.support import ROOT
+from tests.support.command import command
 
 SCENE = ROOT / "workflows" / "hyperspectral_scene.yaml"
-COMMAND = [sys.executable, "-c", "from dask_uncert.cli.main import main; main()"]
-
-
-def command(*words, check=None):
-    found = subprocess.run([*COMMAND, *map(str, words)], capture_output=True, text=True, timeout=300)
-    if check is not None:
-        assert found.returncode == check, found.stderr
-    return found
 
 
 @pytest.fixture
 def job(tmp_path):
-    """A small job on a store of its own, as a mapping; its file is written by `ask`."""
+    """A small job on a store of its own, as a mapping; its file is written by `write`."""
     rng = np.random.default_rng(0)
     group = zarr.open_group(str(tmp_path / "scene.zarr"), mode="w")
     shape = (12, 10)
     arrays = {
         "posterior": rng.dirichlet([0.5] * 3, shape).astype("float32"),
         "labels": rng.integers(0, 4, shape).astype("uint8"),
-        "spectra": rng.random((*shape, 3)).astype("float32"),
     }
     for name, values in arrays.items():
-        dims = ("y", "x", {"posterior": "class", "spectra": "band"}.get(name, ""))[: values.ndim]
+        dims = ("y", "x", "class")[: values.ndim]
         group.create_array(name, data=values, chunks=(4, 5, *values.shape[2:]), dimension_names=dims)
     for name, n in zip(("y", "x"), shape, strict=True):
         about = {"units": "m", "standard_name": f"projection_{name}_coordinate"}
         group.create_array(name, data=np.arange(n) * 20.0, dimension_names=(name,), attributes=about)
     return {
-        "version": 1,
-        "kind": "scene",
+        "version": 1, "kind": "scene", "output": "out", "classes": {1: "soil", 2: "tree", 3: "water"}, "ignore": [0],
+        "measures": ["gini", "entropy"], "maps": ["gini", "correct"],
         "inputs": {
             "probabilities": {"store": "scene.zarr", "array": "posterior"},
             "reference": {"store": "scene.zarr", "array": "labels", "dims": ["y", "x"]},
         },
-        "classes": {1: "soil", 2: "tree", 3: "water"},
-        "ignore": [0],
-        "measures": ["gini", "entropy"],
-        "maps": ["gini", "correct"],
-        "output": "out",
-    }
+    }  # fmt: skip
 
 
-def ask(job, folder, **changes):
+def write(job, folder, **changes):
     path = folder / "job.yaml"
     path.write_text(yaml.safe_dump({**job, **changes}))
     return path
 
 
-def refusal(*words, status=2):
-    """The one paragraph a refused request leaves; nothing else was written."""
-    found = command(*words)
-    assert found.returncode == status, found.stderr
-    assert found.stdout == ""
-    assert "Traceback" not in found.stderr
-    assert len(found.stderr.strip().splitlines()) == 1, found.stderr
-    return found.stderr
+def refused(message, job, folder, **changes):
+    """Run the changed job, which is refused with this message and leaves nothing new in the folder."""
+    path = write(job, folder, **changes)
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        du.run(path)
+    assert len(str(caught.value).splitlines()) == 1
+    assert sorted(folder.rglob("*")) == before
 
 
 def test_run_writes_the_whole_folder(job, tmp_path):
-    found = command("run", ask(job, tmp_path), check=0)
+    done = command("run", write(job, tmp_path), check=0)
     out = tmp_path / "out"
     names = {"results.json", "summary.zarr", "maps.zarr", "tables", "figures", "report.html", "run.json"}
     assert {p.name for p in out.iterdir()} == names
-    assert "pixels counted" in found.stdout
+    assert "pixels counted" in done.stdout
     record = json.loads((out / "run.json").read_text())
     assert record["counted"] + sum(record["excluded"].values()) == 120
     assert record["bytes_read"] == 12 * 10 * (3 * 4 + 1)
     assert record["versions"]["dask-uncert"]
-    assert (out / "results.json").read_text() == to_json(results(load(out)))
+    assert (out / "results.json").read_text() == to_json(results(du.load(out)))
     maps = xr.open_zarr(out / "maps.zarr", consolidated=False)
     assert maps["gini"].dims == ("y", "x")
     assert maps["x"].values.tolist() == [20.0 * i for i in range(10)]
@@ -98,27 +83,26 @@ def test_run_writes_the_whole_folder(job, tmp_path):
     assert int(maps["correct"].notnull().sum()) == record["counted"]
 
 
+@pytest.mark.usefixtures("dask_uncert_command")
 def test_a_finished_evaluation_is_not_run_again(job, tmp_path):
-    path, out = ask(job, tmp_path), tmp_path / "out"
-    run.run(path)
+    path, out = write(job, tmp_path), tmp_path / "out"
+    first = du.run(path)
     before = (out / "run.json").stat().st_mtime_ns
-    run.run(path)
-    assert (out / "run.json").stat().st_mtime_ns == before
-    assert "finished evaluation of another job" in refusal("run", ask(job, tmp_path, measures=["gini"]))
+    assert du.run(path) == first
+    refused("finished evaluation of another job", job, tmp_path, measures=["gini"])
     labels = zarr.open_group(str(tmp_path / "scene.zarr"), mode="r+")["labels"]
     labels[0, 0] = 1 if labels[0, 0] != 1 else 2
-    assert "other inputs" in refusal("run", ask(job, tmp_path))
+    refused("other inputs", job, tmp_path)
     assert (out / "run.json").stat().st_mtime_ns == before
-    first = load(out)
-    again = run.run(path, fresh=True)
-    assert again != first
-    assert load(out) == again
+    again = du.run(path, fresh=True)
+    assert again == du.load(out) != first
 
 
-def test_what_is_not_ours_is_not_touched(job, tmp_path):
+def test_files_of_others_are_not_touched(job, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("do not lose me")
-    assert "not ours to replace" in refusal("run", ask(job, tmp_path), "--fresh")
+    with pytest.raises(InputError, match="not ours to replace"):
+        du.run(write(job, tmp_path), fresh=True)
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["thesis.txt"]
 
 
@@ -126,7 +110,7 @@ def with_input(job, name, **changes):
     return {**job["inputs"], name: {**job["inputs"].get(name, {"store": "scene.zarr"}), **changes}}
 
 
-def test_a_wrong_request_is_one_paragraph(job, tmp_path):
+def test_a_wrong_request_is_one_paragraph(job, tmp_path, dask_uncert_command):
     cases = {
         "no store at": {"inputs": with_input(job, "probabilities", store="other.zarr")},
         "has no array 'posteriors'; it has: labels, posterior": {
@@ -143,93 +127,107 @@ def test_a_wrong_request_is_one_paragraph(job, tmp_path):
         "there is no table at": {"measures": ["homophily"], "class_distances": {"table": "H.csv"}},
     }
     for message, changes in cases.items():
-        said = CliRunner().invoke(
-            main.cli, ["run", str(ask(job, tmp_path, **changes))], standalone_mode=False
-        )
-        assert message in str(said.exception), (message, said.exception)
-    assert not (tmp_path / "out").exists()
-    assert "there is no job file" in refusal("run", tmp_path / "none.yaml")
-    path = ask(job, tmp_path)
+        refused(message, job, tmp_path, **changes)
+    path = write(job, tmp_path)
     path.write_text(path.read_text() + "kind: scene\n")
-    assert "'kind' is given twice" in refusal("plan", path)
+    with pytest.raises(InputError, match="'kind' is given twice"):
+        du.plan(path)
     path.write_text("!!python/object/apply:os.system ['touch here']")
-    assert "no valid YAML" in refusal("run", path)
-    assert not list(tmp_path.glob("*unfinished*"))
+    with pytest.raises(InputError, match="is no valid YAML"):
+        du.plan(path)
+    status, out, said = dask_uncert_command("run", tmp_path / "none.yaml")
+    assert (status, out, said.count("\n")) == (2, "", 1)
+    assert said.startswith("error: there is no job file at")
+    for words, message in (
+        (["--set", "measures"], "expected KEY=VALUE, found 'measures'"),
+        (["--set", "measures=["], "'[' is not valid YAML"),
+    ):
+        status, out, said = dask_uncert_command("run", path, *words)
+        assert (status, out) == (2, "")
+        assert message in said
 
 
+@pytest.mark.usefixtures("dask_uncert_command")
 def test_unusable_input_leaves_nothing_behind(job, tmp_path):
-    labels = zarr.open_group(str(tmp_path / "scene.zarr"), mode="r+")["labels"]
-    labels[3, 4:7] = 9
-    said = refusal("run", ask(job, tmp_path), "--quiet")
-    assert "9 (3 pixels)" in said
-    assert "scene.zarr:labels" in said
-    posterior = zarr.open_group(str(tmp_path / "scene.zarr"), mode="r+")["posterior"]
-    labels[...] = 1
-    posterior[2, 2] = 0.2
-    said = refusal("run", ask(job, tmp_path), "--quiet")
-    assert "1 counted pixels" in said
-    assert "y = 2, x = 2" in said
+    group = zarr.open_group(str(tmp_path / "scene.zarr"), mode="r+")
+    group["labels"][3, 4:7] = 9
+    with pytest.raises(InputError, match=r"scene\.zarr:labels .*9 \(3 pixels\)"):
+        du.run(write(job, tmp_path))
+    group["labels"][...] = 1
+    group["posterior"][2, 2] = 0.2
+    with pytest.raises(InputError, match=r"1 counted pixels .* y = 2, x = 2"):
+        du.run(write(job, tmp_path))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["job.yaml", "scene.zarr"]
 
 
-def test_plan_runs_nothing(job, tmp_path):
-    found = json.loads(command("plan", ask(job, tmp_path), "--json", check=0).stdout)
+def test_plan_runs_nothing(job, tmp_path, dask_uncert_command):
+    found = du.plan(write(job, tmp_path))
     assert found["grid"] == {"y": 12, "x": 10}
     assert found["blocks"] == 6
     assert found["bytes_read"] == {"probabilities": 1440, "reference": 120}
+    assert json.loads(dask_uncert_command("plan", tmp_path / "job.yaml", "--json")[1]) == found
+    assert "blocks  6 of y 4 x x 5" in dask_uncert_command("plan", tmp_path / "job.yaml")[1]
     assert not (tmp_path / "out").exists()
-    text = command("plan", ask(job, tmp_path), check=0).stdout
-    assert "blocks  6 of y 4 x x 5" in text
 
 
-def test_merge_adds_without_reading(job, tmp_path):
-    first = run.run(ask(job, tmp_path), out=tmp_path / "a")
-    second = run.run(
-        ask(job, tmp_path), out=tmp_path / "b", overrides={"inputs.reference.array": "labels"}, fresh=True
-    )
+def test_merge_adds_without_reading(job, tmp_path, dask_uncert_command):
+    first = du.run(write(job, tmp_path), out=tmp_path / "a")
+    second = du.run(write(job, tmp_path), out=tmp_path / "b", overrides={"inputs.reference.array": "labels"})
     (tmp_path / "scene.zarr").rename(tmp_path / "gone.zarr")
-    command("merge", tmp_path / "both", tmp_path / "a", tmp_path / "b", check=0)
-    assert load(tmp_path / "both") == first + second
-    assert "given twice" in refusal("merge", tmp_path / "c", tmp_path / "a", tmp_path / "a")
-    assert "no folder" in refusal("merge", tmp_path / "c", tmp_path / "a", tmp_path / "z")
+    status, out, said = dask_uncert_command("merge", tmp_path / "both", tmp_path / "a", tmp_path / "b")
+    assert status == 0, said
+    assert "pixels counted" in out
+    assert du.load(tmp_path / "both") == first + second
+    with pytest.raises(InputError, match="given twice"):
+        du.merge(tmp_path / "c", [tmp_path / "a", tmp_path / "a"])
+    with pytest.raises(InputError, match="no folder"):
+        du.merge(tmp_path / "c", [tmp_path / "a", tmp_path / "z"])
     record = json.loads((tmp_path / "a" / "run.json").read_text())
     (tmp_path / "a" / "run.json").write_text(json.dumps({**record, "fingerprint": None}))
-    assert "--fresh" in refusal("merge", tmp_path / "both", tmp_path / "a", tmp_path / "b")
+    with pytest.raises(InputError, match="--fresh"):
+        du.merge(tmp_path / "both", [tmp_path / "a", tmp_path / "b"])
     before = (tmp_path / "a" / "results.json").read_bytes()
     (tmp_path / "a" / "results.json").unlink()
-    command("report", tmp_path / "a", check=0)
+    assert dask_uncert_command("report", tmp_path / "a")[0] == 0
     assert (tmp_path / "a" / "results.json").read_bytes() == before
 
 
-def test_sweep_answers_from_the_folder_alone(job, tmp_path):
+def test_sweep_answers_from_the_folder_alone(job, tmp_path, dask_uncert_command):
     soft = [
         {"class": "tree", "thresholds": [0.4], "sigmas": [0.1], "dampings": [0.5], "uncertainty": "entropy"}
     ]
-    command("run", ask(job, tmp_path, soft_confusion=soft), check=0)
+    du.run(write(job, tmp_path, soft_confusion=soft))
     (tmp_path / "scene.zarr").rename(tmp_path / "away.zarr")
-    grid = ("--threshold", ".4", "--sigma", "0,.1", "--damping", "0,.5")
     (direct,) = json.loads((tmp_path / "out" / "results.json").read_text())["soft_confusion"]
-    rows = json.loads(command("sweep", tmp_path / "out", *grid, "--json", check=0).stdout)
+
+    def sweep(*words, folder="out"):
+        grid = ("--threshold", ".4", "--sigma", "0,.1", "--damping", "0,.5")
+        return dask_uncert_command("sweep", tmp_path / folder, *grid, *words)
+
+    rows = json.loads(sweep("--json")[1])
     assert [(row["sigma"], row["damping"]) for row in rows] == [(0, 0), (0, 0.5), (0.1, 0), (0.1, 0.5)]
     for name in ("TP", "TN", "FP", "FN", "f1", "kappa"):
         assert abs(rows[3][name] - direct[name]) <= rows[3][f"{name}_bound"] < 1e-2
-    table = command("sweep", tmp_path / "out", "--class", "tree", *grid, check=0).stdout.splitlines()
+    table = sweep("--class", "tree")[1].splitlines()
     assert len(table) == 5
     assert table[0].split()[:5] == ["threshold", "sigma", "damping", "share", "TP"]
-    command("sweep", tmp_path / "out", *grid, "--csv", tmp_path / "sweep.csv", check=0)
+    assert sweep("--csv", tmp_path / "sweep.csv")[0] == 0
     lines = (tmp_path / "sweep.csv").read_text().splitlines()
     assert lines[0].startswith("class,uncertainty,threshold,sigma,damping,share,TP,TP_bound")
     assert float(lines[4].split(",")[6]) == rows[3]["TP"]
-    again = command("sweep", tmp_path / "out", "--csv", tmp_path / "sweep.csv")
-    assert again.returncode == 2
-    assert "exists" in again.stderr
-    assert "there are: tree (entropy)" in refusal("sweep", tmp_path / "out", "--class", "rock")
-    assert "expected numbers separated by commas" in command("sweep", tmp_path / "out", "--sigma", "a").stderr
-    assert "there is no summary" in refusal("sweep", tmp_path / "nothing")
+    for message, words, folder in (
+        ("sweep.csv exists; name another file", ("--csv", tmp_path / "sweep.csv"), "out"),
+        ("there are: tree (entropy)", ("--class", "rock"), "out"),
+        ("expected numbers separated by commas, found 'a'", ("--sigma", "a"), "out"),
+        ("there is no summary", (), "nothing"),
+    ):
+        status, out, said = sweep(*words, folder=folder)
+        assert (status, out) == (2, "")
+        assert message in said
 
 
-def test_schema_describes_the_shipped_jobs():
-    schema = json.loads(command("schema", check=0).stdout)
+def test_the_schema_describes_the_shipped_jobs(dask_uncert_command):
+    schema = json.loads(dask_uncert_command("schema")[1])
     assert set(schema["discriminator"]["mapping"]) >= {"scene", "regression"}
     for path in (ROOT / "workflows").glob("*.yaml"):
         read_job(path)
@@ -276,9 +274,9 @@ def test_same_bits_on_every_cluster(shipped, tmp_path, workers, threads, process
     plan = plan_job(*read_job(SCENE, {"maps": []}))
     with connect.connect("local", workers=workers, threads=threads, processes=processes):
         found = plan.compute()
-    assert found == load(shipped)
+    assert found == du.load(shipped)
     assert to_json(results(found)) == (shipped / "results.json").read_text()
-    save(found, tmp_path / "summary.zarr")
+    du.save(found, tmp_path / "summary.zarr")
     assert files(tmp_path / "summary.zarr") == files(shipped / "summary.zarr")
 
 
@@ -287,7 +285,7 @@ def files(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_help_is_quick_and_import_starts_nothing():
+def test_help_is_quick():
     times = []
     for _ in range(3):
         clock = time.perf_counter()
@@ -296,15 +294,11 @@ def test_help_is_quick_and_import_starts_nothing():
     assert min(times) < 1.0
 
 
-def test_interrupted_runs_say_so(job, tmp_path, monkeypatch):
+def test_an_interrupted_run_says_so(job, tmp_path, monkeypatch, dask_uncert_command):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "_with_distances", stop)
-    monkeypatch.setattr(sys, "argv", ["dask-uncert", "run", str(ask(job, tmp_path))])
-    with pytest.raises(SystemExit) as ended:
-        main.main()
-    assert ended.value.code == 1
-    assert not (tmp_path / "out").exists()
-    assert not list(tmp_path.glob("*unfinished*"))
+    status, _, said = dask_uncert_command("run", write(job, tmp_path))
+    assert (status, said.strip()) == (1, "stopped; run the same command again to go on.")
     assert sorted(os.listdir(tmp_path)) == ["job.yaml", "scene.zarr"]

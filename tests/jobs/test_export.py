@@ -170,7 +170,7 @@ def test_what_cannot_be_is_said(scene, tmp_path, dask_uncert_command, monkeypatc
         InputError, match=r"holds no map 'nothing'; it holds gini, correct, predicted, soft_TP_b"
     ):
         du.export(scene, "nothing", tmp_path / "a.tif")
-    with pytest.raises(InputError, match=r"the ending says the format; there are \.tif"):
+    with pytest.raises(InputError, match=r"the ending gives the format; known are \.tif"):
         du.export(scene, "gini", tmp_path / "a.jpg")
     (tmp_path / "a.tif").write_text("precious")
     status, _, said = dask_uncert_command("export", scene, tmp_path / "a.tif", "--map", "gini")

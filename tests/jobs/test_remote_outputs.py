@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -19,9 +18,9 @@ import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.io.paths import as_path, list_files, list_names
 from tests.support import cohorts, object_stores, scenes, schedulers
+from tests.support.command import command
 
 CLASSES = {0: "a", 1: "b", 2: "c"}
-COMMAND = (sys.executable, "-c", "from dask_uncert.cli.main import main; main()")
 
 
 @pytest.fixture(scope="module")
@@ -148,11 +147,8 @@ def test_a_server_that_fails_changes_no_bit(tmp_path, server, dask_uncert_comman
     job, number = scene_job(tmp_path), itertools.count(1)
     assert dask_uncert_command("run", job, "--quiet")[0] == 0
     server.failed = 0
-    server.rule = lambda environment: "busy" if next(number) % 20 == 0 else None
-    try:
+    with server.following(lambda environment: "busy" if next(number) % 20 == 0 else None):
         status, _, said = dask_uncert_command("run", job, "--out", "s3://bucket/faulty/out", "--quiet")
-    finally:
-        server.rule = None
     assert status == 0, said
     assert server.failed > 3
     assert contents("s3://bucket/faulty/out") == contents(tmp_path / "out")
@@ -165,14 +161,9 @@ def test_where_nothing_may_be_written_it_is_said_and_what_was_there_stands(
     assert dask_uncert_command("run", job, "--out", out, "--quiet")[0] == 0
     before = contents(out)
     for where in ("/out.blocks/", "/out/"):
-        server.rule = lambda environment, where=where: (
-            "denied" if environment["REQUEST_METHOD"] == "PUT" and where in environment["PATH_INFO"] else None
-        )
-        try:
-            words = ("run", job, "--out", out, "--set", "measures=[gini]", "--fresh", "--quiet")
+        words = ("run", job, "--out", out, "--set", "measures=[gini]", "--fresh", "--quiet")
+        with server.refusing(where):
             status, _, said = dask_uncert_command(*words)
-        finally:
-            server.rule = None
         assert status in (1, 2)
         assert "s3://bucket/denied/out" in said
         assert "Access Denied" in said
@@ -185,15 +176,8 @@ def test_where_nothing_may_be_written_it_is_said_and_what_was_there_stands(
 
 def test_a_copy_that_was_stopped_is_unfinished_and_done_again(tmp_path, files, server, dask_uncert_command):
     job, out = scene_job(tmp_path), "s3://bucket/stopped/out"
-    server.rule = lambda environment: (
-        "denied"
-        if environment["REQUEST_METHOD"] == "PUT" and "results.json" in environment["PATH_INFO"]
-        else None
-    )
-    try:
+    with server.refusing("results.json"):
         status, _, said = dask_uncert_command("run", job, "--out", out, "--quiet")
-    finally:
-        server.rule = None
     assert status == 1, said
     with pytest.raises(InputError, match=r"holds no run\.json: it is unfinished"):
         du.compare(out, out)
@@ -213,36 +197,18 @@ def test_a_copy_that_was_stopped_is_unfinished_and_done_again(tmp_path, files, s
 def test_a_conversion_is_whole_or_goes_on(tmp_path, files, server, dask_uncert_command):
     values = np.random.default_rng(0).random((40, 30, 4), dtype="f4")
     np.save(tmp_path / "p.npy", values)
-    words = (
-        "convert",
-        tmp_path / "p.npy",
-        "s3://bucket/converted/p.zarr",
-        "--dims",
-        "y,x,class",
-        "--chunks",
-        "10,10,4",
-    )
-    server.rule = lambda environment: (
-        "denied"
-        if environment["REQUEST_METHOD"] == "PUT" and "/data/c/3/2" in environment["PATH_INFO"]
-        else None
-    )
-    try:
-        status, _, said = dask_uncert_command(*words)
-    finally:
-        server.rule = None
-    assert status != 0
+    target = "s3://bucket/converted/p.zarr"
+    words = ("convert", tmp_path / "p.npy", target, "--dims", "y,x,class", "--chunks", "10,10,4")
+    with server.refusing("/data/c/3/2"):
+        assert dask_uncert_command(*words)[0] != 0
     assert not files.exists("bucket/converted/p.zarr")
     written = []
-    server.rule = lambda environment: (
-        written.append(environment["PATH_INFO"])
+    with server.following(
+        lambda environment: written.append(environment["PATH_INFO"])
         if environment["REQUEST_METHOD"] == "PUT" and "/data/c/" in environment["PATH_INFO"]
         and "HTTP_X_AMZ_COPY_SOURCE" not in environment else None
-    )  # fmt: skip
-    try:
+    ):  # fmt: skip
         status, said, _ = dask_uncert_command(*words)
-    finally:
-        server.rule = None
     assert status == 0
     assert said.endswith("s3://bucket/converted/p.zarr\n")
     assert 0 < len(written) < 12
@@ -250,11 +216,8 @@ def test_a_conversion_is_whole_or_goes_on(tmp_path, files, server, dask_uncert_c
     store = zarr.storage.FsspecStore.from_url("s3://bucket/converted/p.zarr", read_only=True)
     assert np.array_equal(zarr.open_group(store, mode="r")["data"][...], values)
     assert dask_uncert_command(*words)[0] == 0
-    status, _, said = dask_uncert_command(
-        "convert", "s3://bucket/converted/p.zarr", "s3://bucket/converted/p.zarr/b.zarr"
-    )
-    assert status == 2
-    assert "one lies in the other" in said
+    with pytest.raises(InputError, match="one lies in the other"):
+        du.convert(target, f"{target}/b.zarr")
 
 
 @pytest.mark.slow
@@ -299,23 +262,14 @@ def test_a_submitted_job_is_found_again_by_its_output_alone(tmp_path, server):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
 
-    def call(*words):
-        done = subprocess.run(
-            [*COMMAND, *map(str, words)], capture_output=True, text=True, check=False, cwd=elsewhere
-        )
-        return done.returncode, done.stdout.strip(), done.stderr
-
     with schedulers.scheduler(tmp_path, workers=1) as (address, _):
         words = ("submit", job, "--cluster", address, "--out", out)
-        status, said, why = call(*words)
-        assert (status, said) == (0, out), why
-        for command in ("wait", "status"):
-            assert call(command, out)[:2] == (0, f"done: the result is in {out}")
+        assert command(*words, check=0, cwd=elsewhere).stdout.strip() == out
+        for name in ("wait", "status"):
+            assert command(name, out, check=0, cwd=elsewhere).stdout == f"done: the result is in {out}\n"
         assert du.load(out) == du.run(job)
-        assert call(*words, "--set", "measures=[gini]")[0] == 0
-        status, _, why = call("wait", out)
-        assert status == 1
-        assert "finished evaluation of another job" in why
+        command(*words, "--set", "measures=[gini]", check=0, cwd=elsewhere)
+        assert "finished evaluation of another job" in command("wait", out, check=1, cwd=elsewhere).stderr
         assert "InputError" in (as_path(out).with_name("out.job") / "log.txt").read_text()
 
 

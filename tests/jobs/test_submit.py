@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -19,14 +19,7 @@ import dask_uncert as du
 from dask_uncert.jobs import submission
 from dask_uncert.jobs.submission import Heartbeat, JobStatus, Submission, folder_of
 from tests.support import scenes, schedulers, slurm
-
-COMMAND = str(Path(sys.executable).with_name("dask-uncert"))
-
-
-def command(*words, **more):
-    return subprocess.run(
-        [COMMAND, *map(str, words)], capture_output=True, text=True, check=False, timeout=240, **more
-    )
+from tests.support.command import command
 
 
 @pytest.fixture(scope="module")
@@ -46,77 +39,56 @@ def scheduler(tmp_path):
 @pytest.mark.slow
 def test_a_job_on_a_scheduler_outlives_its_command_and_its_worker(tmp_path, job, scheduler):
     address, nannies = scheduler
-    sent = command("submit", job[0], "--cluster", address, "--out", tmp_path / "out")
-    assert sent.returncode == 0, sent.stderr
-    place = sent.stdout.strip()
-    assert place == str(tmp_path / "out")
+    out = tmp_path / "out"
+    sent = command("submit", job[0], "--cluster", address, "--out", out, check=0)
+    assert sent.stdout.strip() == str(out)
     kept = tmp_path / "out.blocks"
-    end = time.monotonic() + 120
-    while (
-        len(list(kept.glob("*.case"))) < 2
-        and not (tmp_path / "out.job" / "end.json").exists()
-        and time.monotonic() < end
-    ):
-        time.sleep(0.02)
-    again = command("submit", job[0], "--cluster", address, "--out", tmp_path / "out")
-    if not (tmp_path / "out.job" / "end.json").exists():
+    is_ended = (tmp_path / "out.job" / "end.json").exists
+    wait_for(lambda: len(list(kept.glob("*.case"))) >= 2 or is_ended())
+    again = command("submit", job[0], "--cluster", address, "--out", out)
+    if not is_ended():
         assert again.returncode == 2
         assert "already" in again.stderr
     for child in psutil.Process(nannies[0].pid).children(recursive=True):  # a worker, perhaps the driver's
-        with_signal(child.pid, signal.SIGKILL)
-    waited = command("wait", place, "--timeout", 200)
+        with suppress(ProcessLookupError):
+            os.kill(child.pid, signal.SIGKILL)
+    waited = command("wait", out, "--timeout", 200)
     assert waited.returncode == 0, (
         waited.stdout + waited.stderr + (tmp_path / "out.job" / "log.txt").read_text()
     )
     assert waited.stdout.startswith("done: the result is in")
-    assert du.load(tmp_path / "out") == job[1]
-    assert command("status", place).stdout.startswith("done")
+    assert du.load(out) == job[1]
+    assert command("status", out).stdout.startswith("done")
     assert not kept.exists()
 
 
-def with_signal(process, which):
-    try:
-        os.kill(process, which)
-    except ProcessLookupError:
-        return
+def wait_for(condition):
+    end = time.monotonic() + 120
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
 
 
 @pytest.mark.slow
 def test_a_cancelled_job_ends_and_goes_on_when_it_is_sent_again(tmp_path, job, scheduler):
     address, _ = scheduler
     out = tmp_path / "out"
-    assert command("submit", job[0], "--cluster", address, "--out", out).returncode == 0
-    end = time.monotonic() + 120
-    while not list((tmp_path / "out.blocks").glob("*.case")) and time.monotonic() < end:
-        time.sleep(0.02)
-    ended = command("cancel", out)
-    assert ended.returncode == 0, ended.stdout
+    command("submit", job[0], "--cluster", address, "--out", out, check=0)
+    wait_for(lambda: list((tmp_path / "out.blocks").glob("*.case")))
+    command("cancel", out, check=0)
     assert command("status", out).stdout.startswith(("cancelled", "done"))
     if not out.exists():
         assert list((tmp_path / "out.blocks").glob("*.case"))
-    assert command("submit", job[0], "--cluster", address, "--out", out).returncode == 0
-    assert command("wait", out, "--timeout", 200).returncode == 0
+    command("submit", job[0], "--cluster", address, "--out", out, check=0)
+    command("wait", out, "--timeout", 200, check=0)
     assert du.load(out) == job[1]
 
 
 @pytest.mark.slow
 def test_what_goes_wrong_is_found_beside_the_output(tmp_path, job, scheduler):
     address, _ = scheduler
-    sent = command(
-        "submit",
-        job[0],
-        "--cluster",
-        address,
-        "--out",
-        tmp_path / "out",
-        "--set",
-        "ignore=[7]",
-        "--set",
-        "classes={1: a, 2: b}",
-    )
-    assert sent.returncode == 0, sent.stderr
-    waited = command("wait", tmp_path / "out", "--timeout", 120)
-    assert waited.returncode == 1
+    out, changes = tmp_path / "out", {"ignore": [7], "classes": {1: "a", 2: "b"}}
+    du.submit(job[0], cluster=address, out=out, overrides=changes)
+    waited = command("wait", out, "--timeout", 120, check=1)
     assert waited.stderr.startswith("failed: ")
     assert "6 classes along its class dimension, but the class table has 2" in waited.stderr
 
@@ -135,27 +107,16 @@ def test_a_job_of_slurm(tmp_path, job):
         (tmp_path / "c.yaml").write_text(
             yaml.safe_dump({"kind": "slurm", "jobs": 2, "wait": 60, "options": options})
         )
-        sent = command(
-            "submit",
-            job[0],
-            "--cluster",
-            tmp_path / "c.yaml",
-            "--out",
-            tmp_path / "out",
-            env=environment,
-            cwd=tmp_path,
-        )
-        assert sent.returncode == 0, sent.stderr
+        words = ("submit", job[0], "--cluster", tmp_path / "c.yaml", "--out", tmp_path / "out")
+        sent = command(*words, check=0, env=environment, cwd=tmp_path)
         waited = command("wait", sent.stdout.strip(), "--timeout", 200, env=environment)
         log = (tmp_path / "out.job" / "log.txt").read_text()
         assert waited.returncode == 0, waited.stdout + waited.stderr + log
         assert du.load(tmp_path / "out") == job[1]
         bad = {**options, "queue": "nowhere"}
         (tmp_path / "bad.yaml").write_text(yaml.safe_dump({"kind": "slurm", "options": bad}))
-        refused = command(
-            "submit", job[0], "--cluster", tmp_path / "bad.yaml", "--out", tmp_path / "no", env=environment
-        )
-        assert refused.returncode == 2
+        words = ("submit", job[0], "--cluster", tmp_path / "bad.yaml", "--out", tmp_path / "no")
+        refused = command(*words, check=2, env=environment)
         assert "SLURM refused the job" in refused.stderr
 
 
@@ -184,17 +145,16 @@ def test_the_status_is_told_by_the_folder_beside_the_output_alone(tmp_path, monk
     assert str(job.status()) == "done: x"
 
 
-def test_what_cannot_be_submitted_is_said(tmp_path, job, dask_uncert_command):
-    for words, said in (
-        (["--cluster", "local"], "needs a cluster that goes on without this terminal"),
-        (["--cluster", str(tmp_path / "local.yaml")], "describes this machine"),
-        (["--cluster", str(tmp_path / "none.yaml")], "there is no file"),
+def test_what_cannot_be_submitted_is_said(tmp_path, job):
+    (tmp_path / "local.yaml").write_text("kind: local\n")
+    for cluster, message in (
+        ("local", "needs a cluster that goes on without this terminal"),
+        (str(tmp_path / "local.yaml"), "describes this machine"),
+        (str(tmp_path / "none.yaml"), "there is no file"),
     ):
-        (tmp_path / "local.yaml").write_text("kind: local\n")
-        status, _, error = dask_uncert_command("submit", job[0], *words, "--out", tmp_path / "out")
-        assert status == 2
-        assert said in error
-    status, _, error = dask_uncert_command("status", tmp_path / "out")
-    assert status == 2
-    assert "no job was submitted for" in error
+        with pytest.raises(du.InputError, match=message):
+            du.submit(job[0], cluster=cluster, out=tmp_path / "out")
+    for function in (du.status, du.wait, du.cancel):
+        with pytest.raises(du.InputError, match="no job was submitted for"):
+            function(tmp_path / "out")
     assert not list(tmp_path.glob("out*"))

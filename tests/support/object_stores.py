@@ -44,6 +44,28 @@ class Faulty:
             return [body]
         return self.inner(environment, start)
 
+    @contextmanager
+    def following(self, rule: Callable[[dict[str, Any]], str | None]) -> Iterator[None]:
+        """Follow a rule while the `with` lasts."""
+        self.rule = rule
+        try:
+            yield
+        finally:
+            self.rule = None
+
+    @contextmanager
+    def refusing(self, *parts: str) -> Iterator[None]:
+        """Refuse to write what has all of these parts in its path."""
+        with self.following(
+            lambda environment: (
+                "denied"
+                if environment["REQUEST_METHOD"] == "PUT"
+                and all(part in environment["PATH_INFO"] for part in parts)
+                else None
+            )
+        ):
+            yield
+
 
 @contextmanager
 def object_store() -> Iterator[Faulty]:

@@ -14,9 +14,8 @@ from scipy import stats
 
 import dask_uncert as du
 from dask_uncert.cli import main
-from dask_uncert.clusters.connect import connect
 from dask_uncert.errors import InputError
-from dask_uncert.jobs import run
+from dask_uncert.jobs.run import FailedCasesWarning
 from dask_uncert.reports import write
 from dask_uncert.reports.results.schema import results_schema
 from tests.support import cohorts
@@ -26,17 +25,11 @@ DICE, ECE = "classes/lesion/f1", "calibration/ece"
 
 
 @pytest.fixture(scope="module")
-def client():
-    with connect("local", threads=2) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def plain():
-    """Without figures and page, which are most of a small run."""
+def run(shared_client):
+    """Run a cohort's job on a shared cluster, without figures and page."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(write, "figures_and_page", lambda *arguments: {})
-        yield
+        yield lambda cohort, **changes: du.run(cohort.job(**changes), cluster=shared_client)
 
 
 def of_cells(tp=0, fp=0, fn=0, tn=0, p=0.9):
@@ -66,9 +59,9 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def test_c1_pooled_and_averaged_are_both_offered_and_named(tmp_path, client, plain):
+def test_pooled_and_averaged_are_both_offered_and_named(tmp_path, run):
     cohort = cohort_with(tmp_path / "dice", {"A": of_cells(tp=90, fp=10), "B": of_cells(tp=1, fn=9)})
-    run.run(cohort.job(), cluster=client)
+    run(cohort)
     found = found_in(cohort)
     dice = found["cohort"]["metrics"][DICE]
     assert (round(dice["mean"], 7), round(dice["pooled"], 7)) == (0.5645933, 0.9054726)
@@ -77,16 +70,16 @@ def test_c1_pooled_and_averaged_are_both_offered_and_named(tmp_path, client, pla
     assert (float(row["mean"]), float(row["pooled"])) == (dice["mean"], dice["pooled"])
     same = {"A": of_cells(tp=9, fp=1, p=0.7), "B": of_cells(tp=5, fp=5, p=0.7)}
     cohort = cohort_with(tmp_path / "ece", same)
-    run.run(cohort.job(), cluster=client)
+    run(cohort)
     ece = found_in(cohort)["cohort"]["metrics"][ECE]
     assert ece["mean"] == pytest.approx(0.2, abs=1e-12)
     assert ece["pooled"] == pytest.approx(0.0, abs=1e-12)
 
 
-def test_c2_asked_again_the_undefined_ones_are_counted_the_same(tmp_path, client, plain):
+def test_undefined_numbers_are_counted_the_same_in_every_report(tmp_path, run):
     cases = {"P1": of_cells(tp=4, fp=2), "P2": of_cells(tn=5), "P3": of_cells(tp=3, fn=4)}
     cohort = cohort_with(tmp_path, cases)
-    run.run(cohort.job(), cluster=client)
+    run(cohort)
     seen = set()
     for _ in range(3):
         dice = found_in(cohort)["cohort"]["metrics"][DICE]
@@ -100,13 +93,13 @@ def test_c2_asked_again_the_undefined_ones_are_counted_the_same(tmp_path, client
     assert [table[name][DICE] for name in ("P1", "P2", "P3")] == ["0.8", "", "0.6"]
 
 
-def test_the_tables_say_who_failed_and_the_intervals_are_of_patients(tmp_path, client, plain):
+def test_the_tables_say_who_failed_and_the_intervals_are_of_patients(tmp_path, run):
     cohort = Cohort(tmp_path, ["P0", "P1", "P2", "P3"], visits="when")
     for i, row in enumerate(cohort.rows.values()):
         row |= {"when": str(i), "patient": f"N{i // 2}"}
     cohort.rows["P3"]["reference"] = "none.zarr"
-    with pytest.warns(run.FailedCasesWarning, match="1 case failed"):
-        run.run(cohort.job(), cluster=client)
+    with pytest.warns(FailedCasesWarning, match="1 case failed"):
+        run(cohort)
     first = (cohort.out / "tables" / "patients.csv").read_bytes()
     rows = rows_of(cohort.out / "tables" / "patients.csv")
     assert [(r["case"], r["patient"], r["visit"], r["site"], r["status"]) for r in rows] == [
@@ -135,7 +128,7 @@ def test_the_tables_say_who_failed_and_the_intervals_are_of_patients(tmp_path, c
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory, client, plain):
+def models(tmp_path_factory, run):
     """Two models on the same seven patients, and the folders that their cohorts left."""
     folder = tmp_path_factory.mktemp("models")
     cohort = Cohort(folder, [f"P{i}" for i in range(7)])
@@ -151,9 +144,9 @@ def models(tmp_path_factory, client, plain):
         for name, row in cohort.rows.items():
             row["probabilities"] = f"{name}-{array}.zarr"
         inputs = {"probabilities": {"array": array}, "reference": {"array": "y"}}
-        run.run(cohort.job(inputs=inputs, output=f"model_{array}"), cluster=client)
+        run(cohort, inputs=inputs, output=f"model_{array}")
     cohort.rows = {name: row for name, row in cohort.rows.items() if name not in ("P2", "P5")}
-    run.run(cohort.job(inputs=inputs, output="fewer"), cluster=client)
+    run(cohort, inputs=inputs, output="fewer")
     return folder
 
 

@@ -3,8 +3,6 @@
 import csv
 import json
 import shutil
-import subprocess
-import sys
 
 import jsonschema
 import nibabel
@@ -12,39 +10,29 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from click.testing import CliRunner
 
 import dask_uncert as du
-from dask_uncert.cli import main
-from dask_uncert.clusters.connect import connect
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.io.stack_store import read_cases
 from dask_uncert.io.summary_store import load
-from dask_uncert.jobs import run as run_job
-from dask_uncert.jobs.cohort import case as case_cohort
+from dask_uncert.jobs.cohort import case
+from dask_uncert.jobs.run import FailedCasesWarning
 from dask_uncert.metrics.classification import accuracy
-from dask_uncert.reports import write
 from dask_uncert.reports.results.schema import results_schema
 from tests.support import cohorts
+from tests.support.command import command
 
 Cohort, values, store, CLASSES = cohorts.Cohort, cohorts.values, cohorts.store, cohorts.CLASSES
 NAMES = [f"P{i}" for i in range(6)]
 
 
-@pytest.fixture(scope="module")
-def client():
-    with connect("local", threads=2) as client:
-        yield client
-
-
 @pytest.fixture
-def go(client, monkeypatch):
-    """Run a cohort's job on threads, which these tests share, without figures and page: most of a small run."""
-    monkeypatch.setattr(write, "figures_and_page", lambda *arguments: {})
+def go(shared_client, without_pictures):
+    """Run a cohort's job on a shared cluster, without figures and page."""
 
     def run(cohort, *, fresh=False, out=None, **changes):
-        return run_job.run(cohort.job(**changes), cluster=client, fresh=fresh, out=out)
+        return du.run(cohort.job(**changes), cluster=shared_client, fresh=fresh, out=out)
 
     return run
 
@@ -75,16 +63,15 @@ def test_a_cohort_is_its_cases_and_their_sum(tmp_path, go):
     assert record["counted"] == 3 * 20 + 14
 
 
-@pytest.mark.usefixtures("go")
-def test_a_performance_report_shows_the_cases(tmp_path, client):
+def test_a_performance_report_shows_the_cases(tmp_path, shared_client, without_pictures):
     cohort = Cohort(tmp_path, ["A", "B"])
-    run_job.run(cohort.job(), cluster=client, performance_report=tmp_path / "page.html")
+    du.run(cohort.job(), cluster=shared_client, performance_report=tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "evaluate-case" in page
     assert '<script src="http' not in page
 
 
-def test_what_is_finished_is_not_computed_again(tmp_path, go, client):
+def test_what_is_finished_is_not_computed_again(tmp_path, go):
     cohort = Cohort(tmp_path, NAMES[:3])
     go(cohort)
     first, written = cohort.bits(), (cohort.out / "run.json").stat().st_mtime_ns
@@ -116,7 +103,7 @@ def test_regrouping_reads_no_voxel(tmp_path, go):
     assert read_cases(str(cohort.out / "summary.zarr")).groups == {"site": ("Rome",) * 3}
 
 
-def test_d6_a_store_that_was_rewritten_gives_new_results(tmp_path, go):
+def test_a_store_that_was_rewritten_gives_new_results(tmp_path, go):
     cohort = Cohort(tmp_path, NAMES[:3])
     before = go(cohort)
     cohort.add("P1", seed=50)
@@ -144,7 +131,7 @@ def test_what_fails_is_named_and_the_others_go_on(tmp_path, go):
     zarr.open_group(str(tmp_path / "P2.zarr"), mode="r+")["y"][0, :3] = 9
     cohort.rows["P3"]["reference"] = "none.zarr"
     store(tmp_path / "P4.zarr", {"p": values(4)["p"], "y": values(4, (9, 9))["y"]})
-    with pytest.warns(run_job.FailedCasesWarning, match=r"4 cases failed and are left out: P1: .*; P2: "):
+    with pytest.warns(FailedCasesWarning, match=r"4 cases failed and are left out: P1: .*; P2: "):
         pooled = go(cohort)
     assert pooled == alone(0) + alone(5)
     failed = {
@@ -173,9 +160,7 @@ def test_when_all_fail_nothing_is_written(tmp_path, go):
 def test_bins_of_another_kind_do_not_add(tmp_path, go):
     cohort = Cohort(tmp_path, NAMES[:3])
     store(tmp_path / "P1.zarr", {"p": values(1)["p"].astype("float16"), "y": values(1)["y"]})
-    with pytest.warns(
-        run_job.FailedCasesWarning, match="1 case failed .* P1: its bins are not those of most"
-    ):
+    with pytest.warns(FailedCasesWarning, match="1 case failed .* P1: its bins are not those of most"):
         go(cohort, soft_confusion=[{"class": "lesion"}])
     assert list(cohort.statuses().values()) == ["computed", "failed", "computed"]
 
@@ -183,7 +168,7 @@ def test_bins_of_another_kind_do_not_add(tmp_path, go):
 def test_a_large_case_is_run_like_a_scene_and_leaves_the_same_bits(tmp_path, go, monkeypatch):
     cohort = Cohort(tmp_path, NAMES[:3], maps=["correct"])
     go(cohort)
-    monkeypatch.setattr(case_cohort, "LARGE", 20 * 4)
+    monkeypatch.setattr(case, "LARGE", 20 * 4)
     cohort.add("P2", 2, shape=(6, 5))
     small = go(cohort)
     large = go(cohort, out=tmp_path / "large")
@@ -349,19 +334,14 @@ def test_the_commands_say_what_failed(tmp_path):
     """On processes of their own, as `local` gives a cohort; with figures and page."""
     cohort = Cohort(tmp_path, NAMES[:3])
     zarr.open_group(str(tmp_path / "P1.zarr"), mode="r+")["y"][0, 0] = 9
-    plan = CliRunner().invoke(main.cli, ["plan", str(cohort.job()), "--json"], standalone_mode=False)
-    facts = json.loads(plan.output)
+    facts = du.plan(cohort.job())
     assert (facts["cases"], facts["tasks"], facts["large_cases"]) == (3, 3, 0)
     assert facts["bytes_read"] == {"probabilities": 240, "reference": 60}
-    command = [sys.executable, "-c", "from dask_uncert.cli.main import main; main()"]
-    done = subprocess.run([*command, "run", cohort.job(), "--quiet"], capture_output=True, text=True)
-    assert done.returncode == 1
+    done = command("run", cohort.job(), "--quiet", check=1)
     assert done.stderr.startswith("error: 1 case failed and is left out: P1: ")
     assert len(done.stderr.strip().splitlines()) == 1
     assert load(cohort.out) == alone(0) + alone(2)
     assert (cohort.out / "report.html").exists()
     cohort.rows["P0"]["site"] = ""
     with pytest.raises(InputError, match="nothing in row 2, column site"):
-        CliRunner().invoke(
-            main.cli, ["run", str(cohort.job())], standalone_mode=False, catch_exceptions=False
-        )
+        du.run(cohort.job())
