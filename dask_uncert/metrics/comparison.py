@@ -1,9 +1,9 @@
-"""Two models on the same patients: differences with intervals, and whether they are more than chance.
+"""Two models on the same patients: differences, their intervals, and whether they are more than chance.
 
-Differences are of the first less the second. Pooled differences are resampled with the same patients drawn for
-both models, and tested by swapping the two models' Summaries patient by patient; differences per patient are
-tested by Student's t ([A22]) and by Wilcoxon's signed ranks. Each test's p-values are also given corrected over
-the metrics (Holm).
+Differences are the first model minus the second. Pooled differences are resampled with the same patients drawn for
+both models, and tested by swapping the two models' Summaries patient by patient. Differences per patient are tested by
+Student's paired t-test ([A22]) and by Wilcoxon's signed ranks. Each test's p-values are also given Holm-adjusted over
+the metrics.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from dask_uncert.formulas.paired_tests import (
 )
 from dask_uncert.formulas.resampling import all_swaps, swaps
 from dask_uncert.formulas.typing import Floats
-from dask_uncert.metrics.bootstrap import bootstrap_replicates, mean_interval, without_ends
+from dask_uncert.metrics import bootstrap
 from dask_uncert.metrics.cohort import matching_metrics, mean_of_defined, patient_values
 from dask_uncert.metrics.resampling_units import (
     RestrictedUnits,
     Units,
     jackknife,
-    parts,
     patients,
+    ranges,
     swapped_totals,
 )
 from dask_uncert.metrics.scalars import Scalars, scalars
@@ -44,10 +44,10 @@ TESTS = ("permutation", "t_test", "signed_rank")
 
 @dataclass(frozen=True)
 class Comparison:
-    """Differences of two models, a metric a column, in the order of `metrics`; the first less the second.
+    """Differences of two models, the first minus the second; a metric a column, in the order of `metrics`.
 
     only: cases that one of the models lacks, which took no part, by model. pooled, mean: (2, metrics). Fields of
-    tests are of (metrics,); `exact`: all swaps were listed, not drawn. holm: corrected p-values by test.
+    tests are of (metrics,); `exact`: all swaps were listed, not drawn. holm: adjusted p-values by test.
     """
 
     metrics: tuple[str, ...]
@@ -65,106 +65,112 @@ class Comparison:
     exact: bool
     holm: dict[str, Floats]
 
+    def differences(self) -> dict[str, tuple[Floats, Floats, Interval]]:
+        """Return both models' numbers, their difference and its interval: pooled, and means over patients."""
+        return {
+            "pooled": (self.pooled, self.pooled_difference, self.pooled_interval),
+            "mean": (self.mean, self.mean_difference, self.mean_interval),
+        }
+
     def rows(self) -> list[dict[str, Any]]:
-        """One row a metric: every number beside its name, for a table."""
-        found = []
+        """Return a row a metric, for a table: every number by its name."""
+        rows = []
         for i, metric in enumerate(self.metrics):
             row: dict[str, Any] = {"metric": metric}
-            for name, both, difference, interval in (
-                ("pooled", self.pooled, self.pooled_difference, self.pooled_interval),
-                ("mean", self.mean, self.mean_difference, self.mean_interval),
-            ):
+            for name, (both, difference, interval) in self.differences().items():
                 row |= {f"{name} 1": both[0, i], f"{name} 2": both[1, i], f"{name} difference": difference[i]}
                 row |= {f"{name} low": interval.low[i], f"{name} high": interval.high[i]}
                 row[f"{name} undefined replicates"] = interval.undefined[i]
             for test in TESTS:
-                one: Significance = getattr(self, test)
-                row |= {f"{test} p": one.p_value[i], f"{test} p holm": self.holm[test][i]}
+                row |= {f"{test} p": getattr(self, test).p_value[i], f"{test} p holm": self.holm[test][i]}
             row |= {"t": self.t_test.statistic[i], "w": self.signed_rank.statistic[i]}
-            found.append({**row, "n": self.t_test.n[i], "undefined": self.t_test.undefined[i]})
-        return found
+            rows.append({**row, "n": self.t_test.n[i], "undefined": self.t_test.undefined[i]})
+        return rows
 
 
 def compare(
-    one: Stack,
-    other: Stack,
+    first: Stack,
+    second: Stack,
     confidence: Confidence | None = None,
     metrics: Sequence[str] | None = None,
     permutations: int = 2000,
 ) -> Comparison:
-    """Two models' Stacks over the cases that both have; the others are named in `only`.
+    """Compare two models' Stacks over the cases that both have; the others are named in `only`.
 
-    metrics: names or patterns, by default every scalar; Holm's correction is over these. All swaps are listed
+    metrics: names or patterns, by default every scalar; the Holm adjustment is over these. All swaps are listed
     where there are at most as many as `permutations`, else so many are drawn.
 
     Raises InputError where no case is in both, or where the two were not evaluated alike.
     """
-    how = confidence or Confidence()
-    common = sorted(set(one.names) & set(other.names))
-    if not common:
-        raise InputError(
-            f"the two evaluations have no case in common: the first has {one.names[0]}, ..., the second "
-            f"{other.names[0]}, ...; `compare` needs two models on the same cases."
-        )
-    only = tuple(tuple(sorted(set(a.names) - set(common))) for a in (one, other))
-    a, b = one.select(common), other.select(common)
-    if a.patients != b.patients:
+    confidence = confidence or Confidence()
+    common, only = _common_cases(first, second)
+    stacks = first.select(common), second.select(common)
+    if stacks[0].patients != stacks[1].patients:
         raise InputError(
             "the two evaluations name other patients for the same cases; use one manifest for both."
         )
     try:
-        check_equal(a.frame, b.frame, common[0])
+        check_equal(stacks[0].frame, stacks[1].frame, common[0])
     except ValueError as error:
         raise InputError(f"the second evaluation does not compare with the first: {error}.") from None
-    whole = patients(a), patients(b)
-    pooled = [scalars(u.like) for u in whole]
-    chosen = matching_metrics(tuple(pooled[0]), metrics)
-    both = [RestrictedUnits(u, chosen) for u in whole]
-    (names, first), (_, second) = (patient_values(stack, chosen) for stack in (a, b))
-    values = (first, second)
-    estimates = [_columns(p, chosen) for p in pooled]
+    whole = [patients(stack) for stack in stacks]
+    totals = [scalars(units.total) for units in whole]
+    chosen = matching_metrics(tuple(totals[0]), metrics)
+    units = [RestrictedUnits(one, chosen) for one in whole]
+    (names, *_), values = zip(*(patient_values(stack, chosen) for stack in stacks), strict=True)
+    pooled = np.stack([_columns(total, chosen) for total in totals])
     with np.errstate(invalid="ignore"):  # inf - inf: undefined
         differences = values[0] - values[1]
-        difference = estimates[0] - estimates[1]
-        replicates = _difference([bootstrap_replicates(u, how) for u in both], chosen)
-        left_out = _difference([jackknife(u) for u in both], chosen)
-    permuted, exact = _permuted(both[0], both[1], chosen, permutations, how.seed)
+        pooled_difference = pooled[0] - pooled[1]
+        replicates = _difference([bootstrap.bootstrap_replicates(one, confidence) for one in units], chosen)
+        left_out = _difference([jackknife(one) for one in units], chosen)
+    permuted, exact = _permuted(units[0], units[1], chosen, permutations, confidence.seed)
     tests = {
-        "permutation": permutation_test(difference, permuted, exact),
+        "permutation": permutation_test(pooled_difference, permuted, exact),
         "t_test": paired_t_test(differences),
         "signed_rank": signed_rank_test(differences),
     }
     defined = ~np.isnan(differences)
-    means = np.stack([mean_of_defined(np.where(defined, v, np.nan)) for v in values])
-    pooled_interval = how.interval(difference, replicates, left_out)
+    interval = confidence.interval(pooled_difference, replicates, left_out)
     return Comparison(
         metrics=chosen,
         patients=names,
-        only=(only[0], only[1]),
-        pooled=np.stack(estimates),
-        mean=means,
-        pooled_difference=difference,
-        pooled_interval=pooled_interval if len(names) > 1 else without_ends(pooled_interval),
+        only=only,
+        pooled=pooled,
+        mean=np.stack([mean_of_defined(np.where(defined, v, np.nan)) for v in values]),
+        pooled_difference=pooled_difference,
+        pooled_interval=bootstrap.defined(interval, len(names)),
         mean_difference=mean_of_defined(differences),
-        mean_interval=mean_interval(differences, names, how),
+        mean_interval=bootstrap.mean_interval(differences, names, confidence),
         exact=exact,
         holm={name: holm(test.p_value) for name, test in tests.items()},
         **tests,
     )
 
 
+def _common_cases(first: Stack, second: Stack) -> tuple[list[str], tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return the cases that both have, and those that only one has."""
+    names, others = set(first.names), set(second.names)
+    if not names & others:
+        raise InputError(
+            f"the two evaluations have no case in common: the first has {first.names[0]}, ..., the second "
+            f"{second.names[0]}, ...; `compare` needs two models on the same cases."
+        )
+    return sorted(names & others), (tuple(sorted(names - others)), tuple(sorted(others - names)))
+
+
 def _permuted(
-    one: Units, other: Units, metrics: Sequence[str], number: int, seed: int
+    first: Units, second: Units, metrics: Sequence[str], number: int, seed: int
 ) -> tuple[Floats, bool]:
-    """Pooled differences with patients swapped, (permutations, metrics), and whether they are all there are."""
-    n = len(one.names)
+    """Return pooled differences with patients swapped, (permutations, metrics), and whether these are all."""
+    n = len(first.names)
     exact = n <= 20 and 2 ** (n - 1) <= number
     pieces = []
-    for a, b in parts(2 ** (n - 1) if exact else number, ROWS):
-        drawn = all_swaps(one.names)[a:b] if exact else swaps(one.names, range(a, b), seed)
-        reads = swapped_totals(one, other, drawn.astype(np.int64))
+    for a, b in ranges(2 ** (n - 1) if exact else number, ROWS):
+        drawn = all_swaps(first.names)[a:b] if exact else swaps(first.names, range(a, b), seed)
+        readers = swapped_totals(first, second, drawn.astype(np.int64))
         with np.errstate(invalid="ignore"):
-            pieces.append(_difference([scalars(one.like, read) for read in reads], metrics))
+            pieces.append(_difference([scalars(first.total, read) for read in readers], metrics))
     return np.concatenate(pieces), exact
 
 

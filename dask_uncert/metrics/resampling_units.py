@@ -1,8 +1,8 @@
-"""What is drawn when a cohort or a scene is resampled, and the counts that belong to a draw.
+"""Units that are resampled, and the marginals that belong to a resample.
 
-Units are patients (all visits of one together) or tiles. Each of the readers below gives `scalars` its counts with
-a leading dimension: every unit, all units but one, weighted sums of units, or two models' units swapped. Counts
-are dense for some units at a time only; sums are exact.
+Units are patients (all visits of one together), cases or tiles. Each reader below gives `scalars` its marginals with
+a leading dimension: of units, of all units but one, of weighted sums of units, or of two models' units swapped.
+Counts are dense for some units at a time only; sums are exact.
 """
 
 from __future__ import annotations
@@ -21,153 +21,148 @@ from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.marginals import MarginalReader, in_bins, marginal_reader, marginals, marginals_for
 from dask_uncert.summaries.stack import Stack
 
-UNITS = 1000  # whose counts are dense at a time
+DENSE_UNITS = 1000  # whose counts are dense at a time
 
 
 class Units(Protocol):
-    """Named units of one frame; `like` is their sum."""
+    """Named units of one frame; `total` is their sum."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
     @property
-    def like(self) -> Evaluation: ...
-    def counts(self, item: str, start: int, stop: int) -> Counts | None:
-        """One of `items` of the units from `start` to `stop`, (units, *item); None where it was not kept."""
+    def total(self) -> Evaluation: ...
+    def counts(self, marginal: str, start: int, stop: int) -> Counts | None:
+        """Return a marginal of the units from `start` to `stop`, (units, *marginal); None where it was not kept."""
         ...
 
 
 class StackUnits:
-    """The cases of a Stack, those of one label together as one unit; units are sorted by label.
+    """Cases of a Stack; those with the same label are one unit, their sum. Units are sorted by label.
 
-    labels: of each case, in the order of the Stack. A unit's counts are the sum of its cases'.
+    labels: of the cases, in the order of the Stack.
     """
 
     def __init__(self, stack: Stack, labels: Sequence[str]) -> None:
-        self.stack, self.like = stack, stack.total()
+        self.stack, self.total = stack, stack.total()
         self.names = tuple(sorted(set(labels)))
-        self._cases = stack.names
+        self._case_names = stack.names
         number = {name: i for i, name in enumerate(self.names)}
-        self.of_case = np.array([number[label] for label in labels], np.int64)
-        self._marginals = marginals(self.like)
-        self._read: dict[tuple[str, int, int], sparse.csr_array] = {}  # of one path: classes share theirs
+        self._unit_of_case = np.array([number[label] for label in labels], np.int64)
+        self._marginals = marginals(self.total)
+        self._cache: dict[tuple[str, int, int], sparse.csr_array] = {}  # of one path: classes share theirs
 
-    def counts(self, item: str, start: int, stop: int) -> Counts:
+    def counts(self, marginal: str, start: int, stop: int) -> Counts:
         """See `Units`."""
-        one = self._marginals[item]
-        rows, (dims, shape) = self._rows(one.path, start, stop), self.stack.layout[one.path]
-        if one.entry is not None:
+        path, keep, entry, binned = self._marginals[marginal]
+        rows, (dims, shape) = self._rows(path, start, stop), self.stack.layout[path]
+        if entry is not None:
             width = rows.shape[1] // shape[0]
-            rows = sparse.csr_array(rows[:, one.entry * width : (one.entry + 1) * width])
+            rows = sparse.csr_array(rows[:, entry * width : (entry + 1) * width])
             dims, shape = dims[1:], shape[1:]
-        kept = [d in one.keep for d in dims]
-        left = tuple(n for n, keep in zip(shape, kept, strict=True) if keep)
-        # Which cell of the item each cell of the array goes to.
-        sides = [n if keep else 1 for n, keep in zip(shape, kept, strict=True)]
-        place = np.broadcast_to(np.arange(math.prod(left)).reshape(sides), shape).ravel()
-        dense = np.zeros((stop - start, math.prod(left)), np.int64)
-        of_row = np.repeat(np.arange(stop - start) * dense.shape[1], np.diff(rows.indptr))
-        np.add.at(dense.reshape(-1), of_row + place[rows.indices], rows.data)
-        found = dense.reshape(stop - start, *left)
-        return in_bins(found, self.like.calibration) if one.binned else found
+        kept = [n if d in keep else 1 for d, n in zip(dims, shape, strict=True)]
+        # The cell of the marginal that each cell of the array is summed to.
+        cell = np.broadcast_to(np.arange(math.prod(kept)).reshape(kept), shape).ravel()
+        dense = np.zeros((stop - start, math.prod(kept)), np.int64)
+        first = np.repeat(np.arange(stop - start) * dense.shape[1], np.diff(rows.indptr))
+        np.add.at(dense.reshape(-1), first + cell[rows.indices], rows.data)
+        counts = dense.reshape(stop - start, *(n for d, n in zip(dims, shape, strict=True) if d in keep))
+        return in_bins(counts, self.total.calibration) if binned else counts
 
     def _rows(self, path: str, start: int, stop: int) -> sparse.csr_array:
-        """An array of the Evaluations of these units, (units, cells)."""
-        if not any(known == path for known, _, _ in self._read):
-            self._read.clear()
-        if (path, start, stop) not in self._read:
-            chosen = np.flatnonzero((self.of_case >= start) & (self.of_case < stop))
-            rows = self.stack.select([self._cases[i] for i in chosen]).sparse(path)
-            of_case = self.of_case[chosen] - start
-            if not np.array_equal(of_case, np.arange(stop - start)):
-                ones = np.ones(len(chosen), np.int64)
-                at = (of_case, np.arange(len(chosen)))
-                rows = sparse.csr_array(sparse.csr_array((ones, at), (stop - start, len(chosen))) @ rows)
-            self._read[path, start, stop] = rows
-        return self._read[path, start, stop]
+        """Return an array of the Evaluations of these units, (units, cells)."""
+        if not any(known == path for known, _, _ in self._cache):
+            self._cache.clear()
+        if (path, start, stop) not in self._cache:
+            chosen = np.flatnonzero((self._unit_of_case >= start) & (self._unit_of_case < stop))
+            rows = self.stack.select([self._case_names[i] for i in chosen]).sparse(path)
+            unit = self._unit_of_case[chosen] - start
+            if not np.array_equal(unit, np.arange(stop - start)):
+                ones = (np.ones(len(chosen), np.int64), (unit, np.arange(len(chosen))))
+                rows = sparse.csr_array(sparse.csr_array(ones, (stop - start, len(chosen))) @ rows)
+            self._cache[path, start, stop] = rows
+        return self._cache[path, start, stop]
 
 
 class RestrictedUnits:
-    """Units of which only the items are kept that these scalars are read off: the rest costs nothing."""
+    """Units of which only the marginals are kept that these scalars need: the others cost nothing."""
 
-    def __init__(self, units: Units, names: Collection[str]) -> None:
-        self.units, self.names, self.like = units, units.names, units.like
-        self._kept = marginals_for(units.like, names)
+    def __init__(self, units: Units, scalars: Collection[str]) -> None:
+        self.units, self.names, self.total = units, units.names, units.total
+        self._kept = marginals_for(units.total, scalars)
 
-    def counts(self, item: str, start: int, stop: int) -> Counts | None:
+    def counts(self, marginal: str, start: int, stop: int) -> Counts | None:
         """See `Units`."""
-        return self.units.counts(item, start, stop) if item in self._kept else None
+        return self.units.counts(marginal, start, stop) if marginal in self._kept else None
 
 
 def patients(stack: Stack) -> StackUnits:
-    """Every patient a unit, with all visits."""
+    """Return every patient, with all visits, as a unit."""
     return StackUnits(stack, stack.patients)
 
 
 def cases(stack: Stack) -> StackUnits:
-    """Every case a unit: a visit, where patients have several."""
+    """Return every case as a unit: a visit, where patients have several."""
     return StackUnits(stack, stack.names)
 
 
-def parts(number: int, size: int | None = None) -> Iterator[tuple[int, int]]:
-    """Ranges that make up `number`, of at most `size` each, by default UNITS."""
-    step = UNITS if size is None else size
-    for start in range(0, number, step):
-        yield start, min(start + step, number)
+def ranges(number: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges that make up `number`, of at most `size` each."""
+    for start in range(0, number, size):
+        yield start, min(start + size, number)
 
 
 def unit_scalars(units: Units) -> Scalars:
-    """Every unit's scalars, (units,) each."""
+    """Return the scalars of every unit, (units,) each."""
 
     def read(a: int, b: int) -> MarginalReader:
         return lambda name: units.counts(name, a, b)
 
-    return concatenated([scalars(units.like, read(a, b)) for a, b in parts(len(units.names))])
+    return concatenated([scalars(units.total, read(a, b)) for a, b in ranges(len(units.names), DENSE_UNITS)])
 
 
 def jackknife(units: Units, groups: int | None = None) -> Scalars:
-    """The scalars of all units but one, for each unit, (units,).
+    """Return the scalars of all units but one, for each unit, (units,).
 
-    groups: where there are more units, so many groups of neighbours, about equally many in each, for units.
+    groups: where there are more units, leave out so many groups of neighbours, of about equal size, instead.
     """
-    total, number = marginal_reader(units.like), len(units.names)
+    total, number = marginal_reader(units.total), len(units.names)
     count = number if groups is None else min(number, groups)
     ends = np.arange(count + 1) * number // count
 
     def read(a: int, b: int) -> MarginalReader:
-        def one(name: str) -> Counts | None:
-            whole = total(name)
-            apart = units.counts(name, int(ends[a]), int(ends[b]))
-            if apart is None or whole is None:
+        def remaining(name: str) -> Counts | None:
+            whole, counts = total(name), units.counts(name, int(ends[a]), int(ends[b]))
+            if counts is None or whole is None:
                 return None
-            return whole - np.add.reduceat(apart, ends[a:b] - ends[a], axis=0)
+            return whole - np.add.reduceat(counts, ends[a:b] - ends[a], axis=0)
 
-        return one
+        return remaining
 
-    step = max(1, UNITS * count // number)
-    return concatenated([scalars(units.like, read(a, b)) for a, b in parts(count, step)])
+    step = max(1, DENSE_UNITS * count // number)
+    return concatenated([scalars(units.total, read(a, b)) for a, b in ranges(count, step)])
 
 
 def weighted_totals(units: Units, weights: Counts) -> MarginalReader:
-    """Sums of units with integer weights, (draws, units): a leading dimension of draws."""
+    """Return a reader of sums of units with integer weights (draws, units): a leading dimension of draws."""
 
     def read(name: str) -> Counts | None:
         total = None
-        for a, b in parts(len(units.names)):
+        for a, b in ranges(len(units.names), DENSE_UNITS):
             counts = units.counts(name, a, b)
             if counts is None:
                 return None
-            found = weighted_sums(weights[:, a:b], counts)
-            total = found if total is None else total + found
+            part = weighted_sums(weights[:, a:b], counts)
+            total = part if total is None else total + part
         return total
 
     return read
 
 
-def swapped_totals(one: Units, other: Units, swaps: Counts) -> tuple[MarginalReader, MarginalReader]:
-    """Both models' sums with the units' counts changed over where `swaps` (draws, units) says 1."""
+def swapped_totals(first: Units, second: Units, swaps: Counts) -> tuple[MarginalReader, MarginalReader]:
+    """Return readers of both models' sums, with units exchanged where `swaps` (draws, units) is 1."""
 
-    def add(first: Units, second: Units) -> MarginalReader:
-        kept, taken = weighted_totals(first, 1 - swaps), weighted_totals(second, swaps)
+    def add(own: Units, other: Units) -> MarginalReader:
+        kept, taken = weighted_totals(own, 1 - swaps), weighted_totals(other, swaps)
 
         def read(name: str) -> Counts | None:
             a, b = kept(name), taken(name)
@@ -175,4 +170,4 @@ def swapped_totals(one: Units, other: Units, swaps: Counts) -> tuple[MarginalRea
 
         return read
 
-    return add(one, other), add(other, one)
+    return add(first, second), add(second, first)

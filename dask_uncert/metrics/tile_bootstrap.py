@@ -49,7 +49,7 @@ class TileUnits:
 
     def __init__(self, evaluation: Evaluation) -> None:
         assert evaluation.tiles is not None
-        self.like, self.tiles, self.names = evaluation, evaluation.tiles, evaluation.tiles.names
+        self.total, self.tiles, self.names = evaluation, evaluation.tiles, evaluation.tiles.names
         self._layout = tile_layout(evaluation)
 
     def counts(self, marginal: str, start: int, stop: int) -> Counts | None:

@@ -100,7 +100,7 @@ def test_all_but_one_is_the_cohort_without_it(stack):
 def test_replicates_are_sums_of_the_cases_drawn(stack, evaluations):
     units = cases(stack)
     weights = bootstrap_weights(stack.names, range(5), 3)
-    found = scalars(units.like, weighted_totals(units, weights))
+    found = scalars(units.total, weighted_totals(units, weights))
     for b, row in enumerate(weights):
         total = sum(evaluations[name] for name, w in zip(stack.names, row, strict=True) for _ in range(w))
         same({k: v[b] for k, v in found.items()}, of(total))
@@ -137,7 +137,7 @@ def test_swapped_models_are_sums_of_either(stack, evaluations):
     for read, models in zip(
         swapped_totals(*units, swaps), ((evaluations, other), (other, evaluations)), strict=True
     ):
-        found = scalars(units[0].like, read)
+        found = scalars(units[0].total, read)
         for b, row in enumerate(swaps):
             total = sum(models[s][name] for s, name in zip(row, stack.names, strict=True))
             same({k: v[b] for k, v in found.items()}, of(total))
@@ -146,11 +146,11 @@ def test_swapped_models_are_sums_of_either(stack, evaluations):
 def test_parts_and_steps_do_not_change_a_bit(stack, monkeypatch):
     whole = jackknife(cases(stack))
     weights = bootstrap_weights(stack.names, range(9))
-    drawn_ = scalars(cases(stack).like, weighted_totals(cases(stack), weights))
-    monkeypatch.setattr("dask_uncert.metrics.resampling_units.UNITS", 2)
+    drawn_ = scalars(cases(stack).total, weighted_totals(cases(stack), weights))
+    monkeypatch.setattr("dask_uncert.metrics.resampling_units.DENSE_UNITS", 2)
     monkeypatch.setattr("dask_uncert.metrics.scalars.AT_ONCE", 5000)
     same(jackknife(cases(stack)), whole)
-    same(scalars(cases(stack).like, weighted_totals(cases(stack), weights)), drawn_)
+    same(scalars(cases(stack).total, weighted_totals(cases(stack), weights)), drawn_)
 
 
 def test_what_was_not_kept_takes_its_numbers_with_it(evaluations):
