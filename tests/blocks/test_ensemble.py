@@ -30,15 +30,9 @@ WORDS = {
     "classes": ["soil", "tree", "water"],
     "measures": ["gini", "entropy", *KINDS],
     "soft_confusion": [
-        {
-            "class": "tree",
-            "sigmas": [0.1],
-            "dampings": [2],
-            "uncertainty": "mutual_information",
-            "sweep": {"memory": 1e5},  # there are many blocks here, of few pixels
-        }
-    ],
-}
+        {"class": "tree", "sigmas": [0.1], "dampings": [2], "uncertainty": "mutual_information", "sweep": {"memory": 1e5}}
+    ],  # of little memory: there are many blocks here, of few pixels
+}  # fmt: skip
 
 
 def scene(seed=0, members=5, shape=(11, 9), dtype="float32"):
@@ -48,6 +42,10 @@ def scene(seed=0, members=5, shape=(11, 9), dtype="float32"):
         "reference": rng.integers(0, 3, shape).astype("uint8"),
         "mask": rng.random(shape) < 0.8,
     }
+
+
+def mutual_information(evaluation):
+    return distributions.moments(evaluation, "mutual_information")
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +68,7 @@ def test_same_bits_for_every_cut(whole, block, chunks, apart):
 
 def test_any_order_of_dimensions(whole):
     arrays = scene()
-    for order in (
-        ("class", "y", "x", "sample"),
-        ("y", "sample", "class", "x"),
-        ("x", "class", "sample", "y"),
-    ):
+    for order in map(str.split, ("class y x sample", "y sample class x", "x class sample y")):
         labelled = xr.DataArray(arrays["samples"], dims=("sample", "y", "x", "class")).transpose(*order)
         others = {name: xr.DataArray(arrays[name], dims=("y", "x")) for name in ("reference", "mask")}
         assert evaluate(samples=labelled, **others, **WORDS) == whole
@@ -122,9 +116,7 @@ def test_the_mean_given_beside_decides_the_same(whole):
     assert beside.measures["mutual_information"] == whole.measures["mutual_information"]
     other = evaluate(np.roll(mean, 1, axis=2), **arrays, **WORDS)
     assert other.decisions != whole.decisions
-    assert distributions.moments(other, "mutual_information") == distributions.moments(
-        whole, "mutual_information"
-    )
+    assert mutual_information(other) == mutual_information(whole)
 
 
 def test_binary_samples_without_a_class_axis():
@@ -145,9 +137,7 @@ def test_integers_with_a_declared_scale():
     found = evaluate(samples=stored, reference=np.ones((7, 5), int), scale=1 / 255, **words)
     wanted = evaluate(samples=stored / 255, reference=np.ones((7, 5), int), **words)
     assert found.decisions == wanted.decisions
-    assert distributions.moments(found, "mutual_information")["mean"] == pytest.approx(
-        distributions.moments(wanted, "mutual_information")["mean"], abs=1e-12
-    )
+    assert mutual_information(found)["mean"] == pytest.approx(mutual_information(wanted)["mean"], abs=1e-12)
 
 
 def test_a_hole_in_any_member_is_no_prediction():
@@ -164,7 +154,7 @@ def test_a_hole_in_any_member_is_no_prediction():
 def test_samples_that_agree_have_no_epistemic_part():
     p = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]], "float32")
     found = evaluate(samples=[p] * 7, reference=np.array([0, 0, 0]), **WORDS)
-    assert distributions.moments(found, "mutual_information")["mean"] < 1e-15
+    assert mutual_information(found)["mean"] < 1e-15
     assert distributions.moments(found, "variation_ratio")["mean"] == 0
     assert found.decisions == evaluate(p, np.array([0, 0, 0]), classes=WORDS["classes"]).decisions
 
@@ -278,14 +268,9 @@ def test_refusals_say_what_to_do(changes, message):
         evaluate(**{**scene(), **WORDS, **changes})
 
 
-def pines():
-    group = zarr.open_group(str(PINES), mode="r")
-    codes = [int(code) for code in group["forest_samples"].attrs["class_codes"]]
-    return group, {code: f"class {code}" for code in codes}
-
-
 def test_ten_forests_of_indian_pines():
-    group, classes = pines()
+    group = zarr.open_group(str(PINES), mode="r")
+    classes = {int(code): f"class {code}" for code in group["forest_samples"].attrs["class_codes"]}
     inputs = {"samples": group["forest_samples"], "reference": group["labels"], "mask": group["held_out"]}
     words = {"classes": classes, "ignore": [0], "measures": KINDS}
     found = evaluate(**inputs, **words)
@@ -294,12 +279,9 @@ def test_ten_forests_of_indian_pines():
     stacked = group["forest_samples"][:]
     plain = {name: array[:] for name, array in inputs.items()}
     assert evaluate(**{**plain, "samples": list(stacked)}, **words) == found
-    everywhere = evaluate(
-        samples=stacked, reference=np.ones((145, 145), int), classes=classes, measures=KINDS
-    )
-    assert distributions.moments(everywhere, "mutual_information")["mean"] == pytest.approx(
-        0.09606475, abs=1e-8
-    )
+    ones = np.ones((145, 145), int)
+    everywhere = evaluate(samples=stacked, reference=ones, classes=classes, measures=KINDS)
+    assert mutual_information(everywhere)["mean"] == pytest.approx(0.09606475, abs=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -315,14 +297,10 @@ def test_jobs_take_samples_stacked_or_apart(tmp_path):
         group.create_array(name, data=arrays[name], chunks=(16, 10), dimension_names=("y", "x"))
     inputs = {name: {"store": store, "array": name} for name in ("reference", "mask")}
     job = {
-        "version": 1,
-        "kind": "scene",
-        "inputs": {**inputs, "samples": {"store": store, "array": "all"}},
-        "classes": dict(enumerate(WORDS["classes"])),
-        "measures": ["entropy", *KINDS],
-        "maps": ["mutual_information"],
-        "output": str(tmp_path / "out"),
-    }
+        "version": 1, "kind": "scene", "inputs": {**inputs, "samples": {"store": store, "array": "all"}},
+        "classes": dict(enumerate(WORDS["classes"])), "measures": ["entropy", *KINDS],
+        "maps": ["mutual_information"], "output": str(tmp_path / "out"),
+    }  # fmt: skip
     apart = [{"store": store, "array": f"m{i}"} for i in range(3)]
     other = {**job, "inputs": {**inputs, "samples": apart}}
     found = run(job)

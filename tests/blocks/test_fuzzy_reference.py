@@ -18,14 +18,8 @@ SMALL = {"memory": 1e5}  # of joint histograms: there are many blocks here, of f
 SOFT = [
     {"thresholds": [0.3, 0.7], "sigmas": [0, 0.1], "dampings": [0, 1], "uncertainty": "gini", "sweep": SMALL},
     {"class": "tree", "thresholds": [0.4], "sigmas": [0.2], "reference_threshold": 0.6, "sweep": SMALL},
-    {
-        "class": "tree",
-        "sigmas": [0.2],
-        "reference_certainty": "none",
-        "distribution": "logistic",
-        "sweep": SMALL,
-    },
-]
+    {"class": "tree", "sigmas": [0.2], "reference_certainty": "none", "distribution": "logistic", "sweep": SMALL},
+]  # fmt: skip
 WORDS = {"classes": ["soil", "tree", "water"], "measures": ["gini"], "soft_confusion": SOFT, "fuzzy": True}
 BINARY = {"classes": ["no", "yes"], "axis": None, "fuzzy": True, "measures": ["gini"]}
 
@@ -224,26 +218,18 @@ def test_jobs_declare_fuzzy_references(tmp_path, whole):
     group.create_array("yes", data=scene()["probabilities"][:, :, 1])
     store, dims = str(tmp_path / "scene.zarr"), ["y", "x", "class"]
     job = {
-        "version": 1,
-        "kind": "scene",
-        "inputs": {
-            name: {"store": store, "array": name, "dims": dims[: values.ndim]}
-            for name, values in scene().items()
-        },
-        "classes": dict(enumerate(WORDS["classes"])),
-        "measures": ["gini"],
-        "soft_confusion": SOFT,
-        "output": str(tmp_path / "out"),
-    }
+        "version": 1, "kind": "scene", "classes": dict(enumerate(WORDS["classes"])), "measures": ["gini"],
+        "soft_confusion": SOFT, "output": str(tmp_path / "out"),
+        "inputs": {name: {"store": store, "array": name, "dims": dims[: v.ndim]} for name, v in scene().items()},
+    }  # fmt: skip
     assert plan_job(*read_job(job)).compute() == whole
     inputs = {
         "probabilities": {"store": store, "array": "yes", "dims": dims[:2]},
         "reference": {"store": store, "array": "second", "dims": dims[:2], "fuzzy": True},
     }
-    binary = {**job, "inputs": inputs, "classes": {0: "no", 1: "yes"}, "soft_confusion": [{"sigmas": [0.1]}]}
-    found = plan_job(*read_job(binary)).compute()
-    assert found == evaluate(
-        scene()["probabilities"][:, :, 1], second, **BINARY, soft_confusion=[{"sigmas": [0.1]}]
-    )
+    soft = {"soft_confusion": [{"sigmas": [0.1]}]}
+    binary = {**job, "inputs": inputs, "classes": {0: "no", 1: "yes"}, **soft}
+    wanted = evaluate(scene()["probabilities"][:, :, 1], second, **BINARY, **soft)
+    assert plan_job(*read_job(binary)).compute() == wanted
     with pytest.raises(InputError, match="no codes to ignore"):
         plan_job(*read_job({**binary, "ignore": [7]}))

@@ -1,4 +1,4 @@
-"""Inputs that lie by coordinates: case Z6; from either end; against affines; and what lies elsewhere is refused."""
+"""Inputs are aligned by coordinates, from either end, and with affines; other positions are refused."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ def evaluated(x, y=X, **words):
 
 
 @pytest.mark.parametrize("x", [X.astype("f4"), X + 1e-7, X])
-def test_z6_coordinates_equal_to_the_eye(x):
+def test_coordinates_equal_within_a_hundredth_of_a_step_are_the_same(x):
     found = evaluated(x)
     assert int(found.ledger.counted) == found.ledger.pixels == 11
     assert du.accuracy(found) == 1.0
 
 
-def test_z6_half_a_pixel_is_refused():
-    with pytest.raises(
-        InputError, match=r"probabilities: the coordinates of x .* by up to 0.05; 0.001 is allowed"
-    ):
+def test_half_a_pixel_is_refused():
+    message = r"probabilities: the coordinates of x .* by up to 0.05; 0.001 is allowed"
+    with pytest.raises(InputError, match=message):
         evaluated(X + 0.05)
 
 
@@ -86,19 +85,14 @@ def test_an_affine_and_coordinates_of_the_same_grid():
         align_axes({"mask": other, "reference": image})
 
 
-def test_f2_rasters_with_y_up_and_down():
+def test_rasters_with_y_up_and_down():
     p = np.array([[0.9, 0.2], [0.1, 0.4], [0.8, 0.7]])
     down = Cube("reference", (p > 0.5).astype("u1"), ("y", "x"), geometry=raster())
     up = Cube("probabilities", p[::-1], ("y", "x"), geometry=raster(step=20.0))
     found = align_axes({"probabilities": up, "reference": down})
     assert np.array_equal(found["probabilities"].data[...], p)
     with pytest.raises(InputError, match=r"has the reference system EPSG:4326, but .* has EPSG:32616"):
-        align_axes(
-            {
-                "probabilities": Cube("probabilities", p, ("y", "x"), geometry=raster("EPSG:4326")),
-                "reference": down,
-            }
-        )
+        align_axes({"p": Cube("p", p, ("y", "x"), geometry=raster("EPSG:4326")), "reference": down})
 
 
 def test_an_affine_that_is_askew_does_not_pass_beside_coordinates():

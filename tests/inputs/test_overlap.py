@@ -74,43 +74,26 @@ def test_what_is_in_common_counts(down, right, upward, seed, block):
 
 
 def test_nothing_in_common_and_pixels_between_pixels_are_refused():
-    y = Cube(
-        "reference",
-        np.zeros((4, 4), "u1"),
-        ("y", "x"),
-        coordinates={"y": np.arange(4.0), "x": np.arange(4.0)},
-    )
+    def cube(name, at):
+        known = {} if at is None else {"y": at, "x": at}
+        return Cube(name, np.ones((4, 4), "u1"), ("y", "x"), coordinates=known)
 
-    def at(first, step=1.0, **words):
-        values = first + step * np.arange(4)
-        known = words.get("coordinates", {"y": values, "x": values})
-        return Cube("mask", np.ones((4, 4), "u1"), ("y", "x"), coordinates=known)
-
-    for first, step, said in (
-        (9.0, 1.0, "no pixel in common"),
-        (0.5, 1.0, "are up to 0.5 away"),
-        (0.0, 2.0, "are up to"),
+    at = np.arange(4.0)
+    for own, message in (
+        (at + 9, "no pixel in common"),
+        (at + 0.5, "are up to 0.5 away"),
+        (at * 2, "are up to"),
+        (None, "has no positions along y, which `overlap` needs"),
     ):
-        with pytest.raises(InputError, match=f"mask: .*{said}"):
-            over_the_reference({"reference": y, "mask": at(first, step)})
-    with pytest.raises(InputError, match=r"mask: .* has no positions along y, which `overlap` needs"):
-        over_the_reference({"reference": y, "mask": at(0, coordinates={})})
+        with pytest.raises(InputError, match=f"mask: .*{message}"):
+            over_the_reference({"reference": cube("reference", at), "mask": cube("mask", own)})
 
 
 def test_rasters_and_tables_by_a_job(tmp_path, dask_uncert_command):
     rng = np.random.default_rng(0)
     p, y = rng.dirichlet(np.ones(2), (20, 20)).astype("f4"), rng.integers(0, 2, (30, 30)).astype("u1")
-    profile = {
-        "driver": "GTiff",
-        "count": 2,
-        "height": 20,
-        "width": 20,
-        "dtype": "float32",
-        "crs": "EPSG:32616",
-    }
-    with rasterio.open(
-        tmp_path / "p.tif", "w", transform=rasterio.Affine(10, 0, 1100, 0, -10, 4900), **profile
-    ) as file:
+    place = {"crs": "EPSG:32616", "transform": rasterio.Affine(10, 0, 1100, 0, -10, 4900)}
+    with rasterio.open(tmp_path / "p.tif", "w", "GTiff", 20, 20, 2, dtype="float32", **place) as file:
         file.write(np.moveaxis(p, -1, 0))
     known = {"y": 4995 - 10.0 * np.arange(30), "x": 1005 + 10.0 * np.arange(30)}
     xr.Dataset({"y_": (("y", "x"), y)}, coords=known).to_netcdf(tmp_path / "y.nc", engine="h5netcdf")

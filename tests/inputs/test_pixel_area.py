@@ -79,13 +79,11 @@ def test_areas_of_parallels_are_those_of_the_ellipsoid():
 
 
 def test_sizes_come_from_affines_and_from_coordinates():
-    y = np.zeros((4, 5, 6), "u1")
-    affine = [[0, 2, 0, 1], [3, 0, 0, 1], [0, 0, 4, 1]]
-    one = pixel_sizes(
-        {"reference": Cube("reference", y, ("z", "y", "x"), geometry=geometry_of(affine, ("z", "y", "x")))}
-    )
-    assert one.unit == "mm³"
-    assert np.array_equal(one.data[1:3, :, 2:4], np.full((2, 5, 2), 24.0))
+    y, dims = np.zeros((4, 5, 6), "u1"), ("z", "y", "x")
+    geometry = geometry_of([[0, 2, 0, 1], [3, 0, 0, 1], [0, 0, 4, 1]], dims)
+    volume = pixel_sizes({"reference": Cube("reference", y, dims, geometry=geometry)})
+    assert volume.unit == "mm³"
+    assert np.array_equal(volume.data[1:3, :, 2:4], np.full((2, 5, 2), 24.0))
     lat, lon = np.array([50.0, 49.5, 49.0]), np.arange(10.0, 12.0, 0.5)
     flat = Cube("reference", np.zeros((4, 3), "u1"), ("lon", "lat"), coordinates={"lat": lat, "lon": lon})
     area = pixel_sizes({"reference": flat})
@@ -93,34 +91,20 @@ def test_sizes_come_from_affines_and_from_coordinates():
     assert area.data[...].shape == (4, 3)
     assert np.array_equal(area.data[1], latitude_areas([50.25, 49.75, 49.25, 48.75], 0.5))
     with pytest.raises(InputError, match="no input says how large its pixels are"):
-        pixel_sizes({"reference": Cube("reference", y, ("z", "y", "x"))})
+        pixel_sizes({"reference": Cube("reference", y, dims)})
 
 
 def test_a_job_weighs_by_geometry(tmp_path):
     rng = np.random.default_rng(1)
     p, y = rng.random((4, 5, 6)).astype("f4"), rng.integers(0, 2, (4, 5, 6)).astype("u1")
-    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
-    lies = {
-        "affine": [[2, 0, 0, 0], [0, 3, 0, 0], [0, 0, 0.5, 0], [0, 0, 0, 1]],
-        "affine_dims": ["x", "y", "z"],
-    }
-    for name, values in (("p", p), ("y", y)):
-        array = group.create_array(
-            name, shape=values.shape, dtype=values.dtype, dimension_names=("z", "y", "x"), attributes=lies
-        )
-        array[...] = values
-    job = {
-        "version": 1,
-        "kind": "scene",
-        "inputs": {
-            "probabilities": {"store": str(tmp_path / "a.zarr"), "array": "p"},
-            "reference": {"store": str(tmp_path / "a.zarr"), "array": "y"},
-            "weight": "geometry",
-        },
-        "classes": {0: "out", 1: "in"},
-        "output": str(tmp_path / "out"),
-    }
-    du.run(job)
+    affine = [[2, 0, 0, 0], [0, 3, 0, 0], [0, 0, 0.5, 0], [0, 0, 0, 1]]
+    inputs = {"weight": "geometry"}
+    for name, values in (("probabilities", p), ("reference", y)):
+        inputs[name] = {"store": str(tmp_path / f"{name}.zarr")}
+        attributes = {"affine": affine, "affine_dims": ["x", "y", "z"]}
+        zarr.create_array(**inputs[name], data=values, dimension_names=("z", "y", "x"), attributes=attributes)
+    job = {"version": 1, "kind": "scene", "inputs": inputs, "classes": {0: "out", 1: "in"}}
+    du.run({**job, "output": str(tmp_path / "out")})
     found = json.loads((tmp_path / "out" / "results.json").read_text())
     assert found["weighted"]["unit"] == "mm³"
     assert found["weighted"]["total"] == 3 * y.size
