@@ -15,7 +15,7 @@ FLATTENING = 1 / 298.257223563
 
 
 def latitude_areas(edges: ArrayLike, step: float) -> Floats:
-    """Areas in m² of cells between neighbouring parallels, `step` degrees of longitude wide, on WGS 84.
+    """Return the areas in m² of cells between neighbouring parallels, `step` degrees of longitude wide, on WGS 84.
 
     edges: latitudes in degrees (n + 1,), rising or falling; those beyond a pole count as the pole. Returns (n,), 0 or
     above. Source: Snyder, Map Projections: A Working Manual, USGS Professional Paper 1395, 1987, (3-12).

@@ -1,7 +1,7 @@
 """One pointwise function for every kind of array: numpy in, numpy out; lazy in, lazy out; labels kept.
 
-The formulas are written once, on plain float64 numpy arrays. This module brings the other kinds there. An
-xarray object is known by what it can do (``dims``, ``get_axis_num``), a lazy array by its graph, so neither
+The formulas are written once, on plain float64 numpy arrays. This module applies them to the other kinds. An
+xarray object is recognised by its attributes (``dims``, ``get_axis_num``), a lazy array by its graph, so neither
 library is needed to import the formulas.
 """
 
@@ -23,7 +23,7 @@ TOLERANCE: Mapping[str, float] = MappingProxyType({"float16": 5e-3, "float32": 1
 
 
 def tolerance(dtype: DTypeLike) -> float:
-    """The entry of `TOLERANCE` for a storage dtype; integers and booleans are held to float64's.
+    """Return the entry of `TOLERANCE` for a storage dtype; that of float64 for integers and booleans.
 
     >>> tolerance("float16"), tolerance("uint8")
     (0.005, 0.0001)
@@ -32,7 +32,7 @@ def tolerance(dtype: DTypeLike) -> float:
 
 
 def result_dtype(*dtypes: DTypeLike) -> np.dtype[Any]:
-    """float32 when every input is stored as float32 or float16, otherwise float64.
+    """Return float32 when every input is stored as float32 or float16, otherwise float64.
 
     >>> result_dtype("float16"), result_dtype("float32", "uint8")
     (dtype('float32'), dtype('float64'))
@@ -42,18 +42,18 @@ def result_dtype(*dtypes: DTypeLike) -> np.dtype[Any]:
 
 
 def is_labelled(values: Any) -> bool:
-    """Whether the array names its dimensions (an xarray DataArray or Variable)."""
+    """Return whether the array names its dimensions (an xarray DataArray or Variable)."""
     return hasattr(values, "dims") and hasattr(values, "get_axis_num")
 
 
 def is_lazy(values: Any) -> bool:
-    """Whether the values are still to be computed (a dask array, or an xarray object that holds one)."""
+    """Return whether the values are still to be computed (a dask array, or an xarray object that holds one)."""
     held = values.data if is_labelled(values) else values
     return not isinstance(held, np.ndarray) and hasattr(held, "__dask_graph__")
 
 
 def as_array(values: Any) -> Any:
-    """A lazy array as it is, anything else as a numpy array of numbers; TypeError for other contents."""
+    """Return a lazy array as it is, anything else as a numpy array; TypeError unless it holds numbers."""
     held = values if is_lazy(values) else np.asarray(values)
     if held.dtype.kind not in "biuf":
         raise TypeError(f"numbers expected, found dtype {held.dtype}")
@@ -61,7 +61,7 @@ def as_array(values: Any) -> Any:
 
 
 def axis_number(values: Any, axis: int | str) -> int:
-    """The axis as a number from 0; a name is looked up among the dimensions of a labelled array."""
+    """Return the axis as a number from 0; a name is looked up among the dimensions of a labelled array."""
     if isinstance(axis, str):
         if not is_labelled(values):
             raise ValueError(
@@ -74,11 +74,11 @@ def axis_number(values: Any, axis: int | str) -> int:
 
 
 def normalise(probabilities: Any, axis: int | str = -1) -> Any:
-    """Probability vectors along `axis`, each with all parts in [0, 1] and divided by its own sum; float64.
+    """Return probability vectors along `axis`, each clipped to [0, 1] and divided by its sum; float64.
 
     A part within `TOLERANCE` of [0, 1] is clipped, a sum within it of 1 is divided out; a vector with a NaN
     is NaN as a whole. Array in memory: ValueError for vectors further off, with their number, the worst
-    value, the worst sum and its place. Lazy array: such vectors become NaN, for nothing can be looked at.
+    value, the worst sum and its index. Lazy array: such vectors become NaN, as nothing is computed yet.
 
     Shapes: (..., C, ...) to the same; C >= 2. Any real dtype to float64. Idempotent to rounding.
 
@@ -94,7 +94,7 @@ excursion from [0, 1] 0, sum furthest from 1 is 0.5, at index ()
 
 
 def normalised_block(block: NDArray[Any], axis: int, refuse: bool = True) -> Floats:
-    """`normalise` for one numpy array; with ``refuse=False`` what is beyond the tolerance becomes NaN."""
+    """Return `normalise` of one numpy array; with ``refuse=False`` vectors beyond the tolerance become NaN."""
     allowed = tolerance(block.dtype)
     p = np.array(block, dtype=np.float64)  # a copy: inputs are never written to
     with np.errstate(invalid="ignore"):  # inf - inf, in vectors that are refused below
@@ -103,7 +103,7 @@ def normalised_block(block: NDArray[Any], axis: int, refuse: bool = True) -> Flo
     beyond = (outside > allowed) | (np.abs(total - 1) > allowed)
     if beyond.any():
         if refuse:
-            raise ValueError(_beyond(beyond, outside, total, axis, allowed, block.dtype))
+            raise ValueError(_beyond_message(beyond, outside, total, axis, allowed, block.dtype))
         p = np.where(beyond, np.nan, p)
     p = np.clip(p, 0.0, 1.0)
     return np.asarray(p / p.sum(axis=axis, keepdims=True))
@@ -116,24 +116,24 @@ def over_classes(
     dtype: np.dtype[Any] | None = None,
     keep: bool = False,
 ) -> Any:
-    """``function(p, axis=number)`` over the normalised p of any kind of array, in the kind that came.
+    """Return ``function(p, axis=number)`` of the normalised p, in the kind of array of the input.
 
-    `function` sees float64 numpy arrays and takes the class axis away (``keep=True``: leaves the shape). The
-    result has `dtype`, by default `result_dtype` of the input. A lazy array is worked block by block, its
-    class axis in one piece.
+    `function` takes float64 numpy arrays and removes the class axis (``keep=True``: keeps the shape). The result
+    has `dtype`, by default `result_dtype` of the input. A lazy array is computed block by block, with all classes
+    in each block.
     """
     if is_labelled(probabilities):
         number = axis_number(probabilities, axis)
-        found = over_classes(function, probabilities.data, number, dtype, keep)
+        result = over_classes(function, probabilities.data, number, dtype, keep)
         first = {probabilities.dims[number]: 0}
-        return (probabilities if keep else probabilities.isel(first, drop=True)).copy(data=found)
+        return (probabilities if keep else probabilities.isel(first, drop=True)).copy(data=result)
     values = as_array(probabilities)
     number = axis_number(values, axis)
     if values.shape[number] < 2:
         raise ValueError(f"at least 2 classes expected along axis {number}, found shape {values.shape}")
     dtype = result_dtype(values.dtype) if dtype is None else dtype
     lazy = is_lazy(values)
-    work = partial(_work, function=function, number=number, kind=dtype, refuse=not lazy)
+    work = partial(_over_block, function=function, number=number, dtype=dtype, refuse=not lazy)
     if not lazy:
         return work(values)[()]
     dropped = {} if keep else {"drop_axis": number}
@@ -142,28 +142,28 @@ def over_classes(
 
 
 def elementwise(function: Callable[..., Any], values: Any) -> Any:
-    """``function`` of a numpy array, or block by block of a lazy one; float64, shape kept."""
+    """Return ``function`` of a numpy array, or block by block of a lazy one; float64, shape kept."""
     if not is_lazy(values):
         return np.asarray(function(values), dtype=np.float64)
     meta = np.empty((0,) * values.ndim, dtype=np.float64)
     return values.map_blocks(function, dtype=np.float64, meta=meta)
 
 
-def check_same_grid(given: Mapping[str, Any]) -> None:
-    """ValueError unless all arrays have one shape and, where they name them, the same dimensions and labels.
+def check_same_grid(arrays: Mapping[str, Any]) -> None:
+    """Raise ValueError unless all arrays have one shape and, where labelled, the same dimensions and coordinates.
 
-    Nothing is broadcast and nothing is joined: a count in must be a count out.
+    Nothing is broadcast or joined: as many values come out as go in.
     """
-    (first, one), *others = given.items()
+    (first, array), *others = arrays.items()
     for name, other in others:
-        if np.shape(other) != np.shape(one):
-            raise ValueError(f"{name} has shape {np.shape(other)}, but {first} has {np.shape(one)}")
-        if not (is_labelled(one) and is_labelled(other)):
+        if np.shape(other) != np.shape(array):
+            raise ValueError(f"{name} has shape {np.shape(other)}, but {first} has {np.shape(array)}")
+        if not (is_labelled(array) and is_labelled(other)):
             continue
-        if other.dims != one.dims:
-            raise ValueError(f"{name} has dimensions {other.dims}, but {first} has {one.dims}")
-        for dim in one.dims:
-            ours, theirs = (getattr(array, "indexes", {}).get(dim) for array in (one, other))
+        if other.dims != array.dims:
+            raise ValueError(f"{name} has dimensions {other.dims}, but {first} has {array.dims}")
+        for dim in array.dims:
+            ours, theirs = (getattr(a, "indexes", {}).get(dim) for a in (array, other))
             if ours is not None and theirs is not None and not ours.equals(theirs):
                 raise ValueError(f"{name} and {first} differ in the coordinate {dim!r}; align them first")
 
@@ -172,21 +172,21 @@ def _identity(p: Floats, axis: int) -> Floats:
     return p
 
 
-def _work(
-    block: NDArray[Any], function: Callable[..., Any], number: int, kind: np.dtype[Any], refuse: bool
+def _over_block(
+    block: NDArray[Any], function: Callable[..., Any], number: int, dtype: np.dtype[Any], refuse: bool
 ) -> NDArray[Any]:
-    return np.asarray(function(normalised_block(block, number, refuse), axis=number), dtype=kind)
+    return np.asarray(function(normalised_block(block, number, refuse), axis=number), dtype=dtype)
 
 
-def _beyond(
+def _beyond_message(
     beyond: Bools, outside: Floats, total: Floats, axis: int, allowed: float, dtype: np.dtype[Any]
 ) -> str:
-    """What to tell: how many, how far, where the worst one is (its index without the class axis)."""
+    """Return the message: how many vectors, how far off, and the index of the worst (without the class axis)."""
     with np.errstate(invalid="ignore"):
         off = np.abs(total - 1)
     distance = np.where(beyond, np.fmax(np.maximum(outside, 0), off), -1.0)
-    place = np.unravel_index(int(np.argmax(distance)), distance.shape)
-    index = tuple(int(i) for number, i in enumerate(place) if number != axis)
+    furthest_off = np.unravel_index(int(np.argmax(distance)), distance.shape)
+    index = tuple(int(i) for number, i in enumerate(furthest_off) if number != axis)
     worst = float(np.max(np.where(beyond, np.maximum(outside, 0), 0)))
     sums = np.where(beyond & ~np.isnan(off), off, -1.0)
     furthest = float(total[np.unravel_index(int(np.argmax(sums)), sums.shape)])
@@ -198,5 +198,5 @@ def _beyond(
 
 
 def is_dask(data: Any) -> bool:
-    """Whether this is a dask array; told without importing dask."""
+    """Return whether this is a dask array, without importing dask."""
     return hasattr(data, "__dask_graph__") and hasattr(data, "rechunk")

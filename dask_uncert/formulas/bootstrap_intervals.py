@@ -1,8 +1,8 @@
 """Confidence intervals from bootstrap replicates.
 
 Replicates stand in front, (B, ...); every number behind them has its own interval. Replicates that are
-undefined (NaN) are left out and counted, never taken for a number. What does not vary has the interval
-[v, v].
+undefined (NaN) are left out and counted, never taken for a number. A number that
+does not vary has the interval [v, v].
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.typing import Counts, Floats
 
 ROUNDING = 1e-12
-"""Replicates that differ by less, relative to their size, are equal but for rounding."""
+"""Replicates that differ by less, relative to their size, are equal up to rounding."""
 
 
 class Interval(NamedTuple):
@@ -31,7 +31,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Confidence:
-    """How intervals are made: so many bootstrap replicates of the units, a level, a seed, and the method."""
+    """Settings of intervals: number of bootstrap replicates of the units, level, seed and method."""
 
     replicates: int = 1000
     level: float = 0.95
@@ -39,14 +39,14 @@ class Confidence:
     method: Literal["bca", "percentile"] = "bca"
 
     def interval(self, estimate: ArrayLike, replicates: ArrayLike, left_out: ArrayLike | None) -> Interval:
-        """By the method: estimate (...), replicates (B, ...), left_out (n, ...), which BCa needs."""
+        """Return the interval by the method: estimate (...), replicates (B, ...), left_out (n, ...), which BCa needs."""
         if self.method == "percentile" or left_out is None:
             return percentile_interval(replicates, self.level)
         return bca_interval(estimate, replicates, left_out, self.level)
 
 
 def percentile_interval(replicates: ArrayLike, level: float = 0.95) -> Interval:
-    """The central ``level`` of the replicates: (B, ...) to three of (...).
+    """Return the central ``level`` of the replicates: (B, ...) to three of (...).
 
     Their quantiles at ``(1 - level) / 2`` and ``(1 + level) / 2``, linear between order statistics. NaN
     where no replicate is defined. Raises ValueError for a level outside (0, 1). Efron 1979.
@@ -56,25 +56,26 @@ def percentile_interval(replicates: ArrayLike, level: float = 0.95) -> Interval:
     (0.25, 0.75, 1)
     """
     ordered, defined = _ordered(replicates)
-    low, high = (_at(ordered, defined, np.full(defined.shape, share)) for share in _tails(level))
+    low, high = (_quantile(ordered, defined, np.full(defined.shape, share)) for share in _tails(level))
     return Interval(low, high, len(ordered) - defined)
 
 
 def quantiles_of(values: ArrayLike, shares: ArrayLike) -> Floats:
-    """Quantiles of the defined values, linear between them: (n, ...) and (Q,) to (Q, ...); NaN where none is.
+    """Return quantiles of the defined values, linear between them: (n, ...) and (Q,) to (Q, ...); NaN where none is.
 
     >>> quantiles_of([0.0, np.nan, 1.0, 0.5], [0.25, 1.0]).tolist()
     [0.25, 1.0]
     """
     ordered, defined = _ordered(values)
-    asked = np.asarray(shares, np.float64)
-    return np.stack([_at(ordered, defined, np.full(defined.shape, share)) for share in asked])
+    return np.stack(
+        [_quantile(ordered, defined, np.full(defined.shape, s)) for s in np.asarray(shares, np.float64)]
+    )
 
 
 def bca_interval(
     estimate: ArrayLike, replicates: ArrayLike, left_out: ArrayLike, level: float = 0.95
 ) -> Interval:
-    """Bias-corrected and accelerated: estimate (...), replicates (B, ...), left_out (n, ...) to three of (...).
+    """Return the bias-corrected and accelerated interval: estimate (...), replicates (B, ...), left_out (n, ...) to three of (...).
 
     ``left_out`` are the values without one unit each. With z the normal quantiles of the tails, the ends are
     the replicates' quantiles at ``Phi(z0 + (z0 + z) / (1 - a (z0 + z)))``. Bias: ``z0 = Phi^-1`` of the share
@@ -98,16 +99,16 @@ def bca_interval(
     for share in _tails(level):
         with np.errstate(invalid="ignore"):
             z = bias + ndtri(share)
-            room = 1.0 - acceleration * z
-            moved = bias + ratio(z, room)
-        usable = np.isfinite(bias) & (room > 0) & ~np.isnan(point)
-        end = _at(ordered, defined, np.where(usable, ndtr(moved), 0.5))
+            denominator = 1.0 - acceleration * z
+            shifted = bias + ratio(z, denominator)
+        usable = np.isfinite(bias) & (denominator > 0) & ~np.isnan(point)
+        end = _quantile(ordered, defined, np.where(usable, ndtr(shifted), 0.5))
         ends.append(np.where(usable, end, np.nan))
-    # Equal but for rounding: the estimate's side of them means nothing.
+    # Equal up to rounding: on which side the estimate is means nothing.
     first, last = ordered[0], np.take_along_axis(ordered, np.maximum(defined - 1, 0)[None], axis=0)[0]
     with np.errstate(invalid="ignore"):
-        still = (last - first <= ROUNDING * np.abs(last)) & ~np.isnan(point)
-    low, high = np.where(still, first, ends[0]), np.where(still, last, ends[1])
+        constant = (last - first <= ROUNDING * np.abs(last)) & ~np.isnan(point)
+    low, high = np.where(constant, first, ends[0]), np.where(constant, last, ends[1])
     return Interval(low, high, len(ordered) - defined)
 
 
@@ -129,22 +130,22 @@ def _tails(level: float) -> tuple[float, float]:
 
 
 def _ordered(replicates: ArrayLike) -> tuple[Floats, Counts]:
-    """Sorted along the first axis, NaN last, and how many are defined."""
+    """Return values sorted along the first axis, NaN last, and how many are defined."""
     values = np.asarray(replicates, np.float64)
     if values.ndim == 0 or len(values) == 0:
         raise ValueError(f"an interval needs replicates along the first axis, found shape {values.shape}")
     return np.sort(values, axis=0), np.asarray((~np.isnan(values)).sum(axis=0))
 
 
-def _at(ordered: Floats, defined: Counts, shares: Floats) -> Floats:
-    """Quantiles at a share for every number; NaN where nothing is defined."""
+def _quantile(ordered: Floats, defined: Counts, shares: Floats) -> Floats:
+    """Return the quantile at a share for every number; NaN where nothing is defined."""
     last = np.maximum(defined - 1, 0)
     rank = shares * last
-    place = np.minimum(np.floor(rank).astype(np.int64), last)
+    lower = np.minimum(np.floor(rank).astype(np.int64), last)
     here, there = (
-        np.take_along_axis(ordered, at[None], axis=0)[0] for at in (place, np.minimum(place + 1, last))
+        np.take_along_axis(ordered, index[None], axis=0)[0] for index in (lower, np.minimum(lower + 1, last))
     )
-    part = rank - place
+    part = rank - lower
     with np.errstate(invalid="ignore"):  # between equal infinities, or at one, nothing is interpolated
         between = here + part * (there - here)
     return np.asarray(np.where((part == 0) | (here == there), here, between))

@@ -60,7 +60,7 @@ def maximum_calibration_error(n: ArrayLike, hits: ArrayLike, sums: Counts) -> Fl
     0.75
     """
     confidence, observed = reliability(n, hits, sums)
-    # -1 stands for "no items": nanmax of nothing but NaN warns.
+    # -1 stands for "no items": nanmax of NaN alone warns.
     largest = np.where(np.isnan(observed), -1.0, np.abs(observed - confidence)).max(axis=-1)
     return np.where(largest < 0, np.nan, largest)
 
@@ -80,7 +80,7 @@ def classwise_calibration_error(n: ArrayLike, positives: ArrayLike, sums: Counts
 
 
 def equal_mass_groups(n: ArrayLike, groups: int) -> Counts:
-    """Which of ``groups`` groups of about equal mass each fine bin joins, (..., B) to (..., B) in 0..M-1.
+    """Return the group of about equal mass that each fine bin joins, (..., B) to (..., B) in 0..M-1.
 
     A fine bin is never cut; it joins the group that holds the middle of its mass,
     ``floor(M (items before it + n_b / 2) / N)``, in integers. Hence neighbours stay neighbours, groups are
@@ -101,18 +101,18 @@ def equal_mass_groups(n: ArrayLike, groups: int) -> Counts:
 def equal_mass_bins(
     n: ArrayLike, hits: ArrayLike, sums: Counts, groups: int
 ) -> tuple[Counts, Counts, Counts]:
-    """Fine bins (..., B) merged into ``groups`` bins of about equal mass, by ``equal_mass_groups``.
+    """Return fine bins (..., B) merged into ``groups`` bins of about equal mass, by ``equal_mass_groups``.
 
-    Gives n and hits (..., M) and sums (..., M, 2), for ``reliability`` and the calibration errors.
+    Returns n and hits (..., M) and sums (..., M, 2), for ``reliability`` and the calibration errors.
 
     >>> from dask_uncert.formulas.fixed_point import encode
     >>> equal_mass_bins([1, 1, 2], [0, 1, 2], encode([0.25, 0.5, 1.5]), 2)[1].tolist()
     [1, 2]
     """
-    place = equal_mass_groups(n, groups)
+    group = equal_mass_groups(n, groups)
 
     def merge(counts: ArrayLike) -> Counts:
-        return np.stack([np.where(place == g, counts, 0).sum(axis=-1) for g in range(groups)], axis=-1)
+        return np.stack([np.where(group == g, counts, 0).sum(axis=-1) for g in range(groups)], axis=-1)
 
     return merge(n), merge(hits), np.stack([merge(sums[..., 0]), merge(sums[..., 1])], axis=-1)
 
@@ -157,33 +157,6 @@ def windows_curve(
     return items, ratio(inside(positives), items)
 
 
-def nssr(
-    y: ArrayLike, mean: ArrayLike, *, covariance: ArrayLike | None = None, variance: ArrayLike | None = None
-) -> Floats:
-    """Normalised sum of squared residuals: ``(y - m)' S^-1 (y - m)``, (..., D) to (...).
-
-    S is a ``covariance`` (..., D, D), positive definite (else ValueError), or diagonal: a ``variance``
-    (..., D), not negative. Range [0, inf]; chi-square of D degrees if calibrated. NaN for 0/0. [J22] (50)
-
-    >>> float(nssr([1.0, 2.0], [0.0, 0.0], variance=[1.0, 4.0]))
-    2.0
-    """
-    residual = np.asarray(y, np.float64) - np.asarray(mean, np.float64)
-    if (covariance is None) == (variance is None):
-        raise ValueError("nssr takes either a covariance or a variance")
-    if covariance is None:
-        if np.any(np.asarray(variance) < 0):
-            raise ValueError("a variance is negative")
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray((residual**2 / np.asarray(variance, np.float64)).sum(axis=-1))
-    try:
-        root = np.linalg.cholesky(np.asarray(covariance, np.float64))
-    except np.linalg.LinAlgError:
-        raise ValueError("a covariance is not positive definite") from None
-    whitened = np.linalg.solve(root, residual[..., None])[..., 0]
-    return np.asarray((whitened**2).sum(axis=-1))
-
-
 def predicted_probability(nssr: ArrayLike, dimensions: int) -> Floats:
     """Chi-square CDF of NSSR with D degrees of freedom, (...) to (...); uniform if calibrated. [J22] (51)
 
@@ -205,19 +178,6 @@ def regression_curve(histogram: ArrayLike) -> Floats:
     cumulative = np.cumsum(np.asarray(histogram, np.int64), axis=-1)
     total = cumulative[..., -1:]
     return ratio(np.concatenate([np.zeros_like(total), cumulative], axis=-1), total)
-
-
-def calibration_area(predicted: ArrayLike, observed: ArrayLike) -> Floats:
-    """Area under the curve, by trapezoids: (B + 1,) and (..., B + 1) to (...). [J22] (53)
-
-    Range [0, 1], .5 is calibrated on average, below it overconfident; off by at most half a bin.
-
-    >>> float(calibration_area([0.0, 0.5, 1.0], [0.0, 0.25, 1.0]))
-    0.375
-    """
-    return np.asarray(
-        np.trapezoid(np.asarray(observed, np.float64), np.asarray(predicted, np.float64), axis=-1)
-    )
 
 
 def calibration_distance(predicted: ArrayLike, observed: ArrayLike) -> Floats:

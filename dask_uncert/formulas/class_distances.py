@@ -1,7 +1,7 @@
-"""How far apart classes are in the data: the table H of class distances, from labelled samples.
+"""Distances between classes in the data: the table H of class distances, from labelled samples.
 
-Made of per-band pieces, so that bands can be worked in parallel. Samples and bands may come in any order:
-values are sorted before they are used, and what remains to be summed is summed exactly (`math.fsum`).
+Computed band by band, so that bands can run in parallel. Samples and bands may come in any order: values are
+sorted before they are used, and the remaining sums are exact (`math.fsum`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dask_uncert.formulas.typing import Floats, Indices
 Metric = Literal["energy", "wasserstein", "mean", "infinity"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
 SEGMENT = 1 << 14
-"""Different values worked at once: memory grows with the samples, not with samples times classes."""
+"""Different values processed at once: memory grows with the samples, not with samples times classes."""
 
 
 def class_distances(features: Any, labels: Any, classes: Sequence[int], metric: Metric = "energy") -> Floats:
@@ -78,7 +78,7 @@ def class_distances(features: Any, labels: Any, classes: Sequence[int], metric: 
     if values.dtype.kind not in "biuf":
         raise TypeError(f"features must be numbers, found dtype {values.dtype}")
     if values.ndim != codes.ndim + 1 or values.shape[:-1] != codes.shape or not values.shape[-1]:
-        raise ValueError(f"features (..., band) expected beside labels {codes.shape}, found {values.shape}")
+        raise ValueError(f"features (..., band) expected with labels {codes.shape}, found {values.shape}")
     index = class_index(codes.reshape(-1), classes)
     labelled = index >= 0
     samples = values.reshape(-1, values.shape[-1])[labelled]
@@ -92,7 +92,7 @@ def class_distances(features: Any, labels: Any, classes: Sequence[int], metric: 
 
 
 def class_index(labels: NDArray[Any], classes: Sequence[int]) -> Indices:
-    """The place of each label's code among the classes, -1 for codes that are none of them.
+    """Return the index of each label's code among the classes, -1 for codes that are not among them.
 
     >>> class_index(np.array([5, 0, 2]), [2, 5]).tolist()
     [1, -1, 0]
@@ -108,13 +108,13 @@ def class_index(labels: NDArray[Any], classes: Sequence[int]) -> Indices:
                 f"labels must be whole numbers, found {int(broken.sum())} others, such as {labels[broken][0]}"
             )
     index = np.full(labels.shape, -1, dtype=np.int64)
-    for place, code in enumerate(classes):
-        index[labels == code] = place
+    for number, code in enumerate(classes):
+        index[labels == code] = number
     return index
 
 
 def check_counts(counts: Indices, classes: Sequence[int]) -> None:
-    """ValueError that names the classes without a sample."""
+    """Raise ValueError, naming them, where classes have no sample."""
     missing = [code for code, count in zip(classes, counts, strict=True) if not count]
     if missing:
         raise ValueError(
@@ -123,7 +123,7 @@ def check_counts(counts: Indices, classes: Sequence[int]) -> None:
 
 
 def band_distances(values: NDArray[Any], index: Indices, n_classes: int, metric: Metric = "energy") -> Floats:
-    """The table of one band, (C, C) float64, which `combine_bands` joins; the same bits in any sample order.
+    """Return the table of one band, (C, C) float64, for `combine_bands`; the same bits in any sample order.
 
     Shapes: values (samples,) of any real dtype, index (samples,) in 0..n_classes-1, each class at least once.
     For ``"mean"`` and ``"infinity"`` the entries are ``|m_i - m_j|``.
@@ -151,26 +151,26 @@ def band_distances(values: NDArray[Any], index: Indices, n_classes: int, metric:
         here = ends[start : start + SEGMENT]
         begin = int(ends[start - 1]) + 1 if start else 0
         stop = int(here[-1]) + 1
-        place = index[begin:stop] * here.size + run[begin:stop] - start
-        number = np.bincount(place, minlength=n_classes * here.size).reshape(n_classes, here.size)
+        cell = index[begin:stop] * here.size + run[begin:stop] - start
+        number = np.bincount(cell, minlength=n_classes * here.size).reshape(n_classes, here.size)
         number = below + np.cumsum(number, axis=1)
         below = number[:, -1:]
         cdf = number / counts[:, None]
         width = x[here + 1] - x[here]
         for i in range(n_classes - 1):
-            apart = cdf[i + 1 :] - cdf[i]
+            gap = cdf[i + 1 :] - cdf[i]
             if metric == "energy":
-                np.multiply(apart, apart, out=apart)
+                np.multiply(gap, gap, out=gap)
             else:
-                np.abs(apart, out=apart)
-            apart *= width
-            table[i, i + 1 :] += apart.sum(axis=1)
+                np.abs(gap, out=gap)
+            gap *= width
+            table[i, i + 1 :] += gap.sum(axis=1)
     table = table + table.T
     return np.sqrt(table) if metric == "energy" else table
 
 
 def combine_bands(per_band: Floats, metric: Metric = "energy") -> Floats:
-    """One table of (bands, C, C) tables, in any order of bands: see `class_distances` for how.
+    """Return one table from (bands, C, C) tables, in any order of bands; see `class_distances`.
 
     >>> combine_bands(np.array([[[0.0, 1], [1, 0]], [[0.0, 3], [3, 0]]])).tolist()
     [[0.0, 3.0], [3.0, 0.0]]
@@ -185,11 +185,11 @@ def combine_bands(per_band: Floats, metric: Metric = "energy") -> Floats:
         for j in range(i + 1, classes):
             column = tables[:, i, j].tolist()
             if metric == "mean":
-                found = math.sqrt(math.fsum(value * value for value in column))
+                distance = math.sqrt(math.fsum(value * value for value in column))
             else:
                 mean = math.fsum(column) / bands
-                found = mean + math.sqrt(math.fsum((value - mean) ** 2 for value in column) / bands)
-            table[i, j] = table[j, i] = found
+                distance = mean + math.sqrt(math.fsum((value - mean) ** 2 for value in column) / bands)
+            table[i, j] = table[j, i] = distance
     return table
 
 

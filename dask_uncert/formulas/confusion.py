@@ -1,4 +1,4 @@
-"""How far predicted and reference classes agree, from counts.
+"""Agreement of predicted and reference classes, from counts.
 
 Counts come as confusion matrices of shape (..., C, C), row = reference, column = predicted, or as the four
 cells TP, TN, FP, FN of any shape; either may also hold sums of weights (float64) [S22]. A ratio 0/0 is NaN. Every
@@ -26,7 +26,7 @@ class Cells(NamedTuple):
 
 
 class Macro(NamedTuple):
-    """A mean over classes: of the ``n`` defined ones, beside how many supported ones were ``undefined``."""
+    """Mean over the ``n`` classes where a value is defined; ``undefined`` counts other supported ones."""
 
     value: Floats
     n: Counts
@@ -83,7 +83,7 @@ def accuracy(matrix: ArrayLike) -> Floats:
 def kappa(matrix: ArrayLike) -> Floats:
     """Cohen's kappa: ``(p_o - p_e) / (1 - p_e)``, (..., C, C) to (...).
 
-    Range [-1, 1], best 1, 0 is chance; NaN where reference and prediction are one and the same class
+    Range [-1, 1], best 1, 0 is chance; NaN where reference and prediction are the same single class
     throughout (``p_e = 1``) or the matrix is empty. [C23]
 
     >>> float(kappa([[2, 1], [1, 2]]))
@@ -132,19 +132,6 @@ def recall(matrix: ArrayLike) -> Floats:
     return ratio(tp, tp + fn)
 
 
-def specificity(matrix: ArrayLike) -> Floats:
-    """True-negative rate of each class against the rest: ``TN / (TN + FP)``, (..., C, C) to (..., C).
-
-    Range [0, 1], best 1; NaN where all reference is of that class. One less the rate of
-    [S22] (16).
-
-    >>> specificity([[3, 1], [1, 3]]).tolist()
-    [0.75, 0.75]
-    """
-    _, tn, fp, _ = cells(matrix)
-    return ratio(tn, tn + fp)
-
-
 def f1(matrix: ArrayLike) -> Floats:
     """F1, or Dice, of each class: ``2 TP / (2 TP + FP + FN)``, (..., C, C) to (..., C).
 
@@ -189,7 +176,7 @@ def macro(values: ArrayLike, support: ArrayLike) -> Macro:
 
 
 def micro(per_class: Cells) -> Cells:
-    """The cells of all classes poured together, (..., C) to (...): ``cell_metrics(*micro(...))``.
+    """Sums of the cells over all classes, (..., C) to (...): ``cell_metrics(*micro(...))``.
 
     From a confusion matrix, where each item has one class, micro precision, recall and F1 all equal the
     overall accuracy.
@@ -201,7 +188,7 @@ def micro(per_class: Cells) -> Cells:
 
 
 def cell_metrics(tp: ArrayLike, tn: ArrayLike, fp: ArrayLike, fn: ArrayLike) -> dict[str, Floats]:
-    """Every metric of two classes from the four cells, counts or sums of weights: (...) to a dict of (...).
+    """Return every metric of two classes from the four cells, counts or sums of weights: (...) to a dict of (...).
 
     ``accuracy, precision, recall, false_positive_rate, f1`` are [S22] (13)-(17); besides ``specificity,
     negative_predictive_value, balanced_accuracy`` (mean of recall and specificity), ``iou, matthews,
@@ -239,7 +226,7 @@ def _matrix(matrix: ArrayLike) -> NDArray[Any]:
 
 
 def _disagreements(m: NDArray[Any]) -> tuple[Floats, Floats, Floats, Floats]:
-    """1 - p_o, 1 - p_e and the two self-disagreements, each times n**2.
+    """Return 1 - p_o, 1 - p_e and the two self-disagreements, each times n**2.
 
     Sums of non-negative terms ``r_i (n - c_i)``: no cancellation where nearly all items are of one class,
     which the usual ``n tr(m) - r'c`` does not survive. The terms pass int64, hence float64 from here on.
@@ -256,7 +243,7 @@ def _disagreements(m: NDArray[Any]) -> tuple[Floats, Floats, Floats, Floats]:
 
 
 def _scaled(*four: ArrayLike) -> tuple[Floats, ...]:
-    """The cells times one power of two each: exact, and products neither overflow nor vanish."""
+    """Return the cells times one power of two each: exact, and products neither overflow nor vanish."""
     cells = np.broadcast_arrays(*(np.asarray(cell, np.float64) for cell in four))
     _, exponent = np.frexp(np.max(cells, axis=0))
     return tuple(np.ldexp(cell, -exponent) for cell in cells)

@@ -1,7 +1,7 @@
-"""A damping factor C_d(u) on an interval as a short series of Chebyshev polynomials, and how much it leaves out.
+"""A damping factor C_d(u) on an interval as a short series of Chebyshev polynomials, with a bound on its error.
 
-Sums of T_k(u) over pixels, kept once, hence give the sum of C_d(u) for any d afterwards. The coefficients fall
-faster than any power of k: on [0, 1] twelve terms leave less than 4e-13 of ``exp(-2 u)``.
+So sums of T_k(u) over pixels give the sum of C_d(u) for any d afterwards. The coefficients fall faster than any
+power of k: on [0, 1] twelve terms are off by less than 4e-13 for ``exp(-2 u)``.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ ELLIPSES = 1 + np.geomspace(1e-3, 1e3, 400)
 
 
 class Series(NamedTuple):
-    """Coefficients (terms,) of T_0, T_1, ...; error: the most that their sum is off by, anywhere."""
+    """Coefficients (terms,) of T_0, T_1, ...; error: bound on the error of their sum."""
 
     coefficients: Floats
     error: float
 
 
 def damping_series(form: str, damping: float, low: float, high: float, terms: int) -> Series:
-    """C_d on [low, high] through ``x = (2u - low - high) / (high - low)`` in [-1, 1].
+    """Return the series of C_d on [low, high] in ``x = (2u - low - high) / (high - low)`` in [-1, 1].
 
     damping: d >= 0, finite. high may be infinite: one term, the middle of what C_d can be there.
     Exponential: ``2 (-1)^k exp(-d m) I_k(d h)``, m the middle, h half the length; reciprocal: a geometric
     series; gaussian: by interpolation, its error by the largest value on an ellipse around the interval.
 
-    >>> one = damping_series("exponential", 2.0, 0.0, 1.0, 12)
-    >>> bool(abs(one.coefficients @ np.ones(12) - math.exp(-2)) < one.error < 4e-13)
+    >>> series = damping_series("exponential", 2.0, 0.0, 1.0, 12)
+    >>> bool(abs(series.coefficients @ np.ones(12) - math.exp(-2)) < series.error < 4e-13)
     True
     """
     if not (damping >= 0 and math.isfinite(damping)):
@@ -57,7 +57,7 @@ def _exponential(damping: float, low: float, half: float, terms: int) -> Series:
     shares = np.where(k == 0, 1.0, 2.0) * special.ive(k, damping * half)
     # All of them add up to 1, which is the value at the lower end.
     left = max(0.0, 1.0 - float(shares.sum()))
-    if left < 1e-6:  # few digits are left of that difference
+    if left < 1e-6:  # that difference has few digits
         later = np.arange(terms, terms + 64)
         left = float(2 * special.ive(later, damping * half).sum())
     scale = math.exp(-damping * low)

@@ -1,4 +1,4 @@
-"""How values are distributed, from power sums and histograms.
+"""Statistics of a distribution, from power sums and histograms.
 
 Power sums have shape (..., moments, 2): the fixed-point sums of x, x**2, x**3 of values x in [0, 1], two
 limbs each. Histograms have shape (..., B) over ``edges`` of length B + 1; bin b holds the values in
@@ -15,9 +15,9 @@ from dask_uncert.formulas.fixed_point import FRACTION_BITS, decode
 from dask_uncert.formulas.typing import Counts, Floats
 
 VARIANCE_NOISE = 3 * 2.0 ** -(FRACTION_BITS + 1)
-"""Most that rounding each x and x**2 to fixed point can move ``E x**2 - (E x)**2`` (8.5e-14)."""
+"""Largest change of ``E x**2 - (E x)**2`` by rounding each x and x**2 to fixed point (8.5e-14)."""
 SMALLEST_VARIANCE = 1e-12
-"""Below it skewness would be made of rounding, and is undefined."""
+"""Below it skewness would be rounding only, and is undefined."""
 
 
 def mean(n: ArrayLike, sums: Counts) -> Floats:
@@ -94,21 +94,21 @@ def quantiles(histogram: ArrayLike, edges: ArrayLike, q: ArrayLike) -> Floats:
     shares = np.asarray(q, np.float64)
     bounds = _edges(edges, counts)
     if not np.all((shares >= 0) & (shares <= 1)):
-        raise ValueError(f"quantiles are asked for at shares in [0, 1], found {shares.tolist()}")
+        raise ValueError(f"quantiles need shares in [0, 1], found {shares.tolist()}")
     cumulative = np.cumsum(counts, axis=-1)
     total = cumulative[..., -1]
     result = np.empty((*counts.shape[:-1], shares.size))
     for index, share in enumerate(shares.ravel()):
         rank = rank_of_share(share, total)[..., None]
-        place = np.argmax((cumulative >= rank) & (counts > 0), axis=-1)
-        here, upto = (np.take_along_axis(a, place[..., None], axis=-1) for a in (counts, cumulative))
+        bin_ = np.argmax((cumulative >= rank) & (counts > 0), axis=-1)
+        here, upto = (np.take_along_axis(a, bin_[..., None], axis=-1) for a in (counts, cumulative))
         inside = ratio(rank - (upto - here), here)[..., 0]
-        result[..., index] = bounds[place] + inside * (bounds[place + 1] - bounds[place])
+        result[..., index] = bounds[bin_] + inside * (bounds[bin_ + 1] - bounds[bin_])
     return result.reshape((*counts.shape[:-1], *shares.shape))
 
 
 def rank_of_share(share: float, total: ArrayLike) -> Floats:
-    """``share * total``, made whole where only the rounding of a decimal share keeps it from being so.
+    """Return ``share * total``, made whole where only the rounding of a decimal share keeps it from being so.
 
     >>> 0.7 * 10, float(rank_of_share(0.7, 10)), float(rank_of_share(0.25, 10))
     (7.0, 7.0, 2.5)
@@ -121,7 +121,7 @@ def rank_of_share(share: float, total: ArrayLike) -> Floats:
 def uncertainty_confusion(
     correct_histogram: ArrayLike, wrong_histogram: ArrayLike, edges: ArrayLike, thresholds: ArrayLike
 ) -> dict[str, Counts | Floats]:
-    """Right or wrong against certain or uncertain (u > tau), for every threshold tau at once.
+    """Counts of right or wrong against certain or uncertain (u > tau), for every threshold tau at once.
 
     Histograms of u (..., B), edges (B + 1), thresholds (T,) or a number, to a dict of (..., T) or (...):
     counts ``TC`` (correct, certain), ``FU`` (correct, uncertain), ``FC`` (wrong, certain), ``TU`` (wrong,

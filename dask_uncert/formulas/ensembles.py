@@ -78,58 +78,58 @@ def sample_uncertainty(
     kind, classes = result_dtype(held.dtype), held.shape[along]
     p = normalise(held, along)
     data = p.data if is_labelled(p) else p
-    found: dict[str, Any] = {}
+    measures: dict[str, Any] = {}
     for name, function in SAMPLE_VALUES.items():
         scale = math.log(classes) if normalised and name in _IN_NATS else 1.0
-        gone = (across,) if name in ("mean", "variance") else (across, along)
+        removed = (across,) if name in ("mean", "variance") else (across, along)
         work = partial(_work, function=function, across=across, along=along, scale=scale, kind=kind)
-        values = _reduce(work, data, gone, kind)
+        values = _reduce(work, data, removed, kind)
         if is_labelled(held):
-            first = {held.dims[number]: 0 for number in gone}
+            first = {held.dims[number]: 0 for number in removed}
             values = held.isel(first, drop=True).copy(data=values)
-        found[name] = values
-    return found
+        measures[name] = values
+    return measures
 
 
 def sample_mean(p: Floats, sample_axis: int, axis: int) -> Floats:
-    """The mean vector of normalised float64 samples."""
+    """Return the mean vector of normalised float64 samples."""
     return np.asarray(p.mean(axis=sample_axis))
 
 
 def predictive_entropy_values(p: Floats, sample_axis: int, axis: int) -> Floats:
-    """Entropy of the mean vector, in nats."""
+    """Return the entropy of the mean vector, in nats."""
     return shannon_nats(p.mean(axis=sample_axis), _left(axis, sample_axis))
 
 
 def expected_entropy_values(p: Floats, sample_axis: int, axis: int) -> Floats:
-    """Mean of the samples' entropies, in nats."""
-    found = shannon_nats(p, axis).mean(axis=_left(sample_axis, axis))
-    return np.asarray(np.minimum(found, math.log(p.shape[axis])))
+    """Return the mean of the samples' entropies, in nats."""
+    entropy = shannon_nats(p, axis).mean(axis=_left(sample_axis, axis))
+    return np.asarray(np.minimum(entropy, math.log(p.shape[axis])))
 
 
 def mutual_information_values(p: Floats, sample_axis: int, axis: int) -> Floats:
-    """Mean divergence of the samples from their mean, in nats; small ones keep their digits."""
+    """Return the mean divergence of the samples from their mean, in nats; small ones keep their digits."""
     mean = np.broadcast_to(p.mean(axis=sample_axis, keepdims=True), p.shape)
     # a mean of samples that underflows to 0 has nothing to add
     terms = np.where(mean == 0, 0.0, special.kl_div(p, np.where(mean == 0, 1.0, mean)))
-    found = terms.sum(axis=axis).mean(axis=_left(sample_axis, axis))
-    return np.asarray(np.clip(found, 0.0, math.log(p.shape[axis])) + 0.0)
+    information = terms.sum(axis=axis).mean(axis=_left(sample_axis, axis))
+    return np.asarray(np.clip(information, 0.0, math.log(p.shape[axis])) + 0.0)
 
 
 def sample_variance(p: Floats, sample_axis: int, axis: int) -> Floats:
-    """Population variance over the samples, per class."""
+    """Return the population variance over the samples, per class."""
     return np.asarray(p.var(axis=sample_axis))
 
 
 def variation_ratio_values(p: Floats, sample_axis: int, axis: int) -> Floats:
-    """1 - share of samples that vote for the commonest class; NaN where a sample has a NaN."""
+    """Return 1 - share of samples that vote for the commonest class; NaN where a sample has a NaN."""
     votes = np.expand_dims(np.argmax(p, axis=axis), axis)
     shape = [1] * p.ndim
     shape[axis] = p.shape[axis]
     counts = (votes == np.arange(p.shape[axis]).reshape(shape)).sum(axis=sample_axis)
     samples = p.shape[sample_axis]
-    found = (samples - counts.max(axis=_left(axis, sample_axis))) / samples
-    return np.asarray(np.where(np.isnan(p).any(axis=(sample_axis, axis)), np.nan, found))
+    ratio = (samples - counts.max(axis=_left(axis, sample_axis))) / samples
+    return np.asarray(np.where(np.isnan(p).any(axis=(sample_axis, axis)), np.nan, ratio))
 
 
 SAMPLE_VALUES: dict[str, Callable[[Floats, int, int], Floats]] = {
@@ -140,13 +140,13 @@ SAMPLE_VALUES: dict[str, Callable[[Floats, int, int], Floats]] = {
     "variance": sample_variance,
     "variation_ratio": variation_ratio_values,
 }
-"""The plain functions behind `sample_uncertainty`: ``f(p, sample_axis, axis)``, axes counted from 0."""
+"""Functions of `sample_uncertainty` on float64 arrays: ``f(p, sample_axis, axis)``, axes counted from 0."""
 
 _IN_NATS = ("predictive_entropy", "expected_entropy", "mutual_information")
 
 
 def _left(axis: int, removed: int) -> int:
-    """The number of `axis` once `removed` is gone; both counted from 0."""
+    """Return the number of `axis` once `removed` is removed; both counted from 0."""
     return axis - (removed < axis)
 
 
@@ -162,12 +162,12 @@ def _work(
     return np.asarray(values if scale == 1.0 else np.minimum(values / scale, 1.0), dtype=kind)
 
 
-def _reduce(work: Callable[..., Any], p: Any, gone: tuple[int, ...], kind: np.dtype[Any]) -> Any:
+def _reduce(work: Callable[..., Any], p: Any, removed: tuple[int, ...], kind: np.dtype[Any]) -> Any:
     if not is_lazy(p):
         return work(np.asarray(p))[()]
-    meta = np.empty((0,) * (p.ndim - len(gone)), dtype=kind)
+    meta = np.empty((0,) * (p.ndim - len(removed)), dtype=kind)
     whole = dict.fromkeys((work.keywords["across"], work.keywords["along"]), -1)  # type: ignore[attr-defined]
     blocks = p.rechunk(whole)
-    if len(gone) == 1:  # the class axis stays, in one piece
-        return blocks.map_blocks(work, dtype=kind, meta=meta, drop_axis=gone[0])
-    return blocks.map_blocks(work, dtype=kind, meta=meta, drop_axis=list(gone))
+    if len(removed) == 1:  # the class axis stays, in one piece
+        return blocks.map_blocks(work, dtype=kind, meta=meta, drop_axis=removed[0])
+    return blocks.map_blocks(work, dtype=kind, meta=meta, drop_axis=list(removed))

@@ -1,4 +1,4 @@
-"""Entropies and other summaries of one probability vector, scaled to [0, 1]: what [C23] compares with."""
+"""Entropies and other summaries of one probability vector, scaled to [0, 1], as compared in [C23]."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def renyi_entropy(
     >>> renyi_entropy([0.5, 0.25, 0.25], alpha=np.inf, normalised=False).round(10).item()
     0.6931471806
     """
-    _order(alpha)
+    _check_order(alpha)
     return over_classes(partial(renyi_values, alpha=alpha, normalised=normalised), probabilities, axis)
 
 
@@ -104,7 +104,7 @@ def tsallis_entropy(probabilities: Any, alpha: float = 1.5, axis: int | str = -1
     >>> tsallis_entropy([0.51, 0.49, 0, 0]).round(6).item()
     0.585574
     """
-    _order(alpha)
+    _check_order(alpha)
     if math.isinf(alpha):
         raise ValueError("alpha of the Tsallis entropy must be finite")
     return over_classes(partial(tsallis_values, alpha=alpha), probabilities, axis)
@@ -232,48 +232,48 @@ def confused_classes(probabilities: Any, axis: int | str = -1) -> Any:
 
 
 def storage_margin(dtype: Any) -> float:
-    """4 epsilon of a floating storage dtype (float64's for integers): what rounding adds to p = 1/C."""
+    """Return 4 epsilon of a floating storage dtype (of float64 for integers): the rounding of p = 1/C."""
     kind = np.dtype(dtype)
     return float(4 * np.finfo(kind if kind.kind == "f" else np.float64).eps)
 
 
 def bounded(values: NDArray[Any], p: Floats, axis: int, top: float = 1.0) -> Floats:
-    """Rounding taken off: in [0, top], exactly 0.0 (not -0.0) where a class has probability 1; NaN stays."""
+    """Return values without rounding errors: in [0, top], exactly 0.0 (not -0.0) where a class has probability 1; NaN stays."""
     within = np.clip(values, 0.0, top) + 0.0
     return np.asarray(np.where(p.max(axis=axis) == 1.0, 0.0, within))
 
 
 def shannon_nats(p: Floats, axis: int = -1) -> Floats:
-    """``-sum p ln p`` of normalised vectors, 0 ln 0 = 0, in nats; exactly 0.0 at a vertex."""
+    """Return ``-sum p ln p`` of normalised vectors, 0 ln 0 = 0, in nats; exactly 0.0 at a vertex."""
     return bounded(special.entr(p).sum(axis=axis), p, axis, top=math.log(p.shape[axis]))
 
 
 def renyi_nats(p: Floats, alpha: float, axis: int = -1) -> Floats:
-    """Rényi entropy of normalised vectors in nats, in [0, ln C]."""
+    """Return the Rényi entropy of normalised vectors in nats, in [0, ln C]."""
     top = math.log(p.shape[axis])
     if abs(alpha - 1) <= POLE:
         return shannon_nats(p, axis)
     largest = p.max(axis=axis, keepdims=True)
     if math.isinf(alpha):
-        found = -np.log(largest).squeeze(axis)
+        entropy = -np.log(largest).squeeze(axis)
     elif abs(alpha - 1) < 0.5:
         # near the pole sum p**alpha is 1 + little, and dividing by 1 - alpha would blow up its rounding
-        found = np.log1p(_power_excess(p, alpha, axis)) / (1 - alpha)
+        entropy = np.log1p(_power_excess(p, alpha, axis)) / (1 - alpha)
     else:
         # relative to the largest, so that high orders do not underflow
         scaled = np.log(np.power(p / largest, alpha).sum(axis=axis))
-        found = (alpha * np.log(largest).squeeze(axis) + scaled) / (1 - alpha)
-    return bounded(found, p, axis, top=top)
+        entropy = (alpha * np.log(largest).squeeze(axis) + scaled) / (1 - alpha)
+    return bounded(entropy, p, axis, top=top)
 
 
 def renyi_values(p: Floats, alpha: float = 2.0, axis: int = -1, normalised: bool = True) -> Floats:
-    """`renyi_entropy` of normalised float64 vectors, without checks."""
+    """Return `renyi_entropy` of normalised float64 vectors, without checks."""
     nats = renyi_nats(p, alpha, axis)
     return np.asarray(np.minimum(nats / math.log(p.shape[axis]), 1.0)) if normalised else nats
 
 
 def tsallis_values(p: Floats, alpha: float = 1.5, axis: int = -1) -> Floats:
-    """`tsallis_entropy` of normalised float64 vectors, without checks."""
+    """Return `tsallis_entropy` of normalised float64 vectors, without checks."""
     classes = p.shape[axis]
     if abs(alpha - 1) <= POLE:
         return renyi_values(p, 1.0, axis)
@@ -282,31 +282,31 @@ def tsallis_values(p: Floats, alpha: float = 1.5, axis: int = -1) -> Floats:
 
 
 def t_entropy_values(p: Floats, axis: int = -1) -> Floats:
-    """`t_entropy` of normalised float64 vectors, without checks."""
+    """Return `t_entropy` of normalised float64 vectors, without checks."""
     # arctan(1/p) = pi/2 - arctan(p) needs no case for p = 0
-    found = (p * (np.pi / 2 - np.arctan(p))).sum(axis=axis) - np.pi / 4
-    return bounded(found / (math.atan(p.shape[axis]) - np.pi / 4), p, axis)
+    entropy = (p * (np.pi / 2 - np.arctan(p))).sum(axis=axis) - np.pi / 4
+    return bounded(entropy / (math.atan(p.shape[axis]) - np.pi / 4), p, axis)
 
 
 def variance_values(p: Floats, axis: int = -1) -> Floats:
-    """`binary_variance` of normalised float64 vectors, without checks."""
+    """Return `binary_variance` of normalised float64 vectors, without checks."""
     largest = p.max(axis=axis)
     return bounded(4 * largest * (1 - largest), p, axis)
 
 
 def confused_values(p: Floats, axis: int = -1, margin: float = storage_margin(np.float64)) -> Counts:
-    """`confused_classes` of normalised float64 vectors; `margin` is `storage_margin` of the stored dtype."""
+    """Return `confused_classes` of normalised float64 vectors; `margin` is `storage_margin` of the stored dtype."""
     return np.asarray((p * p.shape[axis] > 1.0 + margin).sum(axis=axis, dtype=np.int64))
 
 
 def _power_excess(p: Floats, alpha: float, axis: int) -> Floats:
-    """``sum p**alpha - 1`` for vectors of sum 1, without the cancellation near alpha = 1."""
+    """Return ``sum p**alpha - 1`` for vectors of sum 1, without the cancellation near alpha = 1."""
     if abs(alpha - 1) < 0.5:
         logs = np.log(np.where(p > 0, p, 1.0))
         return np.asarray((p * np.expm1((alpha - 1) * logs)).sum(axis=axis))
     return np.asarray((np.power(p, alpha) - p).sum(axis=axis))
 
 
-def _order(alpha: float) -> None:
+def _check_order(alpha: float) -> None:
     if not alpha > 0:
         raise ValueError(f"alpha must be above 0, found {alpha!r}")

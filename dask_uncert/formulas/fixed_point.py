@@ -20,7 +20,7 @@ SCALE = float(1 << FRACTION_BITS)
 
 
 def encode(values: ArrayLike, limbs: int = 2) -> Counts:
-    """Finite values of shape (...) as limbs of shape (..., limbs), int64, the highest first; it has the sign.
+    """Return finite values of shape (...) as limbs of shape (..., limbs), int64, the highest first; it has the sign.
 
     Two limbs hold sizes below 2**19; each limb more adds a factor of 2**22. Above 2**9 float64 itself is
     coarser than ``2**-44``, and no digit is lost.
@@ -29,17 +29,17 @@ def encode(values: ArrayLike, limbs: int = 2) -> Counts:
     [[0, 0], [4194304, 0]]
     """
     rest = np.rint(np.asarray(values, dtype=np.float64) * SCALE)
-    found = np.empty((*rest.shape, limbs), np.int64)
+    result = np.empty((*rest.shape, limbs), np.int64)
     for i in range(limbs):
         weight = 2.0 ** (LIMB_BITS * (limbs - 1 - i))
         part = np.floor(rest / weight)
-        found[..., i] = part
+        result[..., i] = part
         rest = rest - part * weight  # exact: both are whole multiples of the same power of two
-    return found
+    return result
 
 
 def decode(limbs: Counts) -> Floats:
-    """Sums of shape (..., limbs) as float64 of shape (...), within a few roundings of the exact sum.
+    """Return sums of shape (..., limbs) as float64 of shape (...), within a few roundings of the exact sum.
 
     >>> float(decode(encode([0.25, 0.5]).sum(axis=0)))
     0.75

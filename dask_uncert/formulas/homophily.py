@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dask_uncert.errors import listed
 from dask_uncert.formulas.array_dispatch import over_classes
 from dask_uncert.formulas.entropies import bounded
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
@@ -62,7 +63,7 @@ def homophily_uncertainty(probabilities: Any, distances: ArrayLike, axis: int | 
 
 
 def check_distances(distances: ArrayLike) -> Floats:
-    """The table H as float64, just as it was: symmetric to the last bit, finite, non-negative, zero diagonal.
+    """Return the table H as float64, otherwise unchanged: symmetric to the last bit, finite, non-negative, zero diagonal.
 
     Formula: ``H[i, j] == H[j, i] >= 0``, ``H[i, i] == 0``, not all 0. Nothing is repaired.
     Shapes: (C, C), C >= 2. Any real dtype to float64. Unit: the user's. Errors: ValueError that names the
@@ -89,14 +90,14 @@ def check_distances(distances: ArrayLike) -> Floats:
     ):
         entries = [f"H[{i}, {j}] = {h[i, j]:g}" for i, j in np.argwhere(wrong)]
         if entries:
-            faults.append(f"{rule}: {_listed(entries)}")
+            faults.append(f"{rule}: {listed(entries, 8)}")
     pairs = [
         f"H[{i}, {j}] = {h[i, j]:.12g} but H[{j}, {i}] = {h[j, i]:.12g}"
         for i, j in np.argwhere(h != h.T)
         if i < j and np.isfinite(h[i, j]) and np.isfinite(h[j, i])
     ]
     if pairs:
-        faults.append(f"symmetric: {_listed(pairs)}")
+        faults.append(f"symmetric: {listed(pairs, 8)}")
     if faults:
         raise ValueError(f"class distances must be {'; '.join(faults)}")
     if not h.any():
@@ -105,29 +106,29 @@ def check_distances(distances: ArrayLike) -> Floats:
 
 
 def squared_distances(distances: ArrayLike) -> Floats:
-    """``S = H * H`` of the checked H, scaled by a power of two so that no square over- or underflows.
+    """Return ``S = H * H`` of the checked H, scaled by a power of two so that no square over- or underflows.
 
     >>> squared_distances([[0, 3], [3, 0]]).tolist()
     [[0.0, 0.5625], [0.5625, 0.0]]
     """
     h = check_distances(distances)
-    # in two halves: 2**1074, the reciprocal of the smallest float, is none itself
+    # scaled by ldexp: 2**1074, the reciprocal of the smallest float, is not a float itself
     exponent = int(np.frexp(h.max())[1])
     return np.asarray(np.square(np.ldexp(h, -exponent)))
 
 
 def homophily_maximum(squared: Floats) -> float:
-    """What divides p'Sp: the global maximum, or its upper bound where the certificate is only that.
+    """Return the divisor of p'Sp: the global maximum, or its upper bound where the certificate is a bound only.
 
     >>> homophily_maximum(squared_distances([[0, 1], [1, 0]]))
     0.125
     """
-    found = simplex_maximum(squared)
-    return found.value if found.certificate.kind == "exact" else found.certificate.upper_bound
+    result = simplex_maximum(squared)
+    return result.value if result.certificate.kind == "exact" else result.certificate.upper_bound
 
 
 def homophily_values(p: Floats, squared: Floats, maximum: float, axis: int = -1) -> Floats:
-    """`homophily_uncertainty` of normalised float64 vectors, given S and its maximum, without checks."""
+    """Return `homophily_uncertainty` of normalised float64 vectors, given S and its maximum, without checks."""
     last = np.moveaxis(p, axis, -1)
     # summed by numpy, not by BLAS: the same bits for a vector whatever stands around it
     form = np.zeros(last.shape[:-1])
@@ -140,8 +141,3 @@ def _sized_values(p: Floats, squared: Floats, maximum: float, axis: int) -> Floa
     if p.shape[axis] != len(squared):
         raise ValueError(f"{p.shape[axis]} classes along axis {axis}, but distances between {len(squared)}")
     return homophily_values(p, squared, maximum, axis)
-
-
-def _listed(entries: list[str], most: int = 8) -> str:
-    more = f" and {len(entries) - most} more" if len(entries) > most else ""
-    return ", ".join(entries[:most]) + more

@@ -1,4 +1,4 @@
-"""A measure of the table, computed: the plain functions behind one name, for the passes over blocks."""
+"""Values of any measure of the table, for the pass over a block."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from dask_uncert.formulas.typing import Floats
 
 
 def measure_values(measure: Measure, p: Floats, axis: int = -1, maximum: float | None = None) -> Floats:
-    """In [0, 1], and exactly 0.0 where a class has probability 1; NaN where p has a NaN.
+    """Return the values of a measure: in [0, 1], 0.0 where a class has probability 1, NaN where p has a NaN.
 
-    `p` (..., C, ...) is float64 and normalised already; nothing is checked. `maximum` is
-    `measure_maximum(measure)` for homophily, given so that many blocks share one search; without it the
-    search is done here.
+    `p` (..., C, ...) is float64 and already normalised; nothing is checked. `maximum`: for homophily
+    `measure_maximum(measure)`, so that many blocks share one search; without it the search is done here.
 
     Errors: ValueError for kinds that are not of one probability vector, or homophily without distances.
 
@@ -40,7 +39,7 @@ def measure_values(measure: Measure, p: Floats, axis: int = -1, maximum: float |
 
 
 def measure_maximum(measure: Measure) -> float | None:
-    """What `measure_values` takes as `maximum`: homophily's divisor, None for every other kind.
+    """Return `maximum` for `measure_values`: homophily's divisor, None for every other kind.
 
     >>> measure_maximum(Measure("homophily", "homophily", distances=((0.0, 1.0), (1.0, 0.0))))
     0.125

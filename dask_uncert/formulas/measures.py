@@ -1,7 +1,7 @@
-"""The measures a job may ask for, as plain data: one frozen record each, compared field by field.
+"""The measures that a job may name, as plain data: one frozen record each, compared field by field.
 
-A measure maps a probability vector (or samples of it) to a number in [0, upper]. What the number means
-stands in the modules beside this one; this table only names it and its parameters.
+A measure maps a probability vector (or samples of it) to a number in [0, upper]. The other modules of this folder
+define the numbers; this table names them and their parameters.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ MEASURES: dict[str, Measure] = {
 
 
 def is_pointwise(measure: Measure) -> bool:
-    """Whether the measure is a function of one probability vector alone."""
+    """Return whether the measure is a function of one probability vector alone."""
     return measure.kind not in (*SAMPLE_KINDS, "confused_classes", "uncertainty")
 
 
 def upper_bound(measure: Measure, classes: int) -> float:
-    """The largest value the measure can take.
+    """Return the largest value the measure can take.
 
     ln C (in nats) for the entropies of samples, C for the number of confused classes, `LARGEST_UNCERTAINTY`
     for a predicted uncertainty, else 1.
@@ -87,7 +87,7 @@ def upper_bound(measure: Measure, classes: int) -> float:
 
 
 def parse_measure(words: str | Mapping[str, Any] | Measure) -> Measure:
-    """A measure from a job file's words: a name of the table, or ``{name: {parameter: value}}``.
+    """Return the measure of an entry of a job: a name of the table, or ``{name: {parameter: value}}``.
 
     >>> parse_measure("gini").distance
     'euclidean'
@@ -105,8 +105,8 @@ def parse_measure(words: str | Mapping[str, Any] | Measure) -> Measure:
                          "{geometric: {distance: ..., n: ...}}")  # fmt: skip
     if len(words) != 1:
         raise ValueError(f"a measure with parameters is one name with its parameters, found {dict(words)!r}")
-    (name, given), *_ = words.items()
-    parameters = dict(given or {})
+    (name, values), *_ = words.items()
+    parameters = dict(values or {})
     if name == "geometric":
         measure = _geometric(parameters)
     elif name in ("renyi", "tsallis"):

@@ -1,4 +1,4 @@
-"""How far the metrics of TP, TN, FP, FN can be off when these are only known to within errors."""
+"""Bounds on the errors of the metrics of TP, TN, FP, FN when these are known to within errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIGNED = ("matthews", "kappa")
 
 
 def metric_bounds(values: ArrayLike, errors: ArrayLike) -> dict[str, Floats]:
-    """For every metric of `cell_metrics` the furthest it can be from its value, (..., 4) twice to dicts of (...).
+    """Return the largest error of every metric of `cell_metrics`, (..., 4) twice to a dict of (...).
 
     values, errors: of TP, TN, FP, FN in this order; true cells lie within values +- errors, and not below 0.
     Every metric rises with TP and TN and falls with FP and FN (false_positive_rate the other way round), so it is
@@ -21,8 +21,8 @@ def metric_bounds(values: ArrayLike, errors: ArrayLike) -> dict[str, Floats]:
     the extremes of its numerator and denominator. NaN where the value is undefined; the whole range where
     only the value is defined.
 
-    >>> found = metric_bounds([3.0, 3.0, 1.0, 1.0], [0.1, 0.1, 0.1, 0.1])
-    >>> round(float(found["f1"]), 4)
+    >>> bounds = metric_bounds([3.0, 3.0, 1.0, 1.0], [0.1, 0.1, 0.1, 0.1])
+    >>> round(float(bounds["f1"]), 4)
     0.025
     """
     v, e = np.asarray(values, np.float64), np.asarray(errors, np.float64)
@@ -32,7 +32,7 @@ def metric_bounds(values: ArrayLike, errors: ArrayLike) -> dict[str, Floats]:
     best = cell_metrics(*_cells(_mixed(high, low)))
     # Where its cells may all be 0, a ratio may be undefined or anything.
     emptied = cell_metrics(*_cells(low))
-    found = {}
+    bounds = {}
     for name, value in middle.items():
         ends = [worst[name], best[name]]
         if name == "kappa":
@@ -41,8 +41,8 @@ def metric_bounds(values: ArrayLike, errors: ArrayLike) -> dict[str, Floats]:
         least = -1.0 if name in SIGNED else 0.0
         loose = np.isnan(off) | (np.isnan(emptied[name]) & (e.max(axis=-1) > 0))
         off = np.where(loose, np.maximum(1.0 - value, value - least), off)
-        found[name] = np.where(np.isnan(value), np.nan, off)
-    return found
+        bounds[name] = np.where(np.isnan(value), np.nan, off)
+    return bounds
 
 
 def _cells(cells: Floats) -> tuple[Floats, ...]:
@@ -50,12 +50,12 @@ def _cells(cells: Floats) -> tuple[Floats, ...]:
 
 
 def _mixed(right: Floats, wrong: Floats) -> Floats:
-    """TP and TN of one end of the box, FP and FN of the other."""
+    """Return TP and TN of one end of the box, FP and FN of the other."""
     return np.concatenate([right[..., :2], wrong[..., 2:]], axis=-1)
 
 
 def _kappa_ends(low: Floats, high: Floats, worst: Floats, best: Floats) -> list[Floats]:
-    """The least and largest kappa in the box: at its corners, but where chance would agree more often."""
+    """Return the least and largest kappa in the box: at its corners, unless chance would agree more often."""
     with np.errstate(invalid="ignore", divide="ignore"):
         least = np.maximum(_excess(_mixed(low, high)) / _spread(low), -1.0)
         most = np.minimum(_excess(_mixed(high, low)) / _spread(high), 0.0)

@@ -1,4 +1,4 @@
-"""What a number could at least and at most be, had the pixels counted that were lost."""
+"""Bounds on accuracy and F1, had the pixels counted that were lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dask_uncert.formulas.typing import Floats
 
 
 def accuracy_bounds(confusion: Any, lost: Any) -> Floats:
-    """Overall accuracy if all lost pixels were wrong, and if all were right.
+    """Return overall accuracy if all lost pixels were wrong, and if all were right.
 
     confusion: (C, C) counts, reference by prediction. lost: (C + 1,) pixels by the class of the reference, the last
     where that is not known. Returns (2,) in [0, 1]: the least and the largest; NaN where no pixel is counted or lost.
@@ -27,21 +27,21 @@ def accuracy_bounds(confusion: Any, lost: Any) -> Floats:
 
 
 def f1_bounds(confusion: Any, lost: Any) -> Floats:
-    """F1 (Dice) of every class, had the lost pixels been predicted at its worst, and at its best.
+    """Return F1 (Dice) of every class, had the lost pixels been predicted in the worst and in the best way.
 
-    confusion, lost: as for `accuracy_bounds`. At the worst a lost pixel of the class is missed, one of another class
-    or of none known is taken for it; at the best a pixel of the class, or of none known, is found. Returns (2, C) in
+    confusion, lost: as for `accuracy_bounds`. In the worst case a lost pixel of the class is missed, and one of
+    another or an unknown class is taken for it; in the best case one of the class or unknown is found. Returns (2, C) in
     [0, 1]; NaN where neither reference nor prediction can have the class.
 
     >>> f1_bounds([[3, 1], [0, 4]], [0, 1, 0]).round(4).tolist()
     [[0.75, 0.8], [0.8571, 0.9091]]
     """
     matrix, missing = np.asarray(confusion, np.float64), np.asarray(lost, np.float64)
-    found = np.diag(matrix)
-    off = matrix.sum(axis=0) + matrix.sum(axis=1) - 2 * found
+    right = np.diag(matrix)
+    off = matrix.sum(axis=0) + matrix.sum(axis=1) - 2 * right
     own, unknown = missing[:-1], missing[-1]
-    best = found + own + unknown
+    best = right + own + unknown
     with np.errstate(invalid="ignore", divide="ignore"):
-        low = 2 * found / (2 * found + off + missing.sum())
+        low = 2 * right / (2 * right + off + missing.sum())
         high = 2 * best / (2 * best + off)
     return np.stack([low, high])

@@ -1,7 +1,7 @@
-"""Two models on the same cases: is their difference more than chance?
+"""Two models on the same cases: tests of whether their difference is more than chance.
 
-Differences stand one a case, (n, ...), a number each behind; a case where either model is undefined (NaN)
-takes no part there and is counted. Tests are two-sided.
+Differences are (n, ...): one per case, for any numbers; a case where either model is undefined (NaN) takes no part
+and is counted. Tests are two-sided.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.typing import Counts, Floats
 
 TIE = 1e-12
-"""Differences closer than this, relative to the one seen, count as equal to it: on the careful side."""
+"""Differences closer than this, relative to the observed one, count as equal to it: the careful side."""
 EXACT_RANKS = 50
-"""Up to so many different ranks the signed-rank distribution is enumerated."""
+"""Largest number of different ranks for which the signed-rank distribution is enumerated."""
 
 
 class Significance(NamedTuple):
@@ -42,15 +42,15 @@ def paired_t_test(differences: ArrayLike) -> Significance:
     (3.464102, 0.07418, 3)
     """
 
-    def one(column: Floats) -> tuple[float, float]:
+    def test(column: Floats) -> tuple[float, float]:
         if len(column) < 2 or not np.isfinite(column).all():
             return np.nan, np.nan
         if (column == column[0]).all():
             return (np.nan, np.nan) if column[0] == 0 else (float(np.copysign(np.inf, column[0])), 0.0)
-        found = stats.ttest_1samp(column, 0.0)
-        return float(found.statistic), float(found.pvalue)
+        result = stats.ttest_1samp(column, 0.0)
+        return float(result.statistic), float(result.pvalue)
 
-    return _each(differences, one)
+    return _by_column(differences, test)
 
 
 def signed_rank_test(differences: ArrayLike) -> Significance:
@@ -65,25 +65,25 @@ def signed_rank_test(differences: ArrayLike) -> Significance:
     (4.0, 0.875, 4)
     """
 
-    def one(column: Floats) -> tuple[float, float]:
+    def test(column: Floats) -> tuple[float, float]:
         left = column[column != 0]
         if not len(left):
             return np.nan, np.nan
         exact = len(left) <= EXACT_RANKS and len(np.unique(np.abs(left))) == len(left)
-        found = stats.wilcoxon(left, method="exact" if exact else "approx")
-        return float(found.statistic), float(found.pvalue)
+        result = stats.wilcoxon(left, method="exact" if exact else "approx")
+        return float(result.statistic), float(result.pvalue)
 
-    return _each(differences, one)
+    return _by_column(differences, test)
 
 
 def permutation_test(observed: ArrayLike, permuted: ArrayLike, exact: bool) -> Significance:
-    """How many permutations differ as much as what was seen: (...) and (B, ...) to four of (...).
+    """Share of permutations that differ as much as observed: (...) and (B, ...) to four of (...).
 
     ``permuted`` are the differences with the models swapped in some cases. exact: they are all there are, each
-    once (the one seen among them, or its negative), and p is their share ``b / B``; else they are drawn, and
+    once (the observed one or its negative among them), and p is their share ``b / B``; else they are drawn, and
     ``p = (b + 1) / (B + 1)``, which no p of a finite number of draws undercuts. b counts ``|permuted| >=
     |observed|``, ties to rounding too. Undefined permutations are left out; ``n`` and ``undefined`` count
-    permutations here. NaN where the difference seen is undefined or nothing is left. Phipson and Smyth,
+    permutations here. NaN where the observed difference is undefined or nothing is left. Phipson and Smyth,
     Statistical Applications in Genetics and Molecular Biology 9, 2010.
 
     >>> _, p, _, _ = permutation_test(1.0, [1.0, -0.5, 0.25, -1.0], exact=False)
@@ -98,10 +98,10 @@ def permutation_test(observed: ArrayLike, permuted: ArrayLike, exact: bool) -> S
 
 
 def holm(p_values: ArrayLike) -> Floats:
-    """p-values corrected for asking m questions at once, (..., m) to (..., m).
+    """p-values adjusted for m comparisons (Holm), (..., m) to (..., m).
 
-    In rising order ``max over j <= i of min(1, (m - j + 1) p_j)``; with them the chance of one false finding
-    or more is at most the level. NaN questions were not asked: they stay NaN and m does not count them. Holm,
+    In rising order ``max over j <= i of min(1, (m - j + 1) p_j)``; with them the chance of any false finding is at
+    most the level. NaN stays NaN and is not counted in m. Holm,
     Scandinavian Journal of Statistics 6, 1979.
 
     >>> holm([0.01, 0.04, np.nan, 0.02]).tolist()
@@ -109,19 +109,19 @@ def holm(p_values: ArrayLike) -> Floats:
     """
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p, axis=-1)  # NaN last
-    asked = (~np.isnan(p)).sum(axis=-1, keepdims=True)
-    stepped = np.take_along_axis(p, order, axis=-1) * (asked - np.arange(p.shape[-1]))
+    m = (~np.isnan(p)).sum(axis=-1, keepdims=True)
+    stepped = np.take_along_axis(p, order, axis=-1) * (m - np.arange(p.shape[-1]))
     adjusted = np.minimum(np.maximum.accumulate(stepped, axis=-1), 1.0)
-    found = np.empty_like(p)
-    np.put_along_axis(found, order, adjusted, axis=-1)
-    return np.where(np.isnan(p), np.nan, found)
+    result = np.empty_like(p)
+    np.put_along_axis(result, order, adjusted, axis=-1)
+    return np.where(np.isnan(p), np.nan, result)
 
 
-def _each(differences: ArrayLike, one: Callable[[Floats], tuple[float, float]]) -> Significance:
+def _by_column(differences: ArrayLike, test: Callable[[Floats], tuple[float, float]]) -> Significance:
     d = np.asarray(differences, np.float64)
     flat = d.reshape(len(d), -1)
     kept = ~np.isnan(flat)
-    found = np.array([one(flat[kept[:, i], i]) for i in range(flat.shape[1])]).reshape(-1, 2)
+    results = np.array([test(flat[kept[:, i], i]) for i in range(flat.shape[1])]).reshape(-1, 2)
     shape = d.shape[1:]
     n = kept.sum(axis=0).reshape(shape)
-    return Significance(found[:, 0].reshape(shape), found[:, 1].reshape(shape), n, len(d) - n)
+    return Significance(results[:, 0].reshape(shape), results[:, 1].reshape(shape), n, len(d) - n)

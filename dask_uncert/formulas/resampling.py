@@ -1,9 +1,9 @@
-"""Chance that belongs to names: bootstrap weights and swaps of units, and weighted sums and means.
+"""Random draws keyed by names: bootstrap weights and swaps of units, and weighted sums and means.
 
-A draw depends on the seed, on the set of the units' names and on its own number, on nothing else. Hence the
-order of the units permutes columns and changes no number; any replicates may be worked out apart, in any
-order, and agree; a unit taken out and put in again changes nothing; two models over the same names are
-resampled alike, and cohorts of other names independently, as are cohorts that differ by one unit. All is
+A draw depends only on the seed, the set of the units' names and its own number. Hence the order of the units
+permutes columns and changes no number; replicates may be computed separately, in any order; a unit removed and
+added again changes nothing; two models over the same names are resampled alike, and cohorts of other names
+independently, even if they differ by one unit only. All is
 integer arithmetic on Philox4x64-10 (Salmon et al., SC 2011) under a key that is BLAKE2b of seed and names:
 the same integers on every platform.
 """
@@ -22,11 +22,11 @@ from dask_uncert.formulas.typing import Bools, Counts, Floats
 
 EXACT = 2**53  # below it float64 holds every integer, so a product of matrices is exact in any order
 HALF_BITS = 26
-STEP = 1 << 21  # words drawn at a time
+STEP = 1 << 21  # 64-bit words drawn at a time
 
 
 def bootstrap_weights(names: Sequence[str], replicates: range, seed: int = 0) -> Counts:
-    """How often each of n units is drawn in n draws with replacement: names (n) to (replicates, n), int64.
+    """Return how often each of n units is drawn in n draws with replacement: names (n) to (replicates, n), int64.
 
     Multinomial: draw j of replicate b takes the unit of rank ``floor(n r / 2**64)`` among the sorted names, r
     the j-th 64-bit word of stream b; every row sums to n. A share of at most ``n / 2**64`` is uneven. Raises
@@ -41,7 +41,7 @@ def bootstrap_weights(names: Sequence[str], replicates: range, seed: int = 0) ->
     """
     columns, key = _columns(names), _key("bootstrap", names, seed)
     n = len(columns)
-    found = np.empty((len(replicates), n), np.int64)
+    weights = np.empty((len(replicates), n), np.int64)
     rows = max(1, STEP // max(n, 1))
     for start in range(0, len(replicates), rows):
         words = _streams(key, replicates[start : start + rows], n)
@@ -50,12 +50,12 @@ def bootstrap_weights(names: Sequence[str], replicates: range, seed: int = 0) ->
         ranks = (((words >> np.uint64(32)) * np.uint64(n) + low) >> np.uint64(32)).astype(np.int64)
         ranks += np.arange(len(ranks))[:, None] * n
         drawn = np.bincount(ranks.ravel(), minlength=ranks.size).reshape(ranks.shape)
-        found[start : start + rows] = drawn[:, columns]
-    return found
+        weights[start : start + rows] = drawn[:, columns]
+    return weights
 
 
 def swaps(names: Sequence[str], permutations: range, seed: int = 0) -> Bools:
-    """Which of n units change sides: names (n) to (permutations, n), each with chance 1/2, independently.
+    """Return which of n units change sides: names (n) to (permutations, n), each with chance 1/2, independently.
 
     Bit i, from the lowest, of stream b is of the unit of rank i among the sorted names. Errors as for
     `bootstrap_weights`.
@@ -70,7 +70,7 @@ def swaps(names: Sequence[str], permutations: range, seed: int = 0) -> Bools:
 
 
 def all_swaps(names: Sequence[str]) -> Bools:
-    """Every way to swap n units of which the first, by name, stays: names (n) to (2**(n-1), n).
+    """Return every way to swap n units of which the first, by name, stays: names (n) to (2**(n-1), n).
 
     Swapping all the others as well only turns the sign of a difference, so these are enough; the first row
     swaps none. Raises ValueError for names that occur twice, and for more than 20.
@@ -89,8 +89,7 @@ def weighted_sums(weights: ArrayLike, counts: Counts) -> Counts:
     """``sum_i w_bi x_i`` in exact integers: weights (B, n) and counts (n, ...) to (B, ...), int64.
 
     Products of float64 matrices wherever no sum of magnitudes reaches 2**53: each of their terms and partial
-    sums is then an integer that float64 holds. Larger counts are cut into halves of 26 bits and go the same
-    way. Raises OverflowError where a sum may pass 64 bits.
+    sums is then an integer that float64 holds. Larger counts are split into halves of 26 bits. Raises OverflowError where a sum may pass 64 bits.
 
     >>> weighted_sums([[2, 0], [1, 1]], np.array([[3, 2**60], [5, 1]])).tolist()
     [[6, 2305843009213693952], [8, 1152921504606846977]]
@@ -101,13 +100,13 @@ def weighted_sums(weights: ArrayLike, counts: Counts) -> Counts:
     widest = int(np.abs(flat).max(initial=0))
     row = int(np.abs(w).sum(axis=1).max(initial=0))
     if row * widest < EXACT or largest * _largest_sum(flat) < EXACT:
-        found = (w.astype(np.float64) @ flat.astype(np.float64)).astype(np.int64)
+        sums = (w.astype(np.float64) @ flat.astype(np.float64)).astype(np.int64)
     elif row * widest >= 2**63:
         raise OverflowError("weighted sums of these counts may pass 64 bits; keep these Summaries apart")
     else:
         high = flat >> HALF_BITS
-        found = (weighted_sums(w, high) << HALF_BITS) + weighted_sums(w, flat - (high << HALF_BITS))
-    return found.reshape(len(w), *x.shape[1:])
+        sums = (weighted_sums(w, high) << HALF_BITS) + weighted_sums(w, flat - (high << HALF_BITS))
+    return sums.reshape(len(w), *x.shape[1:])
 
 
 def left_out(counts: Counts) -> Counts:
@@ -154,17 +153,17 @@ def left_out_means(values: ArrayLike) -> Floats:
 
 
 def _largest_sum(flat: Counts) -> int:
-    """A bound on ``sum_i |x_i|`` of any column, in Python's integers: float64 is close enough from above."""
+    """Return a bound on ``sum_i |x_i|`` of any column, in Python's integers: float64 is close enough from above."""
     total = np.abs(flat).sum(axis=0, dtype=np.float64).max(initial=0.0)
     return int(total * (1 + 2.0**-30)) + 1
 
 
 def _columns(names: Sequence[str]) -> Counts:
-    """The rank of each name among all, sorted by code points."""
+    """Return the rank of each name among all, sorted by code points."""
     order = sorted(range(len(names)), key=names.__getitem__)
-    for one, other in pairwise(order):
-        if names[one] == names[other]:
-            raise ValueError(f"the unit {names[one]!r} occurs twice")
+    for i, j in pairwise(order):
+        if names[i] == names[j]:
+            raise ValueError(f"the unit {names[i]!r} occurs twice")
     ranks = np.empty(len(names), np.int64)
     ranks[order] = np.arange(len(names))
     return ranks
@@ -181,7 +180,7 @@ def _key(purpose: str, names: Sequence[str], seed: int) -> int:
 
 
 def _streams(key: int, numbers: range, words: int) -> NDArray[np.uint64]:
-    """The words of neighbouring streams, (numbers, words): each starts at a block of the counter of its own."""
+    """Return the words of neighbouring streams, (numbers, words); each starts at its own block of the counter."""
     if numbers.step != 1 or numbers.start < 0:
         raise ValueError(f"replicates are numbered 0, 1, 2, ... without gaps, found {numbers}")
     blocks = -(-words // 4)

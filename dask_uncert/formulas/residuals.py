@@ -1,8 +1,8 @@
 """Residuals measured in stated uncertainty, value by value.
 
 Outputs come first, (D, ...), and every step is one elementwise operation in a fixed order: a value never
-depends on its neighbours or on how a scene was cut, which batched linear algebra does not promise. No
-epsilon is added anywhere; what is no variance or covariance shows.
+depends on its neighbours or on how a scene was cut, which batched linear algebra does not guarantee. No
+epsilon is added anywhere; an invalid variance or covariance shows.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def nssr_of_covariances(residuals: Floats, covariances: Floats) -> tuple[Floats,
 
 
 def is_symmetric(covariances: Floats, rounding: float) -> Bools:
-    """Where S equals its transpose within rounding, (D, D, ...) to (...).
+    """Return where S equals its transpose within rounding, (D, D, ...) to (...).
 
     ``|S_ij - S_ji| <= 8 rounding sqrt(S_ii S_jj)``, with the relative rounding of what S was stored in.
 
@@ -72,7 +72,7 @@ def is_symmetric(covariances: Floats, rounding: float) -> Bools:
     """
     same = np.ones(covariances.shape[2:], bool)
     with np.errstate(all="ignore"):
-        roots = [np.sqrt(np.abs(one[i])) for i, one in enumerate(covariances)]
+        roots = [np.sqrt(np.abs(row[i])) for i, row in enumerate(covariances)]
         for i in range(len(roots)):
             for j in range(i):
                 above, below = covariances[j, i], covariances[i, j]

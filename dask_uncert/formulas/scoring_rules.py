@@ -30,7 +30,7 @@ def brier_score(n: ArrayLike, squared_error_sums: Counts) -> Floats:
 
 
 class BrierTerms(NamedTuple):
-    """What one class adds to the parts of the Brier score; ``base`` is its overall share of positives."""
+    """Contribution of one class to the parts of the Brier score; ``base``: its overall share of positives."""
 
     reliability: Floats
     resolution: Floats
@@ -52,9 +52,9 @@ def brier_terms(n: ArrayLike, positives: ArrayLike, sums: Counts) -> BrierTerms:
     items = n.sum(axis=-1)
     base = ratio(positives.sum(axis=-1), items)
     stated, observed = reliability(n, positives, sums)
-    off, apart = (np.where(n > 0, gap, 0.0) for gap in (stated - observed, observed - base[..., None]))
+    off, spread = (np.where(n > 0, gap, 0.0) for gap in (stated - observed, observed - base[..., None]))
     return BrierTerms(
-        ratio((n * off**2).sum(axis=-1), items), ratio((n * apart**2).sum(axis=-1), items), base
+        ratio((n * off**2).sum(axis=-1), items), ratio((n * spread**2).sum(axis=-1), items), base
     )
 
 
@@ -84,7 +84,7 @@ def brier_parts(terms: BrierTerms, n: ArrayLike, squared_error_sums: Counts) -> 
 def brier_decomposition(
     n: ArrayLike, positives: ArrayLike, sums: Counts, squared_error_sums: Counts
 ) -> dict[str, Floats]:
-    """`brier_parts` from classwise bins: (..., C, M), sums (..., C, M, 2) and (..., 2) to a dict of (...).
+    """Return `brier_parts` from classwise bins: (..., C, M), sums (..., C, M, 2) and (..., 2) to a dict of (...).
 
     >>> from dask_uncert.formulas.fixed_point import encode
     >>> float(brier_decomposition([[2, 2]], [[0, 2]], encode([[0.5, 1.5]]), encode(0.25))["resolution"])

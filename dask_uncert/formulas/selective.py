@@ -1,4 +1,4 @@
-"""What rejecting uncertain items is worth: selective risk and error detection, from two histograms.
+"""Selective risk and error detection by an uncertainty, from two histograms.
 
 Inputs are counts of correct and of wrong items, (..., B), over bins of an uncertainty u in rising order: the
 first bin is the most certain and is accepted first. Items of one bin are ties: their order is unknown, and
@@ -119,8 +119,8 @@ def error_auprc(correct: ArrayLike, wrong: ArrayLike) -> Floats:
     0.833333333333
     """
     c, w = _counts(correct, wrong)
-    flagged, found = _from(c + w), _from(w)
-    precision = np.where(w > 0, ratio(found, flagged), 0.0)
+    flagged, errors = _from(c + w), _from(w)
+    precision = np.where(w > 0, ratio(errors, flagged), 0.0)
     return ratio((w * precision).sum(axis=-1), w.sum(axis=-1))
 
 
@@ -143,8 +143,8 @@ def risk_at_coverage(correct: ArrayLike, wrong: ArrayLike, coverage: ArrayLike) 
     result = np.empty((*c.shape[:-1], shares.size))
     for index, share in enumerate(shares.ravel()):
         k = np.ceil(rank_of_share(share, upto[..., -1]))[..., None]
-        place = np.argmax(upto >= k, axis=-1)[..., None]
-        n, e, w_b, n_b = (np.take_along_axis(a, place, axis=-1) for a in (before, errors, w, items))
+        bin_ = np.argmax(upto >= k, axis=-1)[..., None]
+        n, e, w_b, n_b = (np.take_along_axis(a, bin_, axis=-1) for a in (before, errors, w, items))
         accepted_errors = e + (k - n) * np.where(n_b > 0, ratio(w_b, n_b), 0.0)
         result[..., index] = ratio(accepted_errors, k)[..., 0]
     return result.reshape((*c.shape[:-1], *shares.shape))
@@ -153,7 +153,7 @@ def risk_at_coverage(correct: ArrayLike, wrong: ArrayLike, coverage: ArrayLike) 
 def coverage_at_risk(correct: ArrayLike, wrong: ArrayLike, risk: ArrayLike) -> Floats:
     """Largest coverage with selective risk at most a target, (..., B) and (Q,) or a number to (..., Q).
 
-    Bins are accepted whole, as a threshold on u would: what is answered can be had by setting the threshold
+    Bins are accepted whole, as a threshold on u would: the coverage is reached by setting the threshold
     to an edge. Range [0, 1], best 1; 0 where no bin may be accepted, NaN without items. Geifman and
     El-Yaniv, NeurIPS 2017.
 
@@ -172,7 +172,7 @@ def coverage_at_risk(correct: ArrayLike, wrong: ArrayLike, risk: ArrayLike) -> F
 def bounds(
     formula: Callable[[ArrayLike, ArrayLike], Floats], correct: ArrayLike, wrong: ArrayLike
 ) -> tuple[Floats, Floats]:
-    """Lowest and highest value that ``formula`` can take for the items themselves, whatever their u.
+    """Return the lowest and highest value of ``formula`` for the items themselves, whatever their u.
 
     ``formula`` is aurc, excess_aurc, augrc, error_auroc or error_auprc; (..., B) to two of (...). A bin that
     mixes different values of u hides their order; the extremes are all correct before all wrong items and
@@ -196,14 +196,14 @@ def bounds(
 
 
 def _lowest_auprc(c: Counts, w: Counts) -> Floats:
-    above, found = _from(c + w) - (c + w), _from(w) - w
-    # sum over i = 1..w of (found + i) / (above + c + i)
-    steps = w + (found - above - c) * _harmonic(above + c, w)
+    above, errors = _from(c + w) - (c + w), _from(w) - w
+    # sum over i = 1..w of (errors + i) / (above + c + i)
+    steps = w + (errors - above - c) * _harmonic(above + c, w)
     return ratio(steps.sum(axis=-1), w.sum(axis=-1))
 
 
 def _harmonic(start: Counts, count: Counts) -> Floats:
-    """``H(start + count) - H(start)``, to rounding relative to itself also for large starts.
+    """Return ``H(start + count) - H(start)``, to rounding relative to itself also for large starts.
 
     Where start >= 32 by the expansion ln x + 1/(2x) - 1/(12x^2) + 1/(120x^4) - 1/(252x^6) + 1/(240x^8) of
     H - gamma, whose first omitted term is below 1e-17, with the logarithms subtracted before rounding.

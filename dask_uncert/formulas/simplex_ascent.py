@@ -9,7 +9,7 @@ from dask_uncert.formulas.typing import Floats
 
 
 def ascend(s: Floats, start: Floats) -> Floats:
-    """A point at least as high as `start` that no class and no direction inside its face can improve.
+    """Return a point at least as high as `start` that no class and no direction inside its face can improve.
 
     S (C, C) symmetric with zero diagonal and entries up to about 1. Each step maximises along a line exactly:
     towards the stationary point of the face, along a convex direction to the face's edge, or towards a better
@@ -22,7 +22,7 @@ def ascend(s: Floats, start: Floats) -> Floats:
         direction = _inside(s[np.ix_(support, support)], q[support]) if settled < 2 else None
         if direction is not None:
             q = _walk(q, support, direction)
-            # two full steps to a face's stationary point: what a third would take off is rounding
+            # after two full steps to a face's stationary point only rounding is left
             settled = settled + 1 if np.count_nonzero(q) == len(support) else 0
             continue
         settled = 0
@@ -39,20 +39,20 @@ def ascend(s: Floats, start: Floats) -> Floats:
 
 
 def concave_bound(s: Floats, q: Floats) -> float:
-    """An upper bound of x'Sx on the simplex: the tangent plane at q, and what convexity S has along it."""
+    """Return an upper bound of x'Sx on the simplex: the tangent plane at q, plus the convexity of S along it."""
     height = s @ q
     return float(2 * height.max() - q @ height + 2 * max(0.0, convexity(s) - 1e-15 * len(s)))
 
 
 def convexity(s: Floats) -> float:
-    """The largest eigenvalue of S along directions of sum 0."""
+    """Return the largest eigenvalue of S along directions of sum 0."""
     centred = s - s.mean(axis=0) - s.mean(axis=1)[:, None] + s.mean()
     # the centre's own direction has eigenvalue 0; it is moved below all others
     return float(np.linalg.eigvalsh(centred - np.full_like(s, np.abs(s).max()))[-1])
 
 
 def _inside(face: Floats, q: Floats) -> Floats | None:
-    """A direction of ascent within the face, 1 being the best step or far too long; None at the top."""
+    """Return a direction of ascent within the face, 1 being the best step or far too long; None at the top."""
     k = len(q)
     if k == 1:
         return None
@@ -76,7 +76,7 @@ def _inside(face: Floats, q: Floats) -> Floats | None:
 
 
 def _walk(q: Floats, support: NDArray[np.intp], direction: Floats) -> Floats:
-    """Along the direction to its full length or to the edge of the face, whichever comes first."""
+    """Return the point along the direction at its full length or at the edge of the face, whichever is first."""
     falling = direction < 0
     reach = q[support][falling] / -direction[falling]
     length = min(1.0, float(reach.min()))

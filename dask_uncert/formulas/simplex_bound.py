@@ -2,7 +2,7 @@
 
 If ``t E - S = P + N`` with E all ones, P positive semidefinite and N non-negative, then ``q'Sq <= t`` on the
 simplex. Alternating projections look for the smallest such t; the bound is then taken from N alone, with the
-smallest eigenvalue of what is left added, so that it holds however far the iteration came.
+smallest eigenvalue of the rest added, so that it holds after any number of iterations.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ITERATIONS = 1000
 
 
 def relaxed_bound(s: Floats, enough: float = 0.0, iterations: int = ITERATIONS) -> tuple[float, Floats]:
-    """An upper bound, sought down to `enough`, and a point that hints at the maximum; S up to about 1."""
+    """Return an upper bound, lowered until `enough`, and a point close to the maximum; S up to about 1."""
     classes = len(s)
     z = np.full_like(s, 1 / classes**2)
     u = np.zeros_like(s)
@@ -46,7 +46,7 @@ def relaxed_bound(s: Floats, enough: float = 0.0, iterations: int = ITERATIONS) 
 
 
 def _bound(s: Floats, dual: Floats, q: Floats) -> float:
-    """The bound that the multipliers give: non-negative N = t - dual, and the eigenvalues of the rest."""
+    """Return the bound of the multipliers: non-negative N = t - dual, and the eigenvalues of the rest."""
     dual = (dual + dual.T) / 2
     t = float(dual.max())
     # t E - S - N = dual - S, up to the eigenvalues that are still below 0 (q'q <= 1)
@@ -61,7 +61,7 @@ def _semidefinite(a: Floats) -> Floats:
 
 
 def _onto_simplex(a: Floats) -> Floats:
-    """The nearest table with non-negative entries of sum 1."""
+    """Return the nearest table with non-negative entries of sum 1."""
     ordered = np.sort(a, axis=None)[::-1]
     excess = (np.cumsum(ordered) - 1) / np.arange(1, ordered.size + 1)
     level = excess[np.flatnonzero(ordered > excess)[-1]]

@@ -81,7 +81,7 @@ def geometric_uncertainty(
 def geometric_values(
     p: Floats, distance: str | Distance = "euclidean", n: int = 2, alpha: float | None = None, axis: int = -1
 ) -> Floats:
-    """`geometric_uncertainty` of normalised float64 vectors, without checks.
+    """Return `geometric_uncertainty` of normalised float64 vectors, without checks.
 
     >>> geometric_values(np.array([0.5, 0.5]), "fisher-rao").item()
     1.0
@@ -92,37 +92,37 @@ def geometric_values(
     vertex = np.zeros(shape)
     vertex.flat[0] = 1.0
     if callable(distance):
-        measured = distance
+        function = distance
     elif distance == "renyi":
-        measured = partial(renyi_divergence, alpha=2.0 if alpha is None else alpha)
+        function = partial(renyi_divergence, alpha=2.0 if alpha is None else alpha)
     else:
-        measured = _DISTANCES[distance]
-    furthest = float(np.asarray(measured(vertex, uniform, axis)).item())
+        function = _DISTANCES[distance]
+    furthest = float(np.asarray(function(vertex, uniform, axis)).item())
     if not (np.isfinite(furthest) and furthest > 0):
         raise ValueError(f"the distance from vertex to centre must be finite and positive, found {furthest}")
     with np.errstate(invalid="ignore"):
-        ratio = np.clip(np.asarray(measured(p, uniform, axis), dtype=np.float64) / furthest, 0.0, 1.0)
+        ratio = np.clip(np.asarray(function(p, uniform, axis), dtype=np.float64) / furthest, 0.0, 1.0)
     return bounded(1.0 - ratio**n, p, axis)
 
 
 def euclidean(p: Floats, u: Floats, axis: int) -> Floats:
-    """``||p - u||`` along `axis`."""
+    """Return ``||p - u||`` along `axis`."""
     return np.asarray(np.sqrt(np.square(p - u).sum(axis=axis)))
 
 
 def kullback_leibler(p: Floats, u: Floats, axis: int) -> Floats:
-    """``sum p ln(p / u)`` along `axis`, summed as terms ``p ln(p / u) - p + u`` that vanish where p = u."""
+    """Return ``sum p ln(p / u)`` along `axis`, summed as terms ``p ln(p / u) - p + u`` that vanish where p = u."""
     return np.asarray(special.kl_div(p, u).sum(axis=axis))
 
 
 def fisher_rao(p: Floats, u: Floats, axis: int) -> Floats:
-    """``2 arccos(sum sqrt(p u))`` along `axis`, in the chord form that keeps its digits near p = u."""
+    """Return ``2 arccos(sum sqrt(p u))`` along `axis`, in the chord form that keeps its digits near p = u."""
     chord = np.sqrt(np.square(np.sqrt(p) - np.sqrt(u)).sum(axis=axis))
     return np.asarray(4.0 * np.arcsin(np.minimum(chord / 2.0, 1.0)))
 
 
 def renyi_divergence(p: Floats, u: Floats, axis: int, alpha: float) -> Floats:
-    """Rényi divergence of order `alpha` from the uniform vector: ln C less the Rényi entropy."""
+    """Return the Rényi divergence of order `alpha` from the uniform vector: ln C less the Rényi entropy."""
     return np.asarray(np.log(u.size) - renyi_nats(p, alpha, axis))
 
 
@@ -143,4 +143,4 @@ def _check(distance: str | Distance, n: int, alpha: float | None) -> None:
     if alpha is not None and distance != "renyi":
         raise ValueError("alpha is the order of the distance 'renyi'; leave it out for any other")
     if distance == "renyi" and (alpha is None or not alpha > 0):
-        raise ValueError(f"the distance 'renyi' wants an order alpha above 0, found {alpha!r}")
+        raise ValueError(f"the distance 'renyi' needs an order alpha above 0, found {alpha!r}")

@@ -6,10 +6,9 @@ S holds squared distances: symmetric, non-negative, zero diagonal. Three ways, t
    squared distances of points in a Euclidean space) its gradient there bounds the maximum.
 2. **Bound**, beyond 20 classes: a doubly non-negative relaxation (`simplex_bound`). It often meets the point.
 3. **Supports.** A maximum is attained at a point q whose face is strictly concave: on a flat or convex
-   direction one can walk to a smaller face without loss. Strict concavity is inherited by subfaces, so all such
-   faces grow from single classes, one class at a time. On a strictly concave face the only stationary point
-   solves a linear system, kept up to date by pivoting: a class more costs one rank-one update of what is still
-   to come. Beyond 20 classes it stops at a budget of work, and the bound stands.
+   direction one can walk to a smaller face without loss. Subfaces inherit strict concavity, so all such faces
+   grow from single classes, one class at a time. On a strictly concave face the only stationary point solves a
+   linear system, kept up to date by pivoting: another class costs one rank-one update of the rest. Beyond 20 classes it stops at a budget of work, and the bound stands.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from dask_uncert.formulas.simplex_bound import relaxed_bound
 from dask_uncert.formulas.typing import Floats
 
 ALWAYS_EXACT = 20
-"""Up to so many classes the supports are enumerated whatever it takes: 2**20 faces, under 2 s."""
+"""Largest number of classes for which the supports are always enumerated: 2**20 faces, under 2 s."""
 ROUNDING = 1e-12
 """Allowance, relative, for rounding in an exact maximum; flat directions below it count as flat."""
 EXACT = 1e-11
@@ -39,7 +38,7 @@ BUDGET = 12_000_000
 
 @dataclass(frozen=True)
 class Certificate:
-    """Why no point exceeds `upper_bound`; `gap` is how far that is above the value, relative."""
+    """Proof that no point exceeds `upper_bound`; `gap` is its relative distance above the value, `reached` the method."""
 
     kind: Literal["exact", "bound"]
     upper_bound: float
@@ -91,23 +90,23 @@ def simplex_maximum(squared_distances: ArrayLike) -> SimplexMaximum:
     >>> result.value, result.argument.tolist(), result.certificate.kind
     (2.0, [0.0, 0.5, 0.5], 'exact')
     """
-    given = np.array(squared_distances, dtype=np.float64)
-    if given.ndim != 2 or given.shape[0] != given.shape[1] or not given.size:
-        raise ValueError(f"a square table expected, found shape {given.shape}")
+    table = np.array(squared_distances, dtype=np.float64)
+    if table.ndim != 2 or table.shape[0] != table.shape[1] or not table.size:
+        raise ValueError(f"a square table expected, found shape {table.shape}")
     if not (
-        np.isfinite(given).all()
-        and (given >= 0).all()
-        and (given == given.T).all()
-        and not given.diagonal().any()
+        np.isfinite(table).all()
+        and (table >= 0).all()
+        and (table == table.T).all()
+        and not table.diagonal().any()
     ):
         raise ValueError("squared distances must be finite, non-negative, symmetric and zero on the diagonal")
-    classes, largest = len(given), float(given.max())
+    classes, largest = len(table), float(table.max())
     if largest == 0:
         return SimplexMaximum(
             0.0, np.eye(classes)[0], Certificate("exact", 0.0, 0.0, "every class is at distance 0")
         )
     unit = 2.0 ** int(np.frexp(largest)[1])  # a power of two: scaling costs no digit
-    s = given / unit
+    s = table / unit
     q, upper, reached = _solve(s)
     value = float(q @ s @ q)
     kind: Literal["exact", "bound"] = "exact" if upper <= value * (1 + EXACT) else "bound"
@@ -116,7 +115,7 @@ def simplex_maximum(squared_distances: ArrayLike) -> SimplexMaximum:
 
 
 def _solve(s: Floats) -> tuple[Floats, float, str]:
-    """A point, an upper bound and how it was reached; S scaled to a maximum of about 1."""
+    """Return a point, an upper bound and how it was reached; S scaled to a maximum of about 1."""
     classes = len(s)
     q = ascend(s, np.full(classes, 1 / classes))
     upper = concave_bound(s, q)
@@ -144,15 +143,15 @@ class _Faces(NamedTuple):
     Coordinates are relative to the first class 0': q = e_0' + sum y_a (e_a - e_0').
     """
 
-    curvature: Floats  # (m, r, r) what is left of the Gram matrix after the members are solved for
-    pull: Floats  # (m, r) what is left of its diagonal
-    solved: Floats  # (m, C, r) how members answer to a candidate
+    curvature: Floats  # (m, r, r) the Gram matrix after the members are eliminated
+    pull: Floats  # (m, r) its diagonal likewise
+    solved: Floats  # (m, C, r) response of the members to a candidate
     y: Floats  # (m, C) the stationary point
     value: Floats  # (m,) q'Sq there
 
 
 def search_supports(s: Floats, q: Floats, budget: int | None = None) -> tuple[Floats, int, bool]:
-    """The best stationary point over all strictly concave faces, their number, and whether all were seen.
+    """Return the best stationary point over all strictly concave faces, their number, and whether all were seen.
 
     S scaled to a maximum of about 1; q a good point to start from; `budget` limits memory and work.
     """
@@ -197,7 +196,7 @@ def _size(faces: _Faces) -> int:
 
 
 def _extend(parents: _Faces, at: int, candidate: int, flat: float) -> _Faces:
-    """The parents with one class more, where that leaves them strictly concave."""
+    """Return the parents with one class more, where they stay strictly concave."""
     keep = np.flatnonzero(parents.curvature[:, at, at] > flat)
     after = slice(at + 1, None)
     row = parents.curvature[keep, at, after]
@@ -220,7 +219,7 @@ def _extend(parents: _Faces, at: int, candidate: int, flat: float) -> _Faces:
 
 
 def _improve(s: Floats, q: Floats, faces: _Faces, first: int) -> Floats:
-    """q, or a stationary point of the faces that lies inside its face and is higher."""
+    """Return q, or a higher stationary point of the faces that lies inside its face."""
     best = float(q @ s @ q)
     y = faces.y
     inside = (faces.value > best * (1 + 1e-15)) & (y.min(axis=1) >= -1e-9) & (y.sum(axis=1) <= 1 + 1e-9)
@@ -230,7 +229,7 @@ def _improve(s: Floats, q: Floats, faces: _Faces, first: int) -> Floats:
             break
         point = np.clip(y[row], 0, None)
         point[first] = max(1 - float(y[row].sum()), 0.0)
-        point = ascend(s, point / point.sum())  # ascent takes off the rounding of the updates
+        point = ascend(s, point / point.sum())  # ascent removes the rounding of the updates
         height = float(point @ s @ point)
         if height > best:
             q, best = point, height
