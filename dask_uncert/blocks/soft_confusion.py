@@ -27,7 +27,7 @@ from dask_uncert.summaries.soft_confusion import COLOURS, SoftConfusion, SoftSet
 
 CELL_COLOURS = np.array([COLOURS[cell] for cell in CELLS])
 TileSums = Callable[[Indices, int], tuple[Indices, Indices]]
-"""Maps cells (counted,) and the number of a setting to the cells in the sums of the tiles, and to these sums."""
+"""Maps cells (counted,) and the number of a setting to their cells in the sums of tiles, and these sums."""
 
 
 class OneVsRest:
@@ -150,7 +150,7 @@ def interval_finder(settings: JointSettings) -> Finder:
 
 
 def reference_levels(settings: JointSettings, c: NDArray[Any]) -> Indices:
-    """Return the level of each reference value: intervals are right-closed, single values stand for themselves."""
+    """Return the level of each reference value: a right-closed interval, or a single value."""
     if settings.reference_dtype is None:
         return c.astype(np.int64)
     highs = np.array([high for _, high in settings.levels])

@@ -45,7 +45,7 @@ class TileCounter:
         self.parts: list[tuple[Indices, Indices, Indices]] = []
 
     def batches(self, selected: Indices, step: int) -> Iterator[Indices]:
-        """Yield these pixels in the order of their tiles: whole tiles of about `step` pixels, or a part of one."""
+        """Yield these pixels by tile: whole tiles of about `step` pixels in all, or a part of one."""
         taken = np.zeros(self.tile_of.size, bool)
         taken[selected] = True
         pixels = self.order[taken[self.order]]
@@ -76,7 +76,7 @@ class TileCounter:
         return TileRows(self.row, self.counts, starts, self.bins)
 
     def soft_sums(self, number: int, cells: Indices, setting: int) -> tuple[Indices, Indices]:
-        """Return the cells of a soft confusion's weights in the tiles' sums, and these sums, (cells, 2 limbs).
+        """Return the cells of a soft confusion's weights in the sums of tiles, and these, (cells, 2 limbs).
 
         cells: (counted,), of the four. setting: its number among those of the soft confusion, in C order.
         """
@@ -103,7 +103,7 @@ class TileCounter:
 
 @lru_cache(maxsize=4)  # most blocks of a scene are cut alike
 def _cut(shape: tuple[int, ...], offset: tuple[int, ...], size: int) -> tuple[Indices, Indices]:
-    """Return the tile of each pixel of a block, numbered from its first tile in C order, and the pixels sorted by it."""
+    """Return the tile of each pixel of a block, numbered in C order, and the pixels sorted by it."""
     number = np.zeros((), np.int64)
     for o, n in zip(offset, shape, strict=True):
         number = number[..., np.newaxis] * ((o + n - 1) // size + 1) + np.arange(o, o + n) // size

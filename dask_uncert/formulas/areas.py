@@ -15,10 +15,11 @@ FLATTENING = 1 / 298.257223563
 
 
 def latitude_areas(edges: ArrayLike, step: float) -> Floats:
-    """Return the areas in m² of cells between neighbouring parallels, `step` degrees of longitude wide, on WGS 84.
+    """Return the areas in m² of cells between parallels, `step` degrees of longitude wide, on WGS 84.
 
-    edges: latitudes in degrees (n + 1,), rising or falling; those beyond a pole count as the pole. Returns (n,), 0 or
-    above. Source: Snyder, Map Projections: A Working Manual, USGS Professional Paper 1395, 1987, (3-12).
+    edges: latitudes in degrees (n + 1,), rising or falling; those beyond a pole count as the pole. Returns
+    (n,), 0 or above. Source: Snyder, Map Projections: A Working Manual, USGS Professional Paper 1395, 1987,
+    (3-12).
 
     >>> float(latitude_areas([-90, 90], 360)[0].round(-6))
     510065622000000.0

@@ -1,8 +1,8 @@
 """One pointwise function for every kind of array: numpy in, numpy out; lazy in, lazy out; labels kept.
 
 The formulas are written once, on plain float64 numpy arrays. This module applies them to the other kinds. An
-xarray object is recognised by its attributes (``dims``, ``get_axis_num``), a lazy array by its graph, so neither
-library is needed to import the formulas.
+xarray object is recognised by its attributes (``dims``, ``get_axis_num``), a lazy array by its graph, so
+neither library is needed to import the formulas.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def is_labelled(values: Any) -> bool:
 
 
 def is_lazy(values: Any) -> bool:
-    """Return whether the values are still to be computed (a dask array, or an xarray object that holds one)."""
+    """Return whether the values are not computed yet (a dask array, or an xarray object that holds one)."""
     held = values.data if is_labelled(values) else values
     return not isinstance(held, np.ndarray) and hasattr(held, "__dask_graph__")
 
@@ -94,7 +94,7 @@ excursion from [0, 1] 0, sum furthest from 1 is 0.5, at index ()
 
 
 def normalised_block(block: NDArray[Any], axis: int, refuse: bool = True) -> Floats:
-    """Return `normalise` of one numpy array; with ``refuse=False`` vectors beyond the tolerance become NaN."""
+    """Return `normalise` of one numpy array; ``refuse=False`` makes vectors beyond the tolerance NaN."""
     allowed = tolerance(block.dtype)
     p = np.array(block, dtype=np.float64)  # a copy: inputs are never written to
     with np.errstate(invalid="ignore"):  # inf - inf, in vectors that are refused below
@@ -118,9 +118,9 @@ def over_classes(
 ) -> Any:
     """Return ``function(p, axis=number)`` of the normalised p, in the kind of array of the input.
 
-    `function` takes float64 numpy arrays and removes the class axis (``keep=True``: keeps the shape). The result
-    has `dtype`, by default `result_dtype` of the input. A lazy array is computed block by block, with all classes
-    in each block.
+    `function` takes float64 numpy arrays and removes the class axis (``keep=True``: keeps the shape). The
+    result has `dtype`, by default `result_dtype` of the input. A lazy array is computed block by block, with
+    all classes in each block.
     """
     if is_labelled(probabilities):
         number = axis_number(probabilities, axis)
@@ -150,7 +150,7 @@ def elementwise(function: Callable[..., Any], values: Any) -> Any:
 
 
 def check_same_grid(arrays: Mapping[str, Any]) -> None:
-    """Raise ValueError unless all arrays have one shape and, where labelled, the same dimensions and coordinates.
+    """Raise ValueError unless all arrays have the same shape and, where labelled, dimensions and coordinates.
 
     Nothing is broadcast or joined: as many values come out as go in.
     """
@@ -181,7 +181,7 @@ def _over_block(
 def _beyond_message(
     beyond: Bools, outside: Floats, total: Floats, axis: int, allowed: float, dtype: np.dtype[Any]
 ) -> str:
-    """Return the message: how many vectors, how far off, and the index of the worst (without the class axis)."""
+    """Return the message: how many vectors, how far off, the index of the worst (without the class axis)."""
     with np.errstate(invalid="ignore"):
         off = np.abs(total - 1)
     distance = np.where(beyond, np.fmax(np.maximum(outside, 0), off), -1.0)

@@ -39,7 +39,7 @@ class Confidence:
     method: Literal["bca", "percentile"] = "bca"
 
     def interval(self, estimate: ArrayLike, replicates: ArrayLike, left_out: ArrayLike | None) -> Interval:
-        """Return the interval by the method: estimate (...), replicates (B, ...), left_out (n, ...), which BCa needs."""
+        """Return the interval: estimate (...), replicates (B, ...), left_out (n, ...), which BCa needs."""
         if self.method == "percentile" or left_out is None:
             return percentile_interval(replicates, self.level)
         return bca_interval(estimate, replicates, left_out, self.level)
@@ -61,7 +61,7 @@ def percentile_interval(replicates: ArrayLike, level: float = 0.95) -> Interval:
 
 
 def quantiles_of(values: ArrayLike, shares: ArrayLike) -> Floats:
-    """Return quantiles of the defined values, linear between them: (n, ...) and (Q,) to (Q, ...); NaN where none is.
+    """Return linear quantiles of the defined values: (n, ...) and (Q,) to (Q, ...); NaN where none is.
 
     >>> quantiles_of([0.0, np.nan, 1.0, 0.5], [0.25, 1.0]).tolist()
     [0.25, 1.0]
@@ -75,7 +75,9 @@ def quantiles_of(values: ArrayLike, shares: ArrayLike) -> Floats:
 def bca_interval(
     estimate: ArrayLike, replicates: ArrayLike, left_out: ArrayLike, level: float = 0.95
 ) -> Interval:
-    """Return the bias-corrected and accelerated interval: estimate (...), replicates (B, ...), left_out (n, ...) to three of (...).
+    """Return the BCa interval: estimate (...), replicates (B, ...), left_out (n, ...) to three of (...).
+
+    Bias-corrected and accelerated.
 
     ``left_out`` are the values without one unit each. With z the normal quantiles of the tails, the ends are
     the replicates' quantiles at ``Phi(z0 + (z0 + z) / (1 - a (z0 + z)))``. Bias: ``z0 = Phi^-1`` of the share

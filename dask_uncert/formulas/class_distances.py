@@ -41,14 +41,14 @@ def class_distances(features: Any, labels: Any, classes: Sequence[int], metric: 
     Returns
     -------
     numpy.ndarray
-        (C, C) float64 in the order of `classes`. Range [0, inf); larger is further apart. Unit: sqrt(unit of the
-        features) for energy, that unit for the others.
+        (C, C) float64 in the order of `classes`. Range [0, inf); larger is further apart. Unit: sqrt(unit of
+        the features) for energy, that unit for the others.
 
     Raises
     ------
     ValueError
-        For shapes that do not fit, classes without samples or named twice, labels that are not whole numbers, and
-        features that are not finite at labelled samples, with their number.
+        For shapes that do not fit, classes without samples or named twice, labels that are not whole numbers,
+        and features that are not finite at labelled samples, with their number.
     TypeError
         For lazy arrays.
 
@@ -56,8 +56,8 @@ def class_distances(features: Any, labels: Any, classes: Sequence[int], metric: 
     -----
     Per band b with CDFs Q of the class samples and class means m:
 
-    - ``"energy"``: ``sqrt(integral (Q_i - Q_j)**2 dx)`` (SciPy's `energy_distance` is this times sqrt 2), then the
-      mean over bands plus the population standard deviation over bands.
+    - ``"energy"``: ``sqrt(integral (Q_i - Q_j)**2 dx)`` (SciPy's `energy_distance` is this times sqrt 2),
+      then the mean over bands plus the population standard deviation over bands.
     - ``"wasserstein"``: ``integral |Q_i - Q_j| dx``, then likewise.
     - ``"mean"``: ``sqrt(sum_b (m_i - m_j)**2)``; ``"infinity"``: ``max_b |m_i - m_j|``.
 

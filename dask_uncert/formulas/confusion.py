@@ -1,8 +1,8 @@
 """Agreement of predicted and reference classes, from counts.
 
 Counts come as confusion matrices of shape (..., C, C), row = reference, column = predicted, or as the four
-cells TP, TN, FP, FN of any shape; either may also hold sums of weights (float64) [S22]. A ratio 0/0 is NaN. Every
-formula avoids products of int64 counts and differences of large products, so counts up to 2**40 lose no
+cells TP, TN, FP, FN of any shape; either may also hold sums of weights (float64) [S22]. A ratio 0/0 is NaN.
+Every formula avoids products of int64 counts and differences of large products, so counts up to 2**40 lose no
 digits beyond rounding.
 """
 
@@ -188,7 +188,7 @@ def micro(per_class: Cells) -> Cells:
 
 
 def cell_metrics(tp: ArrayLike, tn: ArrayLike, fp: ArrayLike, fn: ArrayLike) -> dict[str, Floats]:
-    """Return every metric of two classes from the four cells, counts or sums of weights: (...) to a dict of (...).
+    """Return every metric of the four cells, counts or sums of weights: (...) to a dict of (...).
 
     ``accuracy, precision, recall, false_positive_rate, f1`` are [S22] (13)-(17); besides ``specificity,
     negative_predictive_value, balanced_accuracy`` (mean of recall and specificity), ``iou, matthews,

@@ -1,7 +1,7 @@
-"""A damping factor C_d(u) on an interval as a short series of Chebyshev polynomials, with a bound on its error.
+"""A damping factor C_d(u) on an interval as a short series of Chebyshev polynomials, with its error bound.
 
-So sums of T_k(u) over pixels give the sum of C_d(u) for any d afterwards. The coefficients fall faster than any
-power of k: on [0, 1] twelve terms are off by less than 4e-13 for ``exp(-2 u)``.
+So sums of T_k(u) over pixels give the sum of C_d(u) for any d afterwards. The coefficients fall faster than
+any power of k: on [0, 1] twelve terms are off by less than 4e-13 for ``exp(-2 u)``.
 """
 
 from __future__ import annotations

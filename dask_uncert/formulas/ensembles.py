@@ -28,7 +28,8 @@ def sample_uncertainty(
 ) -> dict[str, Any]:
     """Return the uncertainty measures of several predictions of one thing, such as an ensemble's.
 
-    Predictive entropy = expected entropy + mutual information, each >= 0; nothing depends on the order of samples.
+    Predictive entropy = expected entropy + mutual information, each >= 0; nothing depends on the order of
+    samples.
 
     Parameters
     ----------
@@ -44,20 +45,22 @@ def sample_uncertainty(
     Returns
     -------
     dict of str to array
-        ``mean`` and ``variance`` lose the sample axis, the others both. float32 for float32 and float16, otherwise
-        float64. Range [0, ln C], or [0, 1]; 0 is best. NaN where any sample has a NaN.
+        ``mean`` and ``variance`` lose the sample axis, the others both. float32 for float32 and float16,
+        otherwise float64. Range [0, ln C], or [0, 1]; 0 is best. NaN where any sample has a NaN.
 
     Raises
     ------
     ValueError
-        For axes that are the same, or vectors beyond the tolerance of `normalise` (NaN there for lazy arrays).
+        For axes that are the same, or vectors beyond the tolerance of `normalise` (NaN there for lazy
+        arrays).
 
     Notes
     -----
     Over S samples p of C classes, m their mean: ``mean`` m; ``predictive_entropy`` ``-sum m ln m``;
     ``expected_entropy`` the mean of ``-sum p ln p`` (aleatoric); ``mutual_information`` the mean of ``sum p
     ln(p/m)``, which is their difference (epistemic), never below 0; ``variance`` per class, population;
-    ``variation_ratio`` 1 - share of the samples whose most probable class (ties: the lowest) is the commonest.
+    ``variation_ratio`` 1 - share of the samples whose most probable class (ties: the lowest) is the
+    commonest.
 
     References
     ----------

@@ -27,7 +27,7 @@ def renyi_entropy(
     Parameters
     ----------
     probabilities : array_like
-        Probability vectors (..., C, ...) with C >= 2 classes along `axis`; numpy, dask or xarray, any real dtype.
+        Probability vectors (..., C, ...), C >= 2 classes along `axis`, any real dtype; numpy, dask or xarray.
     alpha : float, default 2
         Order, above 0. Within 1e-6 of 1: Shannon entropy; infinite: ``-ln max p``, the min-entropy.
     axis : int or str, default -1
@@ -38,8 +38,8 @@ def renyi_entropy(
     Returns
     -------
     array
-        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range [0, 1], or [0, ln C] in nats; 0
-        is best (certain). NaN where p has a NaN.
+        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range
+        [0, 1], or [0, ln C] in nats; 0 is best (certain). NaN where p has a NaN.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def tsallis_entropy(probabilities: Any, alpha: float = 1.5, axis: int | str = -1
     Parameters
     ----------
     probabilities : array_like
-        Probability vectors (..., C, ...) with C >= 2 classes along `axis`; numpy, dask or xarray, any real dtype.
+        Probability vectors (..., C, ...), C >= 2 classes along `axis`, any real dtype; numpy, dask or xarray.
     alpha : float, default 1.5
         Order, above 0 and finite.
     axis : int or str, default -1
@@ -82,8 +82,8 @@ def tsallis_entropy(probabilities: Any, alpha: float = 1.5, axis: int | str = -1
     Returns
     -------
     array
-        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range [0, 1]; 0
-        is best (certain). NaN where p has a NaN.
+        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range
+        [0, 1]; 0 is best (certain). NaN where p has a NaN.
 
     Raises
     ------
@@ -92,8 +92,8 @@ def tsallis_entropy(probabilities: Any, alpha: float = 1.5, axis: int | str = -1
 
     Notes
     -----
-    ``(1 - sum p**alpha) / (1 - C**(1 - alpha))``; alpha within 1e-6 of 1 is the limit there, the normalised Shannon
-    entropy.
+    ``(1 - sum p**alpha) / (1 - C**(1 - alpha))``; alpha within 1e-6 of 1 is the limit there, the normalised
+    Shannon entropy.
 
     References
     ----------
@@ -118,15 +118,15 @@ def t_entropy(probabilities: Any, axis: int | str = -1) -> Any:
     Parameters
     ----------
     probabilities : array_like
-        Probability vectors (..., C, ...) with C >= 2 classes along `axis`; numpy, dask or xarray, any real dtype.
+        Probability vectors (..., C, ...), C >= 2 classes along `axis`, any real dtype; numpy, dask or xarray.
     axis : int or str, default -1
         Class axis: a number, or the name of a dimension.
 
     Returns
     -------
     array
-        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range [0, 1]; 0
-        is best (certain). NaN where p has a NaN.
+        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range
+        [0, 1]; 0 is best (certain). NaN where p has a NaN.
 
     Raises
     ------
@@ -157,15 +157,15 @@ def binary_variance(probabilities: Any, axis: int | str = -1) -> Any:
     Parameters
     ----------
     probabilities : array_like
-        Probability vectors (..., C, ...) with C >= 2 classes along `axis`; numpy, dask or xarray, any real dtype.
+        Probability vectors (..., C, ...), C >= 2 classes along `axis`, any real dtype; numpy, dask or xarray.
     axis : int or str, default -1
         Class axis: a number, or the name of a dimension.
 
     Returns
     -------
     array
-        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range [0, 1]; 0
-        is best (certain). NaN where p has a NaN.
+        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range
+        [0, 1]; 0 is best (certain). NaN where p has a NaN.
 
     Raises
     ------
@@ -174,8 +174,8 @@ def binary_variance(probabilities: Any, axis: int | str = -1) -> Any:
 
     Notes
     -----
-    ``4 m (1 - m)``. At the uniform vector it is ``4 (C - 1) / C**2`` (.75 for four classes), so for C > 2 it does not
-    peak at the centre.
+    ``4 m (1 - m)``. At the uniform vector it is ``4 (C - 1) / C**2`` (.75 for four classes), so for C > 2 it
+    does not peak at the centre.
 
     References
     ----------
@@ -197,15 +197,15 @@ def confused_classes(probabilities: Any, axis: int | str = -1) -> Any:
     Parameters
     ----------
     probabilities : array_like
-        Probability vectors (..., C, ...) with C >= 2 classes along `axis`; numpy, dask or xarray, any real dtype.
+        Probability vectors (..., C, ...), C >= 2 classes along `axis`, any real dtype; numpy, dask or xarray.
     axis : int or str, default -1
         Class axis: a number, or the name of a dimension.
 
     Returns
     -------
     array
-        int64, the shape of the input without `axis`. 1 is best (one candidate). Where p has a NaN the count is 0,
-        which no other vector but the uniform has.
+        int64, the shape of the input without `axis`. 1 is best (one candidate). Where p has a NaN the count
+        is 0, which no other vector but the uniform has.
 
     Raises
     ------
@@ -214,8 +214,8 @@ def confused_classes(probabilities: Any, axis: int | str = -1) -> Any:
 
     Notes
     -----
-    The number of ``p > 1 / C``. A p above 1/C by no more than 4 epsilon of its storage dtype, relative, counts as
-    equal to it: the rounding of storage and of the division by the sum may add so much.
+    The number of ``p > 1 / C``. A p above 1/C by no more than 4 epsilon of its storage dtype, relative,
+    counts as equal to it: the rounding of storage and of the division by the sum may add so much.
 
     References
     ----------
@@ -238,7 +238,7 @@ def storage_margin(dtype: Any) -> float:
 
 
 def bounded(values: NDArray[Any], p: Floats, axis: int, top: float = 1.0) -> Floats:
-    """Return values without rounding errors: in [0, top], exactly 0.0 (not -0.0) where a class has probability 1; NaN stays."""
+    """Return values in [0, top], exactly 0.0 (not -0.0) where a class has probability 1; NaN stays."""
     within = np.clip(values, 0.0, top) + 0.0
     return np.asarray(np.where(p.max(axis=axis) == 1.0, 0.0, within))
 
@@ -295,7 +295,7 @@ def variance_values(p: Floats, axis: int = -1) -> Floats:
 
 
 def confused_values(p: Floats, axis: int = -1, margin: float = storage_margin(np.float64)) -> Counts:
-    """Return `confused_classes` of normalised float64 vectors; `margin` is `storage_margin` of the stored dtype."""
+    """Return `confused_classes` of normalised float64 vectors; margin: `storage_margin` as stored."""
     return np.asarray((p * p.shape[axis] > 1.0 + margin).sum(axis=axis, dtype=np.int64))
 
 

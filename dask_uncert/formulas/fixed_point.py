@@ -20,7 +20,7 @@ SCALE = float(1 << FRACTION_BITS)
 
 
 def encode(values: ArrayLike, limbs: int = 2) -> Counts:
-    """Return finite values of shape (...) as limbs of shape (..., limbs), int64, the highest first; it has the sign.
+    """Return finite values (...) as int64 limbs (..., limbs), the highest first; it has the sign.
 
     Two limbs hold sizes below 2**19; each limb more adds a factor of 2**22. Above 2**9 float64 itself is
     coarser than ``2**-44``, and no digit is lost.

@@ -16,14 +16,14 @@ from dask_uncert.formulas.typing import Floats
 
 
 def homophily_uncertainty(probabilities: Any, distances: ArrayLike, axis: int | str = -1) -> Any:
-    """Return the uncertainty of each probability vector, in which confusion of distant classes counts for more.
+    """Return an uncertainty in which confusion of distant classes counts for more.
 
     Exactly 0 where one class has probability 1; 1 at the p that spreads over the most distant classes.
 
     Parameters
     ----------
     probabilities : array_like
-        Probability vectors (..., C, ...) with C >= 2 classes along `axis`; numpy, dask or xarray, any real dtype.
+        Probability vectors (..., C, ...), C >= 2 classes along `axis`, any real dtype; numpy, dask or xarray.
     distances : array_like
         Class distances H (C, C): symmetric, non-negative, zero diagonal. Their scale does not matter.
     axis : int or str, default -1
@@ -32,20 +32,21 @@ def homophily_uncertainty(probabilities: Any, distances: ArrayLike, axis: int | 
     Returns
     -------
     array
-        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range [0, 1]; 0 is
-        best (certain). NaN where p has a NaN.
+        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range
+        [0, 1]; 0 is best (certain). NaN where p has a NaN.
 
     Raises
     ------
     ValueError
-        For an H that `check_distances` refuses or of another size, or p beyond the tolerance of `normalise`, which gives NaN in lazy arrays.
+        For an H that `check_distances` refuses or of another size, or p beyond the tolerance of `normalise`,
+        which gives NaN in lazy arrays.
 
     Notes
     -----
-    ``HU = p'Sp / max q'Sq`` over the simplex, ``S = H * H`` element by element. With all distances equal it is the
-    normalised Gini index; permuting classes in p and H alike changes nothing. The maximum is global
-    (`simplex_maximum`): exact up to 20 classes; where only a bound is known, the bound divides, so that HU never
-    exceeds 1.
+    ``HU = p'Sp / max q'Sq`` over the simplex, ``S = H * H`` element by element. With all distances equal it
+    is the normalised Gini index; permuting classes in p and H alike changes nothing. The maximum is global
+    (`simplex_maximum`): exact up to 20 classes; where only a bound is known, the bound divides, so that HU
+    never exceeds 1.
 
     References
     ----------
@@ -63,7 +64,7 @@ def homophily_uncertainty(probabilities: Any, distances: ArrayLike, axis: int | 
 
 
 def check_distances(distances: ArrayLike) -> Floats:
-    """Return the table H as float64, otherwise unchanged: symmetric to the last bit, finite, non-negative, zero diagonal.
+    """Return the table H as float64: symmetric to the last bit, finite, non-negative, zero diagonal.
 
     Formula: ``H[i, j] == H[j, i] >= 0``, ``H[i, i] == 0``, not all 0. Nothing is repaired.
     Shapes: (C, C), C >= 2. Any real dtype to float64. Unit: the user's. Errors: ValueError that names the
@@ -118,7 +119,7 @@ def squared_distances(distances: ArrayLike) -> Floats:
 
 
 def homophily_maximum(squared: Floats) -> float:
-    """Return the divisor of p'Sp: the global maximum, or its upper bound where the certificate is a bound only.
+    """Return the divisor of p'Sp: the global maximum, or its upper bound where only that is certified.
 
     >>> homophily_maximum(squared_distances([[0, 1], [1, 0]]))
     0.125
@@ -128,7 +129,7 @@ def homophily_maximum(squared: Floats) -> float:
 
 
 def homophily_values(p: Floats, squared: Floats, maximum: float, axis: int = -1) -> Floats:
-    """Return `homophily_uncertainty` of normalised float64 vectors, given S and its maximum, without checks."""
+    """Return `homophily_uncertainty` of normalised float64 vectors from S and its maximum, without checks."""
     last = np.moveaxis(p, axis, -1)
     # summed by numpy, not by BLAS: the same bits for a vector whatever stands around it
     form = np.zeros(last.shape[:-1])

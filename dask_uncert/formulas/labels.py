@@ -28,7 +28,7 @@ def stored_threshold(threshold: float, dtype: np.dtype[Any]) -> float:
 
 
 def class_indices(codes: NDArray[Any], classes: Sequence[int], ignore: Sequence[int]) -> Indices:
-    """Return the class index of each reference code, flat (n,); UNLABELLED, UNKNOWN or NO_CODE where it has none.
+    """Return the class index of each reference code, flat (n,), or UNLABELLED, UNKNOWN or NO_CODE.
 
     classes: the code of each class, in the order of the class axis. Floats must be whole numbers to be known.
     """

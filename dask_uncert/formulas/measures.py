@@ -1,7 +1,7 @@
 """The measures that a job may name, as plain data: one frozen record each, compared field by field.
 
-A measure maps a probability vector (or samples of it) to a number in [0, upper]. The other modules of this folder
-define the numbers; this table names them and their parameters.
+A measure maps a probability vector (or samples of it) to a number in [0, upper]. The other modules of this
+folder define the numbers; this table names them and their parameters.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ def metric_bounds(values: ArrayLike, errors: ArrayLike) -> dict[str, Floats]:
     """Return the largest error of every metric of `cell_metrics`, (..., 4) twice to a dict of (...).
 
     values, errors: of TP, TN, FP, FN in this order; true cells lie within values +- errors, and not below 0.
-    Every metric rises with TP and TN and falls with FP and FN (false_positive_rate the other way round), so it is
-    furthest at two corners of that box; kappa does so only where it is not negative, and elsewhere is bounded by
-    the extremes of its numerator and denominator. NaN where the value is undefined; the whole range where
-    only the value is defined.
+    Every metric rises with TP and TN and falls with FP and FN (false_positive_rate the other way round), so
+    it is furthest at two corners of that box; kappa does so only where it is not negative, and elsewhere is
+    bounded by the extremes of its numerator and denominator. NaN where the value is undefined; the whole
+    range where only the value is defined.
 
     >>> bounds = metric_bounds([3.0, 3.0, 1.0, 1.0], [0.1, 0.1, 0.1, 0.1])
     >>> round(float(bounds["f1"]), 4)

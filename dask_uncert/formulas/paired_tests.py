@@ -1,7 +1,7 @@
 """Two models on the same cases: tests of whether their difference is more than chance.
 
-Differences are (n, ...): one per case, for any numbers; a case where either model is undefined (NaN) takes no part
-and is counted. Tests are two-sided.
+Differences are (n, ...): one per case, for any numbers; a case where either model is undefined (NaN) takes no
+part and is counted. Tests are two-sided.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def signed_rank_test(differences: ArrayLike) -> Significance:
 def permutation_test(observed: ArrayLike, permuted: ArrayLike, exact: bool) -> Significance:
     """Share of permutations that differ as much as observed: (...) and (B, ...) to four of (...).
 
-    ``permuted`` are the differences with the models swapped in some cases. exact: they are all there are, each
-    once (the observed one or its negative among them), and p is their share ``b / B``; else they are drawn, and
+    ``permuted`` are the differences with the models swapped in some cases. exact: these are all, each once
+    (the observed one or its negative among them), and p is their share ``b / B``; else they are drawn, and
     ``p = (b + 1) / (B + 1)``, which no p of a finite number of draws undercuts. b counts ``|permuted| >=
     |observed|``, ties to rounding too. Undefined permutations are left out; ``n`` and ``undefined`` count
     permutations here. NaN where the observed difference is undefined or nothing is left. Phipson and Smyth,
@@ -100,9 +100,9 @@ def permutation_test(observed: ArrayLike, permuted: ArrayLike, exact: bool) -> S
 def holm(p_values: ArrayLike) -> Floats:
     """p-values adjusted for m comparisons (Holm), (..., m) to (..., m).
 
-    In rising order ``max over j <= i of min(1, (m - j + 1) p_j)``; with them the chance of any false finding is at
-    most the level. NaN stays NaN and is not counted in m. Holm,
-    Scandinavian Journal of Statistics 6, 1979.
+    In rising order ``max over j <= i of min(1, (m - j + 1) p_j)``; with them the chance of any false finding
+    is at most the level. NaN stays NaN and is not counted in m. Holm, Scandinavian Journal of Statistics 6,
+    1979.
 
     >>> holm([0.01, 0.04, np.nan, 0.02]).tolist()
     [0.03, 0.04, nan, 0.04]

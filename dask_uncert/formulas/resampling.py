@@ -1,11 +1,10 @@
 """Random draws keyed by names: bootstrap weights and swaps of units, and weighted sums and means.
 
 A draw depends only on the seed, the set of the units' names and its own number. Hence the order of the units
-permutes columns and changes no number; replicates may be computed separately, in any order; a unit removed and
-added again changes nothing; two models over the same names are resampled alike, and cohorts of other names
-independently, even if they differ by one unit only. All is
-integer arithmetic on Philox4x64-10 (Salmon et al., SC 2011) under a key that is BLAKE2b of seed and names:
-the same integers on every platform.
+permutes columns and changes no number; replicates may be computed separately, in any order; a unit removed
+and added again changes nothing; two models over the same names are resampled alike, and cohorts of other
+names independently, even if they differ by one unit only. All is integer arithmetic on Philox4x64-10 (Salmon
+et al., SC 2011) under a key that is BLAKE2b of seed and names: the same integers on every platform.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ STEP = 1 << 21  # 64-bit words drawn at a time
 
 
 def bootstrap_weights(names: Sequence[str], replicates: range, seed: int = 0) -> Counts:
-    """Return how often each of n units is drawn in n draws with replacement: names (n) to (replicates, n), int64.
+    """Return how often each unit is drawn in n draws with replacement: names (n) to (replicates, n), int64.
 
     Multinomial: draw j of replicate b takes the unit of rank ``floor(n r / 2**64)`` among the sorted names, r
     the j-th 64-bit word of stream b; every row sums to n. A share of at most ``n / 2**64`` is uneven. Raises
@@ -55,7 +54,7 @@ def bootstrap_weights(names: Sequence[str], replicates: range, seed: int = 0) ->
 
 
 def swaps(names: Sequence[str], permutations: range, seed: int = 0) -> Bools:
-    """Return which of n units change sides: names (n) to (permutations, n), each with chance 1/2, independently.
+    """Return which units change sides, each with chance 1/2: names (n) to (permutations, n).
 
     Bit i, from the lowest, of stream b is of the unit of rank i among the sorted names. Errors as for
     `bootstrap_weights`.
@@ -89,7 +88,8 @@ def weighted_sums(weights: ArrayLike, counts: Counts) -> Counts:
     """``sum_i w_bi x_i`` in exact integers: weights (B, n) and counts (n, ...) to (B, ...), int64.
 
     Products of float64 matrices wherever no sum of magnitudes reaches 2**53: each of their terms and partial
-    sums is then an integer that float64 holds. Larger counts are split into halves of 26 bits. Raises OverflowError where a sum may pass 64 bits.
+    sums is then an integer that float64 holds. Larger counts are split into halves of 26 bits. Raises
+    OverflowError where a sum may pass 64 bits.
 
     >>> weighted_sums([[2, 0], [1, 1]], np.array([[3, 2**60], [5, 1]])).tolist()
     [[6, 2305843009213693952], [8, 1152921504606846977]]
@@ -153,7 +153,7 @@ def left_out_means(values: ArrayLike) -> Floats:
 
 
 def _largest_sum(flat: Counts) -> int:
-    """Return a bound on ``sum_i |x_i|`` of any column, in Python's integers: float64 is close enough from above."""
+    """Return a bound on ``sum_i |x_i|`` of any column as a Python integer; float64 rounded up is enough."""
     total = np.abs(flat).sum(axis=0, dtype=np.float64).max(initial=0.0)
     return int(total * (1 + 2.0**-30)) + 1
 
@@ -180,7 +180,7 @@ def _key(purpose: str, names: Sequence[str], seed: int) -> int:
 
 
 def _streams(key: int, numbers: range, words: int) -> NDArray[np.uint64]:
-    """Return the words of neighbouring streams, (numbers, words); each starts at its own block of the counter."""
+    """Return the words of neighbouring streams, (numbers, words); each has its own block of the counter."""
     if numbers.step != 1 or numbers.start < 0:
         raise ValueError(f"replicates are numbered 0, 1, 2, ... without gaps, found {numbers}")
     blocks = -(-words // 4)

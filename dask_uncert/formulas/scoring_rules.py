@@ -41,8 +41,8 @@ def brier_terms(n: ArrayLike, positives: ArrayLike, sums: Counts) -> BrierTerms:
     """One class's terms from its bins: (..., M) and sums (..., M, 2) to three of (...).
 
     With p_m and o_m the mean probability and the share of positives of a bin, o the overall share:
-    ``reliability = sum n_m (p_m - o_m)**2 / N``, ``resolution = sum n_m (o_m - o)**2 / N``. NaN without items.
-    Murphy 1973.
+    ``reliability = sum n_m (p_m - o_m)**2 / N``, ``resolution = sum n_m (o_m - o)**2 / N``. NaN without
+    items. Murphy 1973.
 
     >>> from dask_uncert.formulas.fixed_point import encode
     >>> [float(term) for term in brier_terms([2, 2], [0, 2], encode([0.5, 1.5]))]
@@ -63,8 +63,8 @@ def brier_parts(terms: BrierTerms, n: ArrayLike, squared_error_sums: Counts) -> 
 
     Of n items. ``reliability`` (best 0) and ``resolution`` (best: uncertainty) summed over classes,
     ``uncertainty = sum o (1 - o)``. ``score = reliability - resolution + uncertainty + within_bins``, where
-    ``within_bins`` is what differences inside a bin add (0 if there are none). NaN without items. Murphy 1973;
-    Stephenson et al. 2008 for the remainder.
+    ``within_bins`` is what differences inside a bin add (0 if there are none). NaN without items. Murphy
+    1973; Stephenson et al. 2008 for the remainder.
 
     >>> from dask_uncert.formulas.fixed_point import encode
     >>> terms = brier_terms([[2, 2]], [[0, 2]], encode([[0.5, 1.5]]))
@@ -84,7 +84,7 @@ def brier_parts(terms: BrierTerms, n: ArrayLike, squared_error_sums: Counts) -> 
 def brier_decomposition(
     n: ArrayLike, positives: ArrayLike, sums: Counts, squared_error_sums: Counts
 ) -> dict[str, Floats]:
-    """Return `brier_parts` from classwise bins: (..., C, M), sums (..., C, M, 2) and (..., 2) to a dict of (...).
+    """`brier_parts` from classwise bins: (..., C, M), sums (..., C, M, 2) and (..., 2) to a dict of (...).
 
     >>> from dask_uncert.formulas.fixed_point import encode
     >>> float(brier_decomposition([[2, 2]], [[0, 2]], encode([[0.5, 1.5]]), encode(0.25))["resolution"])

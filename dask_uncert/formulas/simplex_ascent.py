@@ -39,7 +39,7 @@ def ascend(s: Floats, start: Floats) -> Floats:
 
 
 def concave_bound(s: Floats, q: Floats) -> float:
-    """Return an upper bound of x'Sx on the simplex: the tangent plane at q, plus the convexity of S along it."""
+    """Return an upper bound of x'Sx on the simplex: the tangent plane at q plus the convexity of S."""
     height = s @ q
     return float(2 * height.max() - q @ height + 2 * max(0.0, convexity(s) - 1e-15 * len(s)))
 
@@ -52,7 +52,7 @@ def convexity(s: Floats) -> float:
 
 
 def _inside(face: Floats, q: Floats) -> Floats | None:
-    """Return a direction of ascent within the face, 1 being the best step or far too long; None at the top."""
+    """Return a direction of ascent within the face (1 is the best step or far too long); None at the top."""
     k = len(q)
     if k == 1:
         return None
@@ -76,7 +76,7 @@ def _inside(face: Floats, q: Floats) -> Floats | None:
 
 
 def _walk(q: Floats, support: NDArray[np.intp], direction: Floats) -> Floats:
-    """Return the point along the direction at its full length or at the edge of the face, whichever is first."""
+    """Return the point along the direction, at its full length or at the edge of the face."""
     falling = direction < 0
     reach = q[support][falling] / -direction[falling]
     length = min(1.0, float(reach.min()))

@@ -32,16 +32,17 @@ def geometric_uncertainty(
     Parameters
     ----------
     probabilities : array_like
-        Probability vectors (..., C, ...) with C >= 2 classes along `axis`; numpy, dask or xarray, any real dtype.
+        Probability vectors (..., C, ...), C >= 2 classes along `axis`, any real dtype; numpy, dask or xarray.
     distance : str or callable, default "euclidean"
         - ``"euclidean"``: ``||p - u||``; n=2 is the normalised Gini index.
         - ``"kullback-leibler"``: ``sum p ln(C p)``, 0 ln 0 = 0; n=1 is the normalised Shannon entropy.
         - ``"fisher-rao"``: ``4 arcsin(||sqrt p - sqrt u|| / 2)``, the geodesic on the sphere of sqrt p.
-        - ``"renyi"``: divergence of order `alpha` > 0 (within 1e-6 of 1: Kullback-Leibler; inf: ``ln(C max p)``).
-        - a function ``d(p, u, axis)``: p float64 with the classes along `axis`; u the uniform vector, length 1
-          along the other axes; returns distances >= 0 of p's shape without `axis`. It must not depend on the
-          order of classes, and is called once more with p the vertex of class 0, to obtain d(e, u), which must be
-          finite and positive. For lazy arrays it must be picklable.
+        - ``"renyi"``: divergence of order `alpha` > 0 (within 1e-6 of 1: Kullback-Leibler; inf:
+          ``ln(C max p)``).
+        - a function ``d(p, u, axis)``: p float64 with the classes along `axis`; u the uniform vector, length
+          1 along the other axes; returns distances >= 0 of p's shape without `axis`. It must not depend on
+          the order of classes, and is called once more with p the vertex of class 0, to obtain d(e, u), which
+          must be finite and positive. For lazy arrays it must be picklable.
     n : int, default 2
         Exponent, 1 or above; the uncertainty grows with it.
     alpha : float, optional
@@ -52,18 +53,19 @@ def geometric_uncertainty(
     Returns
     -------
     array
-        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range [0, 1]; 0 is
-        best (certain). NaN where p has a NaN.
+        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range
+        [0, 1]; 0 is best (certain). NaN where p has a NaN.
 
     Raises
     ------
     ValueError
-        For an unknown distance, n that is not a positive integer, `alpha` missing or not wanted, or p beyond the tolerance of `normalise`, which gives NaN in lazy arrays.
+        For an unknown distance, n that is not a positive integer, `alpha` missing or not wanted, or p beyond
+        the tolerance of `normalise`, which gives NaN in lazy arrays.
 
     Notes
     -----
-    ``GU = 1 - (d(p, u) / d(e, u))**n`` with u the uniform vector and e a vertex; it does not change when classes
-    are permuted.
+    ``GU = 1 - (d(p, u) / d(e, u))**n`` with u the uniform vector and e a vertex; it does not change when
+    classes are permuted.
 
     References
     ----------
@@ -111,7 +113,7 @@ def euclidean(p: Floats, u: Floats, axis: int) -> Floats:
 
 
 def kullback_leibler(p: Floats, u: Floats, axis: int) -> Floats:
-    """Return ``sum p ln(p / u)`` along `axis`, summed as terms ``p ln(p / u) - p + u`` that vanish where p = u."""
+    """Return ``sum p ln(p / u)`` along `axis`, from terms ``p ln(p / u) - p + u``, 0 where p = u."""
     return np.asarray(special.kl_div(p, u).sum(axis=axis))
 
 

@@ -7,8 +7,9 @@ S holds squared distances: symmetric, non-negative, zero diagonal. Three ways, t
 2. **Bound**, beyond 20 classes: a doubly non-negative relaxation (`simplex_bound`). It often meets the point.
 3. **Supports.** A maximum is attained at a point q whose face is strictly concave: on a flat or convex
    direction one can walk to a smaller face without loss. Subfaces inherit strict concavity, so all such faces
-   grow from single classes, one class at a time. On a strictly concave face the only stationary point solves a
-   linear system, kept up to date by pivoting: another class costs one rank-one update of the rest. Beyond 20 classes it stops at a budget of work, and the bound stands.
+   grow from single classes, one class at a time. On a strictly concave face the only stationary point solves
+   a linear system, kept up to date by pivoting: another class costs one rank-one update of the rest. Beyond
+   20 classes it stops at a budget of work, and the bound stands.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ BUDGET = 12_000_000
 
 @dataclass(frozen=True)
 class Certificate:
-    """Proof that no point exceeds `upper_bound`; `gap` is its relative distance above the value, `reached` the method."""
+    """Proof that no point exceeds `upper_bound`; `gap`: its relative excess over the value; `reached`: how."""
 
     kind: Literal["exact", "bound"]
     upper_bound: float
@@ -76,9 +77,10 @@ def simplex_maximum(squared_distances: ArrayLike) -> SimplexMaximum:
 
     Notes
     -----
-    The standard quadratic program ``max q'Sq`` over ``q >= 0, sum q = 1``. Up to 20 classes the certificate is
-    ``"exact"``: the bound exceeds the value by the allowance for rounding only (1e-12, relative). Beyond, it is exact
-    where the form is concave or its strictly concave faces are few; otherwise ``"bound"`` with its gap.
+    The standard quadratic program ``max q'Sq`` over ``q >= 0, sum q = 1``. Up to 20 classes the certificate
+    is ``"exact"``: the bound exceeds the value by the allowance for rounding only (1e-12, relative). Beyond,
+    it is exact where the form is concave or its strictly concave faces are few; otherwise ``"bound"`` with
+    its gap.
 
     References
     ----------
@@ -151,7 +153,7 @@ class _Faces(NamedTuple):
 
 
 def search_supports(s: Floats, q: Floats, budget: int | None = None) -> tuple[Floats, int, bool]:
-    """Return the best stationary point over all strictly concave faces, their number, and whether all were seen.
+    """Return the best stationary point of all strictly concave faces, their number, whether all were seen.
 
     S scaled to a maximum of about 1; q a good point to start from; `budget` limits memory and work.
     """

@@ -74,8 +74,8 @@ def soft_weights(
     Returns
     -------
     dict of str to array
-        ``TP``, ``TN``, ``FP`` and ``FN``, each of the shape and kind of the inputs and in [0, 1]; float32 when p
-        (and u) are float32 or float16, otherwise float64. All four are NaN where p, c or u is NaN.
+        ``TP``, ``TN``, ``FP`` and ``FN``, each of the shape and kind of the inputs and in [0, 1]; float32
+        when p (and u) are float32 or float16, otherwise float64. All four are NaN where p, c or u is NaN.
 
     Raises
     ------
@@ -85,8 +85,8 @@ def soft_weights(
 
     Notes
     -----
-    ``w = A(p) A(c) D(u)`` with `certainty` A and `damping_factor` D; it goes to TP for c > t, p >= t; to FN for
-    c > t, p < t; to TN for c <= t, p <= t; to FP for c <= t, p > t. Unit: points.
+    ``w = A(p) A(c) D(u)`` with `certainty` A and `damping_factor` D; it goes to TP for c > t, p >= t; to FN
+    for c > t, p < t; to TN for c <= t, p <= t; to FP for c <= t, p > t. Unit: points.
 
     References
     ----------
@@ -206,7 +206,7 @@ def certainty(
 
 
 def certainty_at(distance: Floats, sigma: Any, function: Function) -> Floats:
-    """Return A at distances from the threshold: `function` of the distance in units of sigma, 1 where that is 0.
+    """Return A at distances from the threshold: `function` of distance / sigma, 1 where sigma is 0.
 
     distance and sigma broadcast. function: A of ``z = |x - t| / sigma``; see `threshold_distributions`.
     """

@@ -1,9 +1,10 @@
-"""The soft confusion at any threshold, sigma and damping from a joint histogram of p, c and u, with its error.
+"""The soft confusion at any threshold, sigma and damping from a joint histogram of p, c and u.
 
-Pixels are counted by the level of their reference c and by their row, an interval of p; of each such group there
-are the sums of T_k(x), and of y T_k(x), over its pixels: T_k Chebyshev polynomials, x in [-1, 1] the place of u in
-its interval of the u axis, y in [-1, 1] the place of p in its row. The certainty A(p) is replaced by its tangent in
-the middle of the row, and the damping C_d(u) by its series in T_k; the error of both is bounded.
+Pixels are counted by the level of their reference c and by their row, an interval of p; of each such group
+there are the sums of T_k(x), and of y T_k(x), over its pixels: T_k Chebyshev polynomials, x in [-1, 1] the
+place of u in its interval of the u axis, y in [-1, 1] the place of p in its row. The certainty A(p) is
+replaced by its tangent in the middle of the row, and the damping C_d(u) by its series in T_k; the error of
+both is bounded.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ROUNDING = 2.0**-42
 
 
 class UncertaintyInterval(NamedTuple):
-    """An interval of the u axis (left-open but for the first; high may be infinite), and its numbers of moments."""
+    """An interval of the u axis (left-open but for the first; high may be inf) and its numbers of moments."""
 
     low: float
     high: float
@@ -121,9 +122,9 @@ def soft_cells(
 ) -> tuple[Floats, Floats]:
     """Return TP, TN, FP, FN and the bound on the error of each, (sigmas, 4) twice.
 
-    certainty: `row_certainty` at this threshold. threshold, reference_threshold: rounded to the dtypes of p and c.
-    Rows are right-closed for levels that are negative at their upper end, left-closed for others, so that counts
-    at an end are exact.
+    certainty: `row_certainty` at this threshold. threshold, reference_threshold: rounded to the dtypes of p
+    and c. Rows are right-closed for levels that are negative at their upper end, left-closed for others, so
+    that counts at an end are exact.
     """
     low, high = moments.rows.T
     astride = (low < threshold) & (threshold < high)

@@ -1,7 +1,7 @@
 """The named distributions of an uncertain threshold: how sure a value is to be off it, and how that curves.
 
-Each is symmetric and defined by ``a(z) = |2 F(z) - 1|`` of the distance z >= 0 from the threshold in units of its
-scale: 0 on it, rising to 1. Slope is its first derivative, curvature the size of its second.
+Each is symmetric and defined by ``a(z) = |2 F(z) - 1|`` of the distance z >= 0 from the threshold in units of
+its scale: 0 on it, rising to 1. Slope is its first derivative, curvature the size of its second.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ def tangent_error(
 ) -> Floats:
     """Return how far a tangent to a(z) can miss it within `reach` of the point where it touches.
 
-    nearest, furthest: ends of the interval of z, (n,); reach: (n,), in the same unit. Half the largest curvature
-    there times reach squared (Taylor); where a kink lies between, the drop of the slope times the reach.
+    nearest, furthest: ends of the interval of z, (n,); reach: (n,), in the same unit. Half the largest
+    curvature there times reach squared (Taylor); where a kink lies between, the drop of the slope times the
+    reach.
     """
     largest = np.asarray(distribution.curvature(np.clip(distribution.peak, nearest, furthest)))
     error = 0.5 * largest * reach * reach

@@ -1,7 +1,7 @@
 """The pass over one block, compiled with numba and without the interpreter's lock.
 
-Pixels are gathered into strips of 128, class by class; a short strip is padded with a harmless pixel. Only IEEE
-basic operations, no fastmath, so vector body and remainder agree and so do all CPUs.
+Pixels are gathered into strips of 128, class by class; a short strip is padded with a harmless pixel. Only
+IEEE basic operations, no fastmath, so vector body and remainder agree and so do all CPUs.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def measure(
 
     probabilities: (a, classes, b) float32 or float64, any strides, not written to; pixel number i * b + j is
     the vector [i, :, j]. pixels: (n,) such numbers. maxima: for homophily `homophily_maximum` of its
-    `squared_distances`, else unused. Rows of measures that are not functions of the vector alone are left NaN.
+    `squared_distances`, else unused. Rows of measures that are not functions of the vector alone are left
+    NaN.
     """
     codes, orders, alphas, squares = _tables(measures, maxima, probabilities.shape[1])
     n = pixels.size

@@ -12,8 +12,8 @@ from dask_uncert.kernels.measures import STRIDE, STRIP, compiled
 def count_decisions(reference, batch, pairs, by_confused, tiles):
     """Add pixels to pairs (reference, predicted, reference is second) and by_confused (number, right).
 
-    reference: (n,) class index, negative where the pixel does not count. batch: the `Pixels`. tiles: starts of
-    confusion matrices (reference, predicted).
+    reference: (n,) class index, negative where the pixel does not count. batch: the `Pixels`. tiles: starts
+    of confusion matrices (reference, predicted).
     """
     rows = tiles.counts.reshape(-1)
     for i in range(reference.size):
@@ -33,8 +33,8 @@ def count_decisions(reference, batch, pairs, by_confused, tiles):
 def count_values(values, upper, finder, reference, batch, counts, tiles):
     """Add one measure's values to its `ValueCounts`.
 
-    values: (n,) in [0, upper]; finder: of bins over [0, upper]. tiles: starts of histograms (right, bin) and of
-    sums (right, 3 powers, 2 limbs).
+    values: (n,) in [0, upper]; finder: of bins over [0, upper]. tiles: starts of histograms (right, bin) and
+    of sums (right, 3 powers, 2 limbs).
     """
     classes, bins = counts.histogram.shape[0], counts.histogram.shape[2]
     # Flat indices: a view of a row would count its owner up and down for every pixel.
@@ -118,8 +118,8 @@ def count_wide_values(values, upper, finder, reference, batch, counts, tiles):
 def count_confidence(reference, batch, finder, tally, tiles):
     """Add the winning class's stated probability to its bins (right-closed, the first also holds 0).
 
-    finder: of bins over [0, 1] whose edges are as the data's dtype has them. tally: (bins, 4) of items, those that
-    came true and the limbs of the summed probability. tiles: start of the tally of the job's bins.
+    finder: of bins over [0, 1] whose edges are as the data's dtype has them. tally: (bins, 4) of items, those
+    that came true and the limbs of the summed probability. tiles: start of the tally of the job's bins.
     """
     flat, rows = tally.reshape(-1), tiles.counts.reshape(-1)
     for i in range(reference.size):
@@ -143,8 +143,8 @@ def count_confidence(reference, batch, finder, tally, tiles):
 def count_probabilities(probabilities, pixels, reference, finder, counts, tiles):
     """Add every class's stated probability, clipped to [0, 1], to its bins and to the proper scores.
 
-    probabilities, pixels: as for `measure`. counts: the `ScoreCounts`. tiles: starts of squared errors, of log
-    losses, of infinite ones and of each class's tally.
+    probabilities, pixels: as for `measure`. counts: the `ScoreCounts`. tiles: starts of squared errors, of
+    log losses, of infinite ones and of each class's tally.
     """
     tally, squared_error, log_loss, infinite = counts
     classes, inner, bins = probabilities.shape[1], probabilities.shape[2], tally.shape[1]
@@ -206,7 +206,7 @@ def count_probabilities(probabilities, pixels, reference, finder, counts, tiles)
 
 @compiled
 def sum_soft_weights(weights, cells, sums):
-    """Add weights in [0, 1] to the fixed-point sum (4 cells, 2 limbs) of their cell; negative cells are left out."""
+    """Add weights in [0, 1] to the fixed-point sum (4 cells, 2 limbs) of their cell, except for negative cells."""
     flat = sums.reshape(-1)
     for i in range(weights.size):
         k = cells[i]
@@ -216,7 +216,7 @@ def sum_soft_weights(weights, cells, sums):
 
 @compiled
 def find_bins(values, shares, finder, bins):
-    """Find the bins of a strip of values; shares: the values over the range of the edges. All of the strip is read."""
+    """Find the bins of a whole strip of values; shares: the values over the range of the edges."""
     if finder.start.size == 0:
         number = finder.edges.size - 1
         for j in range(STRIP):

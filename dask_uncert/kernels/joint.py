@@ -13,7 +13,8 @@ def find_rows(values, above, finder, rows, offsets):
     """Find the row of each value of p, and its place in the row, in [-1, 1] from end to end.
 
     finder: of rows over [0, 1], right-closed, the first also holds 0; a value on an edge belongs to the next
-    row where `above` is true. values: (n,) in [0, 1]; above: (n,) bool; rows: (n,) int64, offsets: (n,), written.
+    row where `above` is true. values: (n,) in [0, 1]; above: (n,) bool; rows: (n,) int64, offsets: (n,),
+    written.
     """
     edges = finder.edges
     last = edges.size - 2
@@ -31,9 +32,10 @@ def find_rows(values, above, finder, rows, offsets):
 def count_joint(rows, offsets, levels, u, intervals, moments):
     """Add T_k(x), and y T_k(x), of every pixel to the fixed-point sums of its level and row.
 
-    rows, levels: (n,) int64; offsets: y (n,) in [-1, 1]; u: (n,), 0 or above. intervals: (intervals, 4) of the ends of
-    an interval of the u axis (left-open but for the first; the last may be open to the right) and its numbers of
-    zeroth and first moments. moments: (levels, rows, columns, 2 limbs): first moments after all zeroth.
+    rows, levels: (n,) int64; offsets: y (n,) in [-1, 1]; u: (n,), 0 or above. intervals: (intervals, 4) of
+    the ends of an interval of the u axis (left-open but for the first; the last may be open to the right) and
+    its numbers of zeroth and first moments. moments: (levels, rows, columns, 2 limbs): first moments after
+    all zeroth.
     """
     flat = moments.reshape(-1)
     stride = 2 * moments.shape[2]

@@ -1,7 +1,7 @@
 """The steps of `compiled.measure` on a strip of pixels: the decision, the normal form and each measure.
 
-A strip p is (classes, STRIDE) float64 of which the first STRIP columns are pixels; every loop runs over all of
-them, so that the value of a pixel depends neither on its neighbours nor on its place.
+A strip p is (classes, STRIDE) float64 of which the first STRIP columns are pixels; every loop runs over all
+of them, so that the value of a pixel depends neither on its neighbours nor on its place.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def gather(probabilities, pixels, start, width, p):
 
 @compiled
 def decide(p, level, best, runner, lowest, first, second, over):
-    """Find the largest and the second largest, each with the lowest index that holds it; p is still as stored.
+    """Find the largest and second largest, each with the lowest index that holds it; p is still as stored.
 
     Short loops over few arrays, and indices as floats: so each becomes SIMD.
     """

@@ -132,7 +132,7 @@ def count_probabilities(
     counts: ScoreCounts,
     tiles: TileRows = NO_TILES,
 ) -> None:
-    """Add every class's stated probability to its bins and proper scores; see `compiled.count_probabilities`."""
+    """Add every class's stated probability to bins and proper scores; see `compiled.count_probabilities`."""
     tally, squared_error, log_loss, infinite = counts
     classes = probabilities.shape[1]
     counted = reference >= 0
@@ -261,7 +261,7 @@ def filled_cells(counts: Counts) -> tuple[Counts, Indices, Counts]:
 def _add_values(
     tiles: TileRows, counted: Bools, right: Indices, bins: Indices, number: int, limbs: Counts
 ) -> None:
-    """Add a measure's values of counted pixels to histograms (right, bin) and power sums (right, 3 powers, limbs).
+    """Add values of counted pixels to histograms (right, bin) and power sums (right, 3 powers, limbs).
 
     right, bins: (counted,); limbs: (counted, 3, limbs); number: of bins.
     """

@@ -9,7 +9,7 @@ from dask_uncert.kernels.measures import compiled
 
 
 def filled_cells(counts: Counts) -> tuple[Counts, Counts, Counts]:
-    """Return how many cells of each row are not 0, these cells, rising, and their counts; counts: (rows, cells)."""
+    """Return the number of filled cells of each row, these cells, rising, and their counts."""
     number = np.zeros(len(counts), np.int64)
     _count(counts, number)
     cells = np.empty(number.sum(), np.int64)

@@ -37,10 +37,11 @@ class Rounding(NamedTuple):
 
 
 class Finder(NamedTuple):
-    """A search table for the bin of a value among edges: bins are right-closed, the first also holds its left end.
+    """A search table for bins: they are right-closed, the first also holds its left end.
 
-    Where `start` is empty the bins are equally wide but for rounding, and the number of a bin follows from the
-    value, give or take one; else `start` is the bin at which to start looking for each of equally wide cells.
+    Where `start` is empty the bins are equally wide but for rounding, and the number of a bin follows from
+    the value, give or take one; else `start` is the bin at which to start looking for each of equally wide
+    cells.
     """
 
     edges: Floats  # (bins + 1,) rising from 0
@@ -67,8 +68,8 @@ class ScoreCounts(NamedTuple):
 class TileRows(NamedTuple):
     """Rows of counts, one a spatial tile, that a kernel adds its pixels to as well; `row` is empty for none.
 
-    starts: the cells of a row at which the kernel's numbers start, in the order that the kernel says. bins: the
-    job's bin of calibration for each fine one.
+    starts: the cells of a row at which the kernel's numbers start, in the order that the kernel says. bins:
+    the job's bin of calibration for each fine one.
     """
 
     row: Indices  # (n,) the row of each pixel

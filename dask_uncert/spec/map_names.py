@@ -8,7 +8,7 @@ from dask_uncert.summaries.evaluation import Class
 
 
 def soft_labels(table: tuple[Class, ...]) -> list[str]:
-    """Return the label of each class in the names of its maps: its name as a safe array name, doubles with their code."""
+    """Return the label of each class in names of maps: its name made safe, doubles with their code."""
     safe = [re.sub(r"[^\w-]+", "_", entry.name) for entry in table]
     return [
         name if safe.count(name) == 1 else f"{name}_{entry.code}"

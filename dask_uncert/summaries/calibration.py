@@ -15,7 +15,7 @@ FINE = 1000  # fine bins at least, below the job's: for bins of equal mass and f
 
 
 class Bins(NamedTuple):
-    """Items, those that came true, and the summed stated probability of each bin (..., M); sums have 2 limbs."""
+    """Items, those that came true, and summed stated probability of each bin (..., M); sums have 2 limbs."""
 
     number: Counts
     positives: Counts
@@ -24,7 +24,7 @@ class Bins(NamedTuple):
 
 @lru_cache(maxsize=64)
 def fine_edges(bins: int) -> tuple[float, ...]:
-    """Return the edges of at least `FINE` equal bins over [0, 1], the same number of them in each of the job's."""
+    """Return the edges of at least `FINE` equal bins over [0, 1], as many in each of the job's."""
     parts = -(-FINE // bins)
     inner = [(m + k / parts) / bins for m in range(bins) for k in range(1, parts)]
     return tuple(sorted([*inner, *(m / bins for m in range(bins + 1))]))

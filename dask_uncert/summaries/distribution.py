@@ -27,7 +27,7 @@ def edges_with(thresholds: tuple[float, ...], upper: float) -> tuple[float, ...]
 
 @lru_cache(maxsize=256)
 def wide_edges_with(thresholds: tuple[float, ...], upper: float) -> tuple[float, ...]:
-    """Return 0, `PER_OCTAVE` edges an octave from `SMALLEST` to `upper`, and the thresholds among them, rising."""
+    """Return 0, `PER_OCTAVE` edges an octave from `SMALLEST` to `upper`, and the thresholds, rising."""
     steps = round(np.log2(upper / SMALLEST) * PER_OCTAVE)
     grid = {0.0, upper} | {SMALLEST * 2.0 ** (i / PER_OCTAVE) for i in range(steps)}
     return tuple(sorted(grid | {t for t in thresholds if 0.0 < t < upper}))

@@ -1,4 +1,4 @@
-"""The joint histogram of p, c and u for one class against the rest: any soft confusion can be read off it later."""
+"""The joint histogram of p, c and u for one class against the rest: it gives any soft confusion later."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class JointSettings:
 
     thresholds: the named ones, edges of the rows as `dtype`, that of the stored probabilities, has them.
     rows: `size` equal intervals of p, cut at the thresholds; or every value that float16 or an integer times
-    `scale` can have. levels: ends of the intervals of the reference. intervals: of the u axis. reference_dtype: of
-    a fuzzy reference, None for a hard one; its threshold is fixed beforehand, None is that of p.
+    `scale` can have. levels: ends of the intervals of the reference. intervals: of the u axis.
+    reference_dtype: of a fuzzy reference, None for a hard one; its threshold is fixed beforehand, None is
+    that of p.
     """
 
     class_index: int
@@ -76,7 +77,7 @@ class JointSettings:
 
 @lru_cache(maxsize=64)  # every block asks for the same
 def row_ends(settings: JointSettings) -> Floats:
-    """Return the ends (rows, 2) of the intervals of p, rising; equal for single values. Not to be written to."""
+    """Return the ends (rows, 2) of the intervals of p, rising; equal for single values. Read only."""
     if settings.rows == "interval":
         named = (settings.stored(t) for t in settings.thresholds)
         grid = {i / settings.size for i in range(settings.size + 1)}
@@ -124,8 +125,8 @@ class JointHistogram(Summary):
 def uncertainty_intervals(upper: float, zeroth: int, first: int) -> Intervals:
     """Return one interval for a measure in [0, upper]; for one without a range, intervals that double.
 
-    The last of these is open. On an interval that doubles, exp(-u d) is off by at most 8e-8, 5e-11, 4e-14 with 8,
-    12, 16 moments, for any d.
+    The last of these is open. On an interval that doubles, exp(-u d) is off by at most 8e-8, 5e-11, 4e-14
+    with 8, 12, 16 moments, for any d.
     """
     if math.isfinite(upper):
         return ((0.0, upper, zeroth, first),)

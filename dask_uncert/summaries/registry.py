@@ -14,5 +14,5 @@ KINDS: dict[str, type[AnyEvaluation]] = {cls.kind: cls for cls in (Evaluation, R
 
 
 def evaluation_from_plain(frame: Mapping[str, Any], arrays: Mapping[str, Counts]) -> AnyEvaluation:
-    """Return the Evaluation of this frame and these arrays; KeyError or TypeError where its kind is not known."""
+    """Return the Evaluation of a frame and arrays; KeyError or TypeError where its kind is not known."""
     return KINDS[frame["kind"]].from_plain(frame, arrays)

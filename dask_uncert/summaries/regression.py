@@ -43,8 +43,8 @@ class RegressionEvaluation(Summary):
     ledger : Ledger
         Pixels counted, and pixels left out by reason.
     histogram : numpy.ndarray
-        Pixels over right-closed bins of the predicted probability (the first also holds 0), which is the chi-square
-        CDF, of `outputs` degrees of freedom, of the normalised sum of squared residuals (NSSR).
+        Pixels over right-closed bins of the predicted probability (the first also holds 0), which is the
+        chi-square CDF, of `outputs` degrees of freedom, of the normalised sum of squared residuals (NSSR).
     predicted : numpy.ndarray
         Sum of the predicted probabilities in fixed point.
     not_finite : numpy.ndarray
@@ -99,8 +99,9 @@ def regression_curve(evaluation: RegressionEvaluation) -> Curve:
     Returns
     -------
     Curve
-        ``predicted`` and ``observed``, both (points,). Observed is the share of pixels whose predicted probability is at
-        most that; NaN without pixels. Below the diagonal: overconfident, above it: underconfident.
+        ``predicted`` and ``observed``, both (points,). Observed is the share of pixels whose predicted
+        probability is at most that; NaN without pixels. Below the diagonal: overconfident, above it:
+        underconfident.
 
     References
     ----------
@@ -129,8 +130,8 @@ def regression_area(evaluation: RegressionEvaluation) -> float:
 
     Notes
     -----
-    One minus the mean predicted probability, which is the area under its empirical CDF itself, not under the curve's
-    points.
+    One minus the mean predicted probability, which is the area under its empirical CDF itself, not under the
+    curve's points.
 
     References
     ----------
@@ -159,8 +160,8 @@ def regression_distance(evaluation: RegressionEvaluation) -> float:
 
     Notes
     -----
-    Of the straight pieces through the curve's points: off from that of the empirical CDF by at most .002 times the
-    largest gap.
+    Of the straight pieces through the curve's points: off from that of the empirical CDF by at most .002
+    times the largest gap.
 
     References
     ----------
@@ -189,8 +190,8 @@ def regression_coverage(evaluation: RegressionEvaluation) -> dict[float, float]:
 
     Notes
     -----
-    For one output: the share of references within the central interval of that probability. Exact, because the
-    levels are edges.
+    For one output: the share of references within the central interval of that probability. Exact, because
+    the levels are edges.
 
     Examples
     --------
@@ -213,8 +214,8 @@ def regression_side(evaluation: RegressionEvaluation) -> str | None:
     Returns
     -------
     str or None
-        ``"overconfident"`` where the area is below .5, ``"underconfident"`` above, ``"neither"`` at .5; None without
-        pixels.
+        ``"overconfident"`` where the area is below .5, ``"underconfident"`` above, ``"neither"`` at .5; None
+        without pixels.
 
     Examples
     --------

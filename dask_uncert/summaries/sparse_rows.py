@@ -110,7 +110,7 @@ def split_rows(starts: Counts, cells: Counts, counts: Counts) -> list[SparseRow]
 
 
 def add_rows(total: Counts, rows: sparse.csr_array, name: str) -> Counts:
-    """Return the sum of total (width,) and all rows; OverflowError, naming the array, where 64 bits may not hold it."""
+    """Return total (width,) plus all rows; OverflowError, naming the array, where it may pass 64 bits."""
     most = int(np.abs(rows.data).max(initial=0)) * rows.shape[0] + int(np.abs(total).max(initial=0))
     if most >= 2**63:
         raise OverflowError(f"{name} may exceed 64-bit counts; keep these cases apart")
@@ -137,7 +137,7 @@ class StreamedSum:
 def marginal_rows(
     rows: sparse.csr_array, shape: tuple[int, ...], kept: Sequence[int]
 ) -> tuple[sparse.csr_array, tuple[int, ...]]:
-    """Return rows over an array of this shape, summed over all dimensions but those kept, and the new shape."""
+    """Return rows over an array of this shape, summed over the dimensions not kept, and the new shape."""
     kept_shape = tuple(shape[i] for i in kept)
     index = np.unravel_index(rows.indices, shape)
     cells = np.zeros(rows.nnz, np.int64)

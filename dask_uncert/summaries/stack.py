@@ -1,17 +1,18 @@
 """Many cases, each with its own Evaluation of one frame: the basis of pooling, leaving out and resampling.
 
-A Stack is to a cohort what an Evaluation is to a scene. It keeps the integer counts of every case, so that the
-pooled Evaluation, one without some patients, one per group, or numbers of each case are sums of rows, and no voxel
-is read again. Cases are sorted by name, so their order of arrival does not matter. Counts are sparse (most bins of
-a case are empty) and may stay in a store until they are needed.
+A Stack is to a cohort what an Evaluation is to a scene. It keeps the integer counts of every case, so that
+the pooled Evaluation, one without some patients, one per group, or numbers of each case are sums of rows, and
+no voxel is read again. Cases are sorted by name, so their order of arrival does not matter. Counts are sparse
+(most bins of a case are empty) and may stay in a store until they are needed.
 
-- `stack.array(path)`: (cases, *shape) int64, dense, of one array of the Evaluations (`stack.layout` lists them);
-  ``dims=("right", "bin")`` keeps only those of its dimensions and sums the others, before anything is dense.
+- `stack.array(path)`: (cases, *shape) int64, dense, of one array of the Evaluations (`stack.layout` lists
+  them); ``dims=("right", "bin")`` keeps only those of its dimensions and sums the others, before anything is
+  dense.
 - `stack.sparse(path)`: the same as a scipy CSR array (cases, cells), for products with weights of cases.
 - `stack.total()`: the pooled Evaluation, exact. `stack.evaluation(name)`: that of one case.
 - `stack.select(names)`, `stack.without(names)`, `stack.by("site")`, `stack + other`: other Stacks.
-- `stack.names`, `stack.patients`, `stack.groups[column]`: one for each case, in the order of the rows. With several
-  visits per patient, a case is a visit; statistics over patients weigh each patient once.
+- `stack.names`, `stack.patients`, `stack.groups[column]`: one for each case, in the order of the rows. With
+  several visits per patient, a case is a visit; statistics over patients weigh each patient once.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class Stack:
         evaluations: Mapping[str, Evaluation] | Mapping[Case, Evaluation],
         groups: Mapping[str, Mapping[str, str]] | None = None,
     ) -> Stack:
-        """Return the Stack of Evaluations by case, or by patient with the groups' values by column and name."""
+        """Return the Stack of Evaluations by case, or by patient; groups: values by column and name."""
         pairs = []
         for key, evaluation in evaluations.items():
             case = key if isinstance(key, Case) else Case(key)
@@ -170,7 +171,7 @@ class Stack:
         return self.rows[path].read(self.order)
 
     def array(self, path: str, dims: Iterable[str] | None = None) -> Counts:
-        """Return the counts of one array, (cases, *shape); `dims`: those of its dimensions to keep, in its order."""
+        """Return the counts of one array, (cases, *shape); dims: its dimensions to keep, in its order."""
         counts = self.sparse(path)
         names, shape = self.layout[path]
         kept = names if dims is None else tuple(dims)
@@ -242,7 +243,7 @@ class Stack:
         return replace(self, cases=tuple(cases))
 
     def __add__(self, other: Stack) -> Stack:
-        """Return the union, in memory; InputError where a case is in both, UnequalFramesError for other frames."""
+        """Return the union, in memory; InputError for a case in both, UnequalFramesError for other frames."""
         if not isinstance(other, Stack):
             return NotImplemented
         check_equal(self.frame, other.frame, other.names[0] if other.cases else "nothing")

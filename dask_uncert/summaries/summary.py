@@ -92,7 +92,7 @@ class Summary:
         return tuple(a._combine(b, operation) for a, b in zip(mine, theirs, strict=True))
 
     def frame(self) -> dict[str, Any]:
-        """Return the frame as plain data (numbers, strings, lists, dicts), parts included; compared by `+`."""
+        """Return the frame with its parts as plain data (numbers, strings, lists, dicts); compared by `+`."""
         frame: dict[str, Any] = {"kind": self.kind}
         for field in dataclasses.fields(self):
             if "dims" in field.metadata:
@@ -142,8 +142,9 @@ class Summary:
         Returns
         -------
         xarray.Dataset
-            Arrays of parts are named ``part.array``; the frame is an attribute. Dimensions of the same name are the
-            same in every part, but for those such as ``bin`` that a part sizes for itself: they carry its name.
+            Arrays of parts are named ``part.array``; the frame is an attribute. Dimensions of the same name
+            are the same in every part, but for those such as ``bin`` that a part sizes for itself: they carry
+            its name.
         """
         variables = {}
         for path, dims, value in self.arrays():
@@ -190,7 +191,7 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 
 def _from_plain(hint: Any, value: Any, arrays: Mapping[str, Counts], path: str) -> Any:
-    """Return a field of this type from plain data: a part, a record, a tuple of either, or the value itself."""
+    """Return a field of this type from plain data: a part, a record, a tuple of them, or the value."""
     if value is None:
         return None
     arguments = get_args(hint)

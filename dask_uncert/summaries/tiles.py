@@ -34,11 +34,12 @@ class TileWish(NamedTuple):
 class Tiles(Summary):
     """Sparse rows, one for each tile in which a pixel counts, sorted by scene and position.
 
-    A tile cut by blocks is one tile: rows of the same scene and position add. `sealed` names a scene, once it is
-    complete, by the hash of its counts: so the tiles of different scenes stay different units when evaluations are
-    added, however the scenes were cut, and a scene that is added twice is refused. width: cells of a row, see
-    `tile_bootstrap.TileLayout`. positions: the scene's number among `scenes`, then the tile's position along each
-    dimension. SparseRow i has the entries starts[i] to starts[i + 1] of `cells` (rising) and `numbers`.
+    A tile cut by blocks is one tile: rows of the same scene and position add. `sealed` names a scene, once it
+    is complete, by the hash of its counts: so the tiles of different scenes stay different units when
+    evaluations are added, however the scenes were cut, and a scene that is added twice is refused. width:
+    cells of a row, see `tile_bootstrap.TileLayout`. positions: the scene's number among `scenes`, then the
+    tile's position along each dimension. SparseRow i has the entries starts[i] to starts[i + 1] of `cells`
+    (rising) and `numbers`.
     """
 
     kind = "tiles"
@@ -86,7 +87,7 @@ class Tiles(Summary):
         return replace(self, scenes=(scene,) if len(self.positions) else ())
 
     def with_rows(self, scenes: tuple[str, ...], positions: Counts, rows: Sequence[SparseRow]) -> Self:
-        """Return tiles of these rows, each with rising cells; those of one position are added, empty ones left out."""
+        """Return tiles of these rows (cells rising); rows of one position are added, empty ones left out."""
         known = tuple(sorted(set(scenes)))
         placed = positions.copy()
         if len(placed):

@@ -1,9 +1,6 @@
 """Calibration: against direct loops over items, scikit-learn, scipy, and the known cases."""
 
-import math
-
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -14,6 +11,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 from dask_uncert.formulas import calibration as ca
 from dask_uncert.formulas import scoring_rules
 from dask_uncert.formulas.fixed_point import encode
+from dask_uncert.formulas.residuals import nssr_of_covariances, nssr_of_variances
 
 
 def state(p, hit, bins):
@@ -211,47 +209,36 @@ def test_nssr_and_its_probability():
     rng = np.random.default_rng(4)
     root = rng.normal(size=(7, 3, 3))
     covariance = root @ root.swapaxes(-1, -2) + 0.1 * np.eye(3)
-    y, mean = rng.normal(size=(2, 7, 3))
-    expected = np.einsum("ni,nij,nj->n", y - mean, np.linalg.inv(covariance), y - mean)
-    np.testing.assert_allclose(ca.nssr(y, mean, covariance=covariance), expected, rtol=1e-10)
-    variance = rng.random((7, 3)) + 0.1
-    diagonal = variance[..., None] * np.eye(3)
-    np.testing.assert_allclose(
-        ca.nssr(y, mean, variance=variance), ca.nssr(y, mean, covariance=diagonal), rtol=1e-12
-    )
+    residual = rng.normal(size=(7, 3))
+    expected = np.einsum("ni,nij,nj->n", residual, np.linalg.inv(covariance), residual)
+    found, pivot = nssr_of_covariances(residual.T, np.moveaxis(covariance, 0, -1))
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    assert (pivot > 0).all()
+    variance = rng.random((3, 7)) + 0.1
+    diagonal = variance * np.eye(3)[..., np.newaxis]
+    found = nssr_of_variances(residual.T, variance)
+    np.testing.assert_allclose(found, nssr_of_covariances(residual.T, diagonal)[0], rtol=1e-12)
     np.testing.assert_allclose(ca.predicted_probability(expected, 3), stats.chi2.cdf(expected, 3), rtol=1e-12)
-    assert np.isnan(ca.nssr([1.0], [1.0], variance=[0.0]))
-    assert np.isinf(ca.nssr([1.0], [0.0], variance=[0.0]))
-    with pytest.raises(ValueError, match="positive definite"):
-        ca.nssr([1.0, 0.0], [0.0, 0.0], covariance=[[1.0, 2.0], [2.0, 1.0]])
-    with pytest.raises(ValueError, match="negative"):
-        ca.nssr([1.0], [0.0], variance=[-1.0])
-    with pytest.raises(ValueError, match="either"):
-        ca.nssr([1.0], [0.0])
+    assert np.isnan(nssr_of_variances(np.zeros((1, 1)), np.zeros((1, 1))))
+    assert np.isinf(nssr_of_variances(np.ones((1, 1)), np.zeros((1, 1))))
+    found, pivot = nssr_of_covariances(np.ones((2, 1)), np.array([[1.0, 2.0], [2.0, 1.0]])[..., np.newaxis])
+    assert np.isnan(found)
+    assert pivot <= 0
 
 
-@pytest.mark.parametrize(("factor", "side"), [(1.0, 0), (0.25, -1), (4.0, 1)])
-def test_regression_curve_tells_the_side(factor, side):
-    rng = np.random.default_rng(5)
-    y = rng.normal(size=(20_000, 1))
-    predicted = ca.predicted_probability(ca.nssr(y, 0.0, variance=np.full(1, factor)), 1)
+def test_regression_curve_and_its_distance():
+    y = np.random.default_rng(5).normal(size=20_000)
+    for variance, side in ((1.0, 0), (0.25, -1), (4.0, 1)):  # too small a variance: area below 1/2
+        area = 1 - ca.predicted_probability(y**2 / variance, 1).mean()
+        assert np.sign(np.round(area - 0.5, 1)) == side
+    predicted = ca.predicted_probability(y**2 / 0.25, 1)
     grid = np.linspace(0, 1, 1001)
     observed = ca.regression_curve(np.histogram(predicted, grid)[0])
     np.testing.assert_allclose(observed, [(predicted <= g).mean() for g in grid], atol=1e-12)
-    area = ca.calibration_area(grid, observed)
-    np.testing.assert_allclose(area, 1 - predicted.mean(), atol=0.0006)
-    assert np.sign(np.round(area - 0.5, 1)) == side  # a variance too small is overconfident: below
     fine = np.linspace(0, 1, 1_000_001)
     expected = np.mean((np.interp(fine, grid, observed) - fine) ** 2)
     np.testing.assert_allclose(ca.calibration_distance(grid, observed), expected, atol=1e-6)
-
-
-def test_areas_of_known_curves():
-    grid = np.linspace(0, 1, 11)
-    assert math.isclose(ca.calibration_area(grid, grid), 0.5)
     assert ca.calibration_distance(grid, grid) == 0
-    fine = np.linspace(0, 1, 2001)
-    np.testing.assert_allclose(ca.calibration_area(fine, fine**2), 1 / 3, atol=1e-7)
     np.testing.assert_allclose(ca.calibration_distance(fine, fine**2), 1 / 30, atol=1e-7)
 
 

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 import xarray as xr
 from scipy import stats
+from sklearn import metrics as sk
 
-from dask_uncert.formulas.soft_confusion import DAMPING_FORMS, certainty, damping_factor, soft_weights
+from dask_uncert.formulas.confusion import cell_metrics
+from dask_uncert.formulas.soft_confusion import CELLS, DAMPING_FORMS, certainty, damping_factor, soft_weights
 
 P = np.array([0.95, 0.85, 0.80, 0.75, 0.10, 0.90, 0.30, 0.80])
 C = np.array([1, 1, 1, 1, 0, 0, 0, 0])
@@ -14,22 +16,30 @@ U = np.array([0.1, 0.4, 0.2, 0.6, 0.05, 0.8, 0.3, 0])
 
 
 @pytest.mark.parametrize(
-    ("sigma", "damping", "expected"),
+    ("sigma", "damping", "expected", "accuracy"),
     [
-        (0, 0, (3, 3, 1, 1)),
-        (0.1, 0, (1.1924665617, 1.9999994267, 0.6826894921, 0.3655017375)),
-        (0.1, 2, (0.8412920503, 1.4536487395, 0.1378326313, 0.1100870078)),
-        (0.3, 1, (0.2154371769, 1.5902895801, 0.1164287562, 0.0359603171)),
+        (0, 0, (3, 3, 1, 1), 0.75),
+        (0.1, 0, (1.1924665617, 1.9999994267, 0.6826894921, 0.3655017375), 0.7528234008),
+        (0.1, 2, (0.8412920503, 1.4536487395, 0.1378326313, 0.1100870078), 0.9025036387),
+        (0.3, 1, (0.2154371769, 1.5902895801, 0.1164287562, 0.0359603171), 0.9221756594),
     ],
 )
-def test_published_table(sigma, damping, expected):
+def test_published_table(sigma, damping, expected, accuracy):
     found = soft_weights(P, C, 0.8, sigma, U, damping)
-    assert list(found) == ["TP", "TN", "FP", "FN"]
-    np.testing.assert_allclose([w.sum() for w in found.values()], expected, rtol=0, atol=6e-11)
+    assert list(found) == list(CELLS) == ["TP", "TN", "FP", "FN"]
+    cells = [w.sum() for w in found.values()]
+    np.testing.assert_allclose(cells, expected, rtol=0, atol=6e-11)
     assert (np.count_nonzero(list(found.values()), axis=0) <= 1).all()
+    metrics = cell_metrics(*cells)
+    np.testing.assert_allclose(metrics["accuracy"], accuracy, atol=6e-11)
+    for name, reference in (
+        ("matthews", sk.matthews_corrcoef), ("kappa", sk.cohen_kappa_score), ("f1", sk.f1_score),
+    ):  # fmt: skip
+        wanted = reference([1, 0, 0, 1], [1, 0, 1, 0], sample_weight=cells)
+        np.testing.assert_allclose(metrics[name], wanted, rtol=1e-12)
 
 
-def test_n7_no_spread():
+def test_no_spread_and_no_damping():
     found = soft_weights([0.2, 0.5, 0.8], [0, 1, 1], 0.5)
     assert [w.sum() for w in found.values()] == [2, 1, 0, 0]
     assert damping_factor(np.array([0, 0.5]), np.inf).tolist() == [1, 0]
@@ -45,7 +55,7 @@ def test_n7_no_spread():
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("t", [0.7, np.float64(0.7), np.float32(0.7)])
-def test_b7_threshold_in_the_datas_dtype(dtype, t):
+def test_a_threshold_has_the_dtype_of_the_data(dtype, t):
     t = float(np.float32(0.7)) if isinstance(t, np.float32) and dtype == "float32" else 0.7
     p = np.array([0.7], dtype=dtype)
     for sigma in (0, 0.1):
