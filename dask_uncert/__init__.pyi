@@ -26,11 +26,11 @@ from .jobs.cohort.compare import compare
 from .jobs.cohort.output import load_cases
 from .jobs.convert import convert
 from .jobs.export import export
-from .jobs.load import job_schema
 from .jobs.merge import merge
 from .jobs.plan import plan
 from .jobs.report import report
 from .jobs.run import run
+from .jobs.schema import job_schema
 from .jobs.submit import (
     cancel,
     status,
@@ -78,6 +78,7 @@ from .metrics.sweep import (
     Sweep,
     sweep,
 )
+from .spec.inputs import Input
 from .summaries.evaluation import Evaluation
 from .summaries.regression import (
     RegressionEvaluation,
@@ -98,6 +99,7 @@ __all__ = [
     "Case",
     "ClusterError",
     "Evaluation",
+    "Input",
     "InputError",
     "RegressionEvaluation",
     "Stack",

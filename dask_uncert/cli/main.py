@@ -235,7 +235,7 @@ def sweep_command(
 @cli.command("schema")
 def schema_command() -> None:
     """Print the JSON Schema of job files."""
-    from dask_uncert.jobs.load import job_schema
+    from dask_uncert.jobs.schema import job_schema
 
     click.echo(job_schema(), nl=False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,6 @@ from dask_uncert.execution.decode_block import DecodeBlock
 from dask_uncert.execution.graph import shuffle_blocks
 from dask_uncert.formulas.class_distances import Metric, band_distances, combine_bands
 from dask_uncert.formulas.labels import UNKNOWN
-from dask_uncert.formulas.measure_values import measure_maximum
 from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.inputs.cube import BAND, Cube
 from dask_uncert.inputs.scene import Scene
@@ -87,7 +86,7 @@ class DistancePlan:
                 f"other classes is unknown. Give `class_distances: {{table: ...}}` instead."
             )
         table = combine_bands(np.concatenate([distances for distances, _ in per_band]), self.metric)
-        return with_table(self.request, table, self.metric)
+        return self.request.with_distances(table)
 
 
 class GatherLabelled:
@@ -127,14 +126,3 @@ class MeasureBands:
             return np.empty((0, self.classes, self.classes)), numbers
         bands = [band_distances(values, index, self.classes, self.metric) for values in features.T]
         return np.stack(bands), numbers
-
-
-def with_table(request: Request, table: Floats, metric: str | None) -> Request:
-    """Return the Request whose homophily measures know their distances H and the certified maximum of H∘H."""
-    rows = tuple(tuple(row) for row in table.tolist())
-    measures = tuple(
-        replace(measure, distances=rows) if measure.kind == "homophily" else measure
-        for measure in request.measures
-    )
-    maxima = tuple(measure_maximum(measure) or 1.0 for measure in measures)
-    return replace(request, measures=measures, maxima=maxima, class_metric=metric or "table")

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from dask_uncert.errors import InputError
 from dask_uncert.execution import chunking
-from dask_uncert.execution.class_distances import with_table
 from dask_uncert.execution.plan import Plan
-from dask_uncert.formulas.class_distances import METRICS, Metric
-from dask_uncert.formulas.homophily import check_distances
-from dask_uncert.formulas.measures import Measure
 from dask_uncert.inputs.alignment import shared_geometry
-from dask_uncert.inputs.arrays import cubes_of
-from dask_uncert.inputs.cube import CLASS, Cube, declare
-from dask_uncert.inputs.scene import Scene, make_scene, prediction
+from dask_uncert.inputs.cube import CLASS, Cube
+from dask_uncert.inputs.overlap import over_the_reference
+from dask_uncert.inputs.scene import make_scene, prediction
 from dask_uncert.io.geometry import coordinates_of
 from dask_uncert.io.maps import MapWriter
-from dask_uncert.spec.joint_bins import with_joints
-from dask_uncert.spec.parse import request_of
-from dask_uncert.spec.request import Request
-from dask_uncert.spec.tiles import with_tiles
+from dask_uncert.io.validation import validated
+from dask_uncert.spec.inputs import open_arrays
+from dask_uncert.spec.options import EvaluateOptions, PassOptions, SceneOptions
+from dask_uncert.spec.resolve import resolve, with_table
+from dask_uncert.summaries.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from dask.delayed import Delayed
 
 GRID_MAPPING = "spatial_ref"
 """The variable beside maps that says their reference system, as CF wants it and rioxarray names it."""
-ENGINES = ("compiled", "reference")
 
 
+@overload
 def evaluate(
     probabilities: Any = None,
     reference: Any = None,
@@ -41,193 +39,157 @@ def evaluate(
     features: Any = None,
     uncertainty: Any = None,
     weight: Any = None,
-    classes: Mapping[int, str] | Sequence[str] | None = None,
-    ignore: Iterable[int] = (),
-    measures: Sequence[str | Mapping[str, Any] | Measure] = ("gini", "entropy", "fisher_rao"),
-    class_distances: Mapping[str, Any] | None = None,
-    soft_confusion: Sequence[Mapping[str, Any]] = (),
-    uncertainty_confusion: Mapping[str, Any] | None = None,
-    calibration: Mapping[str, Any] | None = None,
-    confidence: Mapping[str, Any] | None = None,
-    maps: Sequence[str] = (),
-    maps_store: str | Path | None = None,
     axis: int | str | None = -1,
     sample_axis: int | str = 0,
     band_axis: int | str = -1,
-    scale: float | None = None,
-    tolerance: float | None = None,
-    fuzzy: bool = False,
-    raters: int | None = None,
-    logits: bool = False,
-    block: Sequence[int] | None = None,
-    split_every: int | None = None,
-    engine: str = "compiled",
+    maps_store: str | Path | None = None,
+    compute: Literal[True] = True,
+    **options: Unpack[EvaluateOptions],
+) -> Evaluation: ...
+@overload
+def evaluate(
+    probabilities: Any = None,
+    reference: Any = None,
+    *,
+    samples: Any = None,
+    mask: Any = None,
+    features: Any = None,
+    uncertainty: Any = None,
+    weight: Any = None,
+    axis: int | str | None = -1,
+    sample_axis: int | str = 0,
+    band_axis: int | str = -1,
+    maps_store: str | Path | None = None,
+    compute: Literal[False],
+    **options: Unpack[EvaluateOptions],
+) -> Delayed: ...
+def evaluate(
+    probabilities: Any = None,
+    reference: Any = None,
+    *,
+    samples: Any = None,
+    mask: Any = None,
+    features: Any = None,
+    uncertainty: Any = None,
+    weight: Any = None,
+    axis: int | str | None = -1,
+    sample_axis: int | str = 0,
+    band_axis: int | str = -1,
+    maps_store: str | Path | None = None,
     compute: bool = True,
-) -> Any:
+    **options: Unpack[EvaluateOptions],
+) -> Evaluation | Delayed:
     """Evaluate predictions with their uncertainty in one pass; the result has the same bits for every chunking.
 
-    Arrays may be numpy, dask, xarray or zarr; nothing is written to them. With labelled arrays dimensions are
-    matched by name, otherwise by position.
+    Parameters
+    ----------
+    probabilities : array, path or Input
+        Class probabilities: the grid's dimensions, and the classes on `axis`. Floats, or integers with a scale:
+        ``du.Input(array, scale=1 / 255)``. With ``axis=None`` a binary prediction over the grid alone, the
+        probability of the second class.
+    reference : array, path or Input
+        Class codes over the grid. Or a fuzzy reference of shares in [0, 1]: one for each class on a dimension
+        `class`, or with ``du.Input(array, fuzzy=True)`` that of the second of two classes, or one for each class on
+        `axis`. The class is then the one with the largest share, ties to the lowest (of two: the second where its
+        share exceeds .5); none where a share is NaN or all are 0. Soft confusion takes the shares themselves.
+    samples : array, path, Input or list of them
+        Several predictions (Monte-Carlo dropout, an ensemble), stacked on `sample_axis` or in a list; measures of
+        samples need them. Without `probabilities` their mean, of the normalised samples in their order in float64,
+        is the prediction. A pixel that lacks one has none.
+    mask : array, path or Input
+        True where pixels count.
+    features : array, path or Input
+        The bands on `band_axis`, for `class_distances`.
+    uncertainty : array, path or Input
+        A predicted uncertainty, 0 or above; NaN where there is none.
+    weight : array, path, Input or "geometry"
+        What each pixel weighs, 0 or above, for a second confusion matrix of sums of weights; "geometry" is its area
+        or volume where an input says where it lies.
+    axis : int, str or None
+        The classes' axis, counted without that of the samples: a number, or the name of a labelled dimension.
+    sample_axis, band_axis : int or str
+        The axes of the samples and of the bands.
+    maps_store : str or pathlib.Path
+        The Zarr group to write `maps` to, and the maps of a soft confusion that says ``"maps": True``.
+    compute : bool
+        False returns a dask Delayed of the Evaluation; class distances are measured at once.
+    classes : mapping or sequence of str
+        {code: name} in the order of the class axis, or names whose codes are 0, 1, ...; by default the codes
+        0, 1, ... themselves.
+    ignore : iterable of int
+        Reference codes of pixels that do not count.
+    measures, class_distances, soft_confusion, uncertainty_confusion, calibration, confidence, maps, overlap
+        As in a job file; see `dask-uncert schema`.
+    block : sequence of int
+        Grid sizes of a task; by default whole chunks of about 64 MiB.
+    split_every : int
+        Number of Summaries that a merge adds.
+    engine : {"compiled", "reference"}
+        The kernels.
 
-    probabilities: grid dimensions and the classes on `axis`; floats, or integers with a declared `scale`.
-        ``axis=None``: a binary prediction over the grid alone, the probability of the second class.
-    samples: several such predictions (Monte-Carlo dropout, an ensemble), stacked on `sample_axis` (`axis` counts
-        without it) or in a list of arrays; measures of samples need them. Without probabilities their mean, of
-        the normalised samples in their order in float64, is the prediction. A pixel that lacks one has none.
-    reference: (grid) class codes. Or fuzzy: shares in [0, 1], (grid and a dimension `class`) one for each class, or
-        with ``fuzzy=True`` (grid) that of the second of two classes, or (grid and classes on `axis`). The class is
-        then the one with the largest share, ties to the lowest (of two: the second where its share exceeds .5);
-        none where a share is NaN or all are 0; soft confusion takes the shares themselves. raters: shares are
-        multiples of one over it, and sweeps exact in them.
-    mask: (grid) true counts. uncertainty: (grid) a predicted uncertainty, 0 or above, NaN where there is none.
-        weight: (grid) 0 or above, such as each pixel's area, for a second confusion matrix of sums of weights.
-        features: (grid and bands on `band_axis`), for `class_distances`.
-    classes: {code: name} in the order of the class axis, or names whose codes are 0, 1, ...; by default the
-        codes 0, 1, ... themselves. ignore: codes of pixels that do not count.
-    measures, soft_confusion, uncertainty_confusion, calibration, class_distances: as in a job file.
-    logits: probabilities and samples hold logits, of each class or, binary, of the second of two.
-    scale, tolerance: of probabilities and samples alike; by default the tolerance of each storage dtype.
-    confidence: ``{"unit": "tile", "size": 32, ...}`` as in a job file, for intervals of every number.
-    maps: measures, or `correct`, `predicted`, `confused_classes`; written to the Zarr group `maps_store`, as are
-        the maps of a soft confusion that says ``"maps": True``.
-    block: grid sizes of a task; by default whole chunks of about 64 MiB. split_every: Summaries a merge adds.
-    compute: False gives a dask Delayed of the Evaluation (class distances are worked out at once).
+    Returns
+    -------
+    Evaluation or dask.delayed.Delayed
+        Everything that was counted; metrics are functions of it.
 
-    Returns an `Evaluation`. Raises InputError for input that cannot be evaluated.
+    Raises
+    ------
+    InputError
+        Where an input cannot be evaluated, or an option is wrong.
 
+    Notes
+    -----
+    Arrays may be numpy, dask, xarray or zarr; nothing is written to them. Dimensions of labelled arrays are matched by
+    name, others by position. What belongs to one input, such as its scale, no-data codes, dimensions or logits, is
+    given by `Input`.
+
+    Examples
+    --------
     >>> import numpy as np, dask_uncert as du
     >>> p = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
     >>> int(du.evaluate(p, np.array([0, 1, 1])).ledger.counted)
     3
     """
-    given = {
+    inputs = {
         "probabilities": probabilities,
         "samples": samples,
         "reference": reference,
         "mask": mask,
         "uncertainty": uncertainty,
-        "weight": weight,
         "features": features,
+        "weight": weight,
     }
-    cubes = cubes_of(given, axis=axis, sample_axis=sample_axis, band_axis=band_axis, fuzzy=fuzzy)
-    for name, cube in cubes.items():
-        if cube.is_prediction:
-            cube = replace(cube, role="probabilities", logits=logits)
-            cubes[name] = declare(cube, scale=scale, tolerance=tolerance)
-    if classes is None:
-        classes = [str(i) for i in range(prediction(cubes).sizes.get(CLASS, 2))]
-    request = request_of(
-        classes=classes,
-        ignore=ignore,
-        measures=measures,
-        soft_confusion=soft_confusion,
-        uncertainty_confusion=uncertainty_confusion,
-        calibration=calibration,
-        maps=maps,
-        confidence=confidence,
-        has_uncertainty=uncertainty is not None,
-        has_samples=samples is not None,
-        fuzzy=fuzzy,
-        raters=raters,
-    )
-    if bool(request.layers) != (maps_store is not None):
+    asked: dict[str, Any] = dict(options)
+    how = {name: asked.pop(name) for name in PassOptions.model_fields if name in asked}
+    scene_options = with_table(validated(SceneOptions, asked))
+    cubes = open_arrays(inputs, axis, sample_axis, band_axis)
+    plan = prepare(scene_options, cubes, **how)
+    if bool(plan.request.layers) != (maps_store is not None):
         raise InputError(
             "maps and maps_store go together: name the maps and the Zarr group to write them to."
         )
-    plan = prepare(
-        request, cubes, class_distances=class_distances, block=block, split_every=split_every, engine=engine
-    )
     if maps_store is not None:
         plan = with_maps(plan, str(maps_store))
     return plan.compute() if compute else plan.with_distances().delayed()
 
 
-def prepare(
-    request: Request,
-    cubes: Mapping[str, Cube],
-    *,
-    class_distances: Mapping[str, Any] | None = None,
-    block: Sequence[int] | None = None,
-    split_every: int | None = None,
-    engine: str = "compiled",
-) -> Plan:
-    """Everything that can be checked without reading a pixel, checked; the pass, cut into blocks."""
-    if engine not in ENGINES:
-        raise InputError(f"engine must be one of {', '.join(ENGINES)}, found {engine!r}.")
+def prepare(options: SceneOptions, cubes: Mapping[str, Cube], **how: Any) -> Plan:
+    """Return the pass over a scene, checked and cut into blocks; nothing has been read.
+
+    how: `PassOptions`. Raises InputError for everything that can be known by now.
+    """
+    chosen = validated(PassOptions, how)
     if "reference" not in cubes:
         raise InputError("nothing to evaluate against: give `reference`.")
-    if CLASS in cubes["reference"].dims:
-        request = replace(request, reference="shares")
-    _check_fuzzy(request)
-    if "weight" in cubes:
-        request = replace(request, weight_unit=cubes["weight"].unit)
-    scene = make_scene(cubes, len(request.classes))
-    request, metric = class_distances_of(request, class_distances, "features" in cubes)
-    request = with_tiles(_joints(request, scene), scene.shape)
+    if options.overlap:
+        cubes = over_the_reference(dict(cubes))
+    classes = options.classes or prediction(cubes).sizes.get(CLASS, 2)
+    scene = make_scene(cubes, classes if isinstance(classes, int) else len(classes))
+    request = resolve(options, scene)
     sources = {name: cube for name, cube in scene.cubes.items() if name != "features"}
-    grid = chunking.plan_grid(sources, scene.dims, block)
-    return Plan(request, scene, grid, metric, None, split_every, engine)
-
-
-def _check_fuzzy(request: Request) -> None:
-    if request.reference != "codes" and request.ignore:
-        raise InputError("ignore: a fuzzy reference holds shares and no codes to ignore; use `mask`, or NaN.")
-    if request.reference == "codes" and request.raters is not None:
-        raise InputError(
-            "reference: raters belongs to a fuzzy reference of shares, and this one holds codes."
-        )
-    if request.reference == "share" and len(request.classes) != 2:
-        raise InputError(
-            f"reference: a fuzzy one without a class dimension holds the share of the second of two classes, but "
-            f"the class table has {len(request.classes)}. Give it a dimension `class`."
-        )
-
-
-def _joints(request: Request, scene: Scene) -> Request:
-    """The Request whose joint histograms fit what is stored."""
-    cubes, dtype, scale = scene.cubes, np.dtype(np.float64), None
-    if "probabilities" in cubes:
-        dtype, scale = cubes["probabilities"].dtype, cubes["probabilities"].precision.scale
-    shares = None if request.reference == "codes" else cubes["reference"].dtype.newbyteorder("=")
-    return with_joints(request, dtype, scale, CLASS in prediction(cubes).dims, shares)
-
-
-def class_distances_of(
-    request: Request, words: Mapping[str, Any] | None, has_features: bool
-) -> tuple[Request, Metric | None]:
-    """The Request with its class-distance table if it is given; else the metric to work it out by."""
-    wanted = any(one.kind == "homophily" for one in request.measures)
-    given = dict(words or {})
-    if request.class_metric is not None and not given:
-        return request, None  # a cohort's cases share one table
-    if not wanted:
-        if given:
-            raise InputError("class_distances: no measure uses them; add `homophily` to measures.")
-        return request, None
-    table, metric = given.pop("table", None), given.pop("metric", None)
-    if given:
-        raise InputError(
-            f"class_distances: unknown word {', '.join(map(repr, given))}; known: metric, table."
-        )
-    if (table is None) == (metric is None):
-        raise InputError(
-            "class_distances: the measure `homophily` needs either `metric` (with the input `features`) or `table`."
-        )
-    if table is not None:
-        try:
-            checked = check_distances(np.asarray(table, np.float64))
-        except ValueError as error:
-            raise InputError(f"class_distances: {error}") from None
-        if len(checked) != len(request.classes):
-            raise InputError(
-                f"class_distances: the table is for {len(checked)} classes, but there are {len(request.classes)}."
-            )
-        return with_table(request, checked, None), None
-    if metric not in METRICS:
-        raise InputError(f"class_distances: unknown metric {metric!r}; known: {', '.join(METRICS)}.")
-    if not has_features:
-        raise InputError(f"class_distances: the metric {metric!r} needs the input `features`.")
-    return request, metric
+    grid = chunking.plan_grid(sources, scene.dims, chosen.block)
+    metric = None if options.class_distances is None else options.class_distances.metric
+    return Plan(request, scene, grid, metric, None, chosen.split_every, chosen.engine)
 
 
 def with_maps(

@@ -4,19 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from dask_uncert.blocks.regression import REGRESSION_MAPS, RegressionRequest
+from dask_uncert.blocks.regression import RegressionRequest
 from dask_uncert.errors import InputError
 from dask_uncert.execution import chunking
 from dask_uncert.execution.evaluate import with_maps
 from dask_uncert.execution.plan import Plan
 from dask_uncert.formulas.array_dispatch import is_labelled
-from dask_uncert.inputs.arrays import cube_of
+from dask_uncert.inputs.arrays import Axis
 from dask_uncert.inputs.cube import OUTPUT, OUTPUT2, Cube
 from dask_uncert.inputs.regression import align_regression
+from dask_uncert.io.validation import validated
+from dask_uncert.spec.inputs import Input, open_input
+from dask_uncert.spec.options import PassOptions, RegressionOptions
+from dask_uncert.summaries.regression import RegressionEvaluation
+
+if TYPE_CHECKING:
+    from dask.delayed import Delayed
 
 
+@overload
+def evaluate_regression(
+    mean: Any,
+    reference: Any,
+    *,
+    variance: Any = None,
+    covariance: Any = None,
+    mask: Any = None,
+    output_axis: int | str | None = None,
+    maps: Sequence[str] = (),
+    maps_store: str | Path | None = None,
+    block: Sequence[int] | None = None,
+    split_every: int | None = None,
+    compute: Literal[True] = True,
+) -> RegressionEvaluation: ...
+@overload
+def evaluate_regression(
+    mean: Any,
+    reference: Any,
+    *,
+    variance: Any = None,
+    covariance: Any = None,
+    mask: Any = None,
+    output_axis: int | str | None = None,
+    maps: Sequence[str] = (),
+    maps_store: str | Path | None = None,
+    block: Sequence[int] | None = None,
+    split_every: int | None = None,
+    compute: Literal[False],
+) -> Delayed: ...
 def evaluate_regression(
     mean: Any,
     reference: Any,
@@ -30,73 +67,97 @@ def evaluate_regression(
     block: Sequence[int] | None = None,
     split_every: int | None = None,
     compute: bool = True,
-) -> Any:
+) -> RegressionEvaluation | Delayed:
     """Evaluate how well a regression knows its own error; the result has the same bits for every chunking.
 
-    Arrays may be numpy, dask, xarray or zarr; nothing is written to them. With labelled arrays dimensions are
-    matched by name, otherwise by position. Everything is computed in float64.
+    Parameters
+    ----------
+    mean, reference : array, path or Input
+        What is predicted and what was observed: the grid's dimensions, and up to 8 outputs on `output_axis`. NaN in
+        any output leaves a pixel out.
+    variance, covariance : array, path or Input
+        Exactly one of the two: a variance shaped like the mean, or a covariance over the grid and twice the outputs.
+    mask : array, path or Input
+        True where pixels count.
+    output_axis : int, str or None
+        The outputs' axis, a number or the name of a labelled dimension; None for one output without an axis.
+    maps : sequence of {"nssr", "predicted_probability"}
+        Maps to write.
+    maps_store : str or pathlib.Path
+        The Zarr group to write `maps` to.
+    block : sequence of int
+        Grid sizes of a task; by default whole chunks of about 64 MiB.
+    split_every : int
+        Number of Summaries that a merge adds.
+    compute : bool
+        False returns a dask Delayed of the evaluation.
 
-    mean, reference: (grid), or with up to 8 outputs on `output_axis`. NaN in any output leaves a pixel out.
-    variance: shaped like the mean. covariance: (grid, outputs, outputs). Exactly one of the two.
-    mask: (grid) true counts. output_axis: a number, a labelled dimension's name, or None for one output.
-    maps: of `nssr`, `predicted_probability`; written to the Zarr group `maps_store`.
-    block: grid sizes of a task; by default whole chunks of about 64 MiB. split_every: Summaries a merge adds.
-    compute: False gives a dask Delayed of the evaluation.
+    Returns
+    -------
+    RegressionEvaluation or dask.delayed.Delayed
+        What `regression_curve`, `regression_area` and `regression_coverage` take.
 
-    Returns a `RegressionEvaluation`. Raises InputError for input that cannot be evaluated, such as a counted
-    variance that is not positive. [J22] (50)-(54)
+    Raises
+    ------
+    InputError
+        Where an input cannot be evaluated, such as a counted variance that is not positive.
 
+    Notes
+    -----
+    Arrays may be numpy, dask, xarray or zarr; nothing is written to them. Dimensions of labelled arrays are matched by
+    name, others by position. Everything is computed in float64.
+
+    References
+    ----------
+    [J22] (50)-(54)
+
+    Examples
+    --------
     >>> import numpy as np, dask_uncert as du
-    >>> found = du.evaluate_regression(np.zeros(4), np.array([0.1, -0.5, 1.0, 2.0]), variance=np.ones(4))
-    >>> du.regression_coverage(found)[0.95]
+    >>> evaluation = du.evaluate_regression(np.zeros(4), np.array([0.1, -0.5, 1.0, 2.0]), variance=np.ones(4))
+    >>> du.regression_coverage(evaluation)[0.95]
     0.75
     """
+    options = validated(RegressionOptions, {"maps": list(maps)})
     if bool(maps) != (maps_store is not None):
         raise InputError(
             "maps and maps_store go together: name the maps and the Zarr group to write them to."
         )
     cubes: dict[str, Cube] = {}
     grid: tuple[str, ...] | None = None
-    given = {
+    inputs = {
         "mean": mean,
         "reference": reference,
         "variance": variance,
         "covariance": covariance,
         "mask": mask,
     }
-    for name, data in given.items():
-        if data is not None:
-            cubes[name] = cube_of(name, data, _places(name, data, output_axis, grid), grid)
+    for name, source in inputs.items():
+        if source is not None:
+            cubes |= open_input(name, source, _axes(name, source, output_axis, grid), grid)
             grid = tuple(cubes["mean"].grid)
-    plan = prepare_regression(cubes, maps, block=block, split_every=split_every)
+    plan = prepare_regression(options, cubes, block=block, split_every=split_every)
     if maps_store is not None:
         plan = with_maps(plan, str(maps_store))
     return plan.compute() if compute else plan.delayed()
 
 
-def prepare_regression(
-    cubes: Mapping[str, Cube],
-    maps: Sequence[str] = (),
-    *,
-    block: Sequence[int] | None = None,
-    split_every: int | None = None,
-) -> Plan:
-    """Return the pass, checked as far as that needs no pixel and cut into blocks; InputError."""
-    unknown = [name for name in maps if name not in REGRESSION_MAPS]
-    if unknown or len(set(maps)) != len(maps):
-        problem = f"unknown map {unknown[0]!r}" if unknown else "a map is named twice"
-        raise InputError(f"maps: {problem}; known: {', '.join(REGRESSION_MAPS)}.")
+def prepare_regression(options: RegressionOptions, cubes: Mapping[str, Cube], **how: Any) -> Plan:
+    """Return the pass over a regression, checked and cut into blocks; nothing has been read.
+
+    how: `PassOptions`. Raises InputError for everything that can be known by now.
+    """
+    chosen = validated(PassOptions, how)
     scene = align_regression(cubes)
-    request = RegressionRequest(scene.cubes["mean"].sizes.get(OUTPUT, 1), tuple(maps))
-    grid = chunking.plan_grid(scene.cubes, scene.dims, block)
-    return Plan(request, scene, grid, split_every=split_every)
+    request = RegressionRequest(scene.cubes["mean"].sizes.get(OUTPUT, 1), tuple(options.maps))
+    grid = chunking.plan_grid(scene.cubes, scene.dims, chosen.block)
+    return Plan(request, scene, grid, split_every=chosen.split_every)
 
 
-def _places(
-    name: str, data: Any, axis: int | str | None, grid: tuple[str, ...] | None
-) -> dict[str, int | str]:
-    """Where an input's outputs lie: a labelled covariance's are its two dimensions that are not the grid's."""
+def _axes(name: str, source: Any, axis: Axis | None, grid: tuple[str, ...] | None) -> dict[str, Axis]:
+    """Return where an input's outputs lie: a labelled covariance's are its two dimensions that are not the grid's."""
     if name == "covariance":
+        data = source.data if isinstance(source, Input) else source
         dims = [str(d) for d in data.dims] if is_labelled(data) else []
         others = [d for d in dims if d not in (grid or ())]
         if OUTPUT not in others and len(others) == 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,59 +10,25 @@ import numpy as np
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.array_dispatch import is_dask, is_labelled
-from dask_uncert.inputs.cube import BAND, CLASS, SAMPLE, Cube, make_cube
-from dask_uncert.inputs.scene import prediction
+from dask_uncert.inputs.cube import Cube, make_cube
 from dask_uncert.io.readers.zarr import describe
 
-Place = int | str
+Axis = int | str
+"""The number of an axis, or the name of a labelled dimension."""
 
 
-def cubes_of(
-    given: Mapping[str, Any], *, axis: Place | None, sample_axis: Place, band_axis: Place, fuzzy: bool
-) -> dict[str, Cube]:
-    """The inputs that are there (not None) as Cubes; the prediction's names the grid's dimensions.
+def cube_of(
+    name: str,
+    data: Any,
+    axes: Mapping[str, Axis],
+    grid: Sequence[str] | None,
+    dims: Sequence[str] | None = None,
+) -> Cube:
+    """Return an array as a Cube, read where it is sliced.
 
-    axis, sample_axis, band_axis: where classes, samples and bands lie; the classes of samples are counted
-    without the sample axis. Samples in a list become inputs of their own. fuzzy: a reference with one
-    dimension more than the grid has its classes on `axis`.
+    axes: where reserved dimensions lie, each counted without those after it; grid: names of the other dimensions of an
+    array without names; dims: names of all dimensions, instead of both.
     """
-    classes: dict[str, Place] = {} if axis is None else {CLASS: axis}
-    apart = isinstance(given.get("samples"), list | tuple)
-    cubes: dict[str, Cube] = {}
-    grid: tuple[str, ...] | None = None
-    for name, data in given.items():
-        if data is None:
-            continue
-        if name == "samples" and apart:
-            if not data:
-                raise InputError("samples: the list is empty.")
-            for number, member in enumerate(data):
-                cube = cube_of(f"samples_{number}", member, classes, grid)
-                cubes[cube.name] = replace(cube, kind="samples")
-                grid = tuple(prediction(cubes).grid)
-            continue
-        places: dict[str, Place] = {}
-        if name in ("probabilities", "samples"):
-            places = classes
-        if name == "samples":
-            places = {**classes, SAMPLE: sample_axis}
-        elif name == "features":
-            places = {BAND: band_axis}
-        elif name == "reference" and fuzzy and grid is not None and len(np.shape(data)) == len(grid) + 1:
-            places = classes
-        cubes[name] = cube_of(name, data, places, grid)
-        if grid is None:
-            grid = tuple(prediction(cubes).grid)
-    return cubes
-
-
-def cube_of(name: str, data: Any, places: Mapping[str, Place], grid: tuple[str, ...] | None) -> Cube:
-    """An array as a Cube; `places` says where reserved dimensions lie, `grid` names the others.
-
-    Each place is counted without the reserved dimensions after it.
-    """
-    if isinstance(data, Cube):
-        return data
     stored = describe(data)
     known: dict[str, Any] = {}
     if is_labelled(data):
@@ -81,29 +47,41 @@ def cube_of(name: str, data: Any, places: Mapping[str, Place], grid: tuple[str, 
             data = np.asarray(data)
     if is_dask(data):
         chunks = data.chunksize
-    ndim = len(data.shape)
-    if not names:
-        others = ndim - len(places)
-        positions = grid if grid is not None and len(grid) == others else [f"dim_{i}" for i in range(others)]
-        names = list(positions)
-        for reserved, place in places.items():
-            names.insert(_number(name, place, len(names) + 1), reserved)
-    else:
-        rest = list(range(ndim))
-        for reserved, place in reversed(list(places.items())):
-            if reserved in names:
-                at = names.index(reserved)
-            else:
-                at = names.index(str(place)) if place in names else rest[_number(name, place, len(rest))]
-                names[at] = reserved
-            rest.remove(at)
-    cube = make_cube(name, data, names, None, chunks, f"the array given as {name}")
+    if dims is None:
+        dims, names = (_named if names else _numbered)(name, len(data.shape), names, axes, grid), []
+    cube = make_cube(name, data, dims, names or None, chunks, f"the array given as {name}")
     return replace(cube, coordinates=known) if known else cube
 
 
-def _number(name: str, place: Place, ndim: int) -> int:
-    if isinstance(place, str):
-        raise InputError(f"{name}: there is no dimension {place!r}; give the axis's number.")
-    if not -ndim <= place < ndim:
-        raise InputError(f"{name}: axis {place} is out of range for {ndim} dimensions.")
-    return place % ndim
+def _numbered(
+    name: str, ndim: int, names: list[str], axes: Mapping[str, Axis], grid: Sequence[str] | None
+) -> list[str]:
+    """Return names for the dimensions of an array without any: those of the grid around the reserved ones."""
+    others = ndim - len(axes)
+    dims = list(grid) if grid is not None and len(grid) == others else [f"dim_{i}" for i in range(others)]
+    for reserved, axis in axes.items():
+        dims.insert(_number(name, axis, len(dims) + 1), reserved)
+    return dims
+
+
+def _named(
+    name: str, ndim: int, names: list[str], axes: Mapping[str, Axis], grid: Sequence[str] | None
+) -> list[str]:
+    """Return an array's own names, but for the reserved dimensions."""
+    dims, rest = list(names), list(range(ndim))
+    for reserved, axis in reversed(list(axes.items())):
+        if reserved in dims:
+            number = dims.index(reserved)
+        else:
+            number = dims.index(str(axis)) if axis in dims else rest[_number(name, axis, len(rest))]
+            dims[number] = reserved
+        rest.remove(number)
+    return dims
+
+
+def _number(name: str, axis: Axis, ndim: int) -> int:
+    if isinstance(axis, str):
+        raise InputError(f"{name}: there is no dimension {axis!r}; give the axis's number.")
+    if not -ndim <= axis < ndim:
+        raise InputError(f"{name}: axis {axis} is out of range for {ndim} dimensions.")
+    return axis % ndim

@@ -48,7 +48,9 @@ class Cube:
     value, the reason. geometry: position of its pixels, where known; coordinates: of its dimensions, in the reference
     system `crs`; coordinate_attributes: of those to be written with maps. stored: the opened file or store, where there
     is one; held: bytes that stay in each process's memory while it is read. decoding, role: meaning of its stored
-    numbers. precision: of its probabilities. remarks: what is unusual about it. logits: it holds logits.
+    numbers. precision: of its probabilities. remarks: what is unusual about it. logits: it holds logits. leave_out:
+    pixels that are no probabilities within the tolerance are left out, not refused. raters: number of raters whose votes
+    make the shares of a fuzzy reference.
     """
 
     name: str
@@ -70,6 +72,8 @@ class Cube:
     remarks: tuple[str, ...] = ()
     unit: str = "1"
     logits: bool = False
+    leave_out: bool = False
+    raters: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.kind or self.name)

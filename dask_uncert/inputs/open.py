@@ -39,6 +39,8 @@ class InputSpec:
     logits: bool = False
     kind: str = ""
     tolerance: float | None = None
+    leave_out: bool = False
+    raters: int | None = None
 
 
 def open_input(spec: InputSpec) -> dict[str, Cube]:
@@ -52,7 +54,6 @@ def open_input(spec: InputSpec) -> dict[str, Cube]:
     coordinates = stored.coordinates(cube.dims)
     cube = replace(
         cube,
-        kind=spec.kind or spec.name,
         geometry=stored.geometry(cube.dims),
         coordinates={dim: values for dim, (values, _) in coordinates.items()},
         coordinate_attributes={dim: attributes for dim, (_, attributes) in coordinates.items()},
@@ -60,11 +61,8 @@ def open_input(spec: InputSpec) -> dict[str, Cube]:
         stored=stored,
         held=stored.held,
         decoding=stored.decoding,
-        role=spec.role,
-        unit=spec.unit,
-        logits=spec.logits,
     )
-    cube = declare(cube, spec.scale, spec.offset, spec.nodata, spec.tolerance)
+    cube = with_options(cube, spec)
     cube = replace(cube, remarks=_remarks(cube))
     if spec.missing_chunks == "fill":
         stored.fill()
@@ -88,6 +86,13 @@ def open_input(spec: InputSpec) -> dict[str, Cube]:
         gap="missing_chunk",
     )
     return {spec.name: cube, missing.name: missing}
+
+
+def with_options(cube: Cube, spec: InputSpec) -> Cube:
+    """Return the cube with what a job or a caller says of it; InputError where its file says something else."""
+    names = ("role", "unit", "logits", "leave_out", "raters")
+    cube = replace(cube, kind=spec.kind or spec.name, **{name: getattr(spec, name) for name in names})
+    return declare(cube, spec.scale, spec.offset, spec.nodata, spec.tolerance)
 
 
 def _missing_chunks_message(cube: Cube, stored: StoredArray, absent: Sequence[tuple[int, ...]]) -> str:

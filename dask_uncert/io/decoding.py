@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 
-Role = Literal["labels", "probabilities", "values"]
+Role = Literal["labels", "shares", "probabilities", "values"]
 """Content of an input: class codes, probabilities, or anything else."""
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from dask_uncert.clusters.memory import described_memory
 from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.jobs.cohort.plan import plan_cohort
-from dask_uncert.jobs.cohort_schema import CohortJob
 from dask_uncert.jobs.load import cluster_of, plan_job, read_job, resolve
+from dask_uncert.jobs.schema import CohortJob
 
 
 def plan(

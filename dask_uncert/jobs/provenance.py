@@ -17,8 +17,7 @@ from dask_uncert.execution.plan import Plan
 from dask_uncert.io.output_folder import peak_memory, versions, write_record
 from dask_uncert.io.readers.stored_array import StoredArray
 from dask_uncert.io.retries import retry_count
-from dask_uncert.jobs.cohort_schema import CohortJob
-from dask_uncert.jobs.schema import AnyJob
+from dask_uncert.jobs.schema import AnyJob, CohortJob
 from dask_uncert.summaries.registry import AnyEvaluation
 
 if TYPE_CHECKING:

@@ -29,7 +29,6 @@ from dask_uncert.io.readers.stored_array import StoredArray
 from dask_uncert.io.retries import retry_count
 from dask_uncert.io.summary_store import load, save
 from dask_uncert.jobs.cohort.run import failure_message, run_cohort
-from dask_uncert.jobs.cohort_schema import CohortJob
 from dask_uncert.jobs.load import cluster_of, plan_job, read_job, resolve
 from dask_uncert.jobs.provenance import (
     ABOUT_MAPS,
@@ -45,7 +44,7 @@ from dask_uncert.jobs.provenance import (
     silent,
     write_run,
 )
-from dask_uncert.jobs.schema import AnyJob
+from dask_uncert.jobs.schema import AnyJob, CohortJob
 from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.registry import AnyEvaluation
 

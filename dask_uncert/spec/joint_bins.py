@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dask_uncert.formulas.labels import as_stored
 from dask_uncert.formulas.measures import upper_bound
 from dask_uncert.formulas.threshold_distributions import named_distribution
-from dask_uncert.spec.request import Request, SweepWish
+from dask_uncert.spec.options import Sweep
+from dask_uncert.spec.request import Request
 from dask_uncert.summaries.joint_histogram import (
     HALVES,
     Intervals,
@@ -21,6 +21,7 @@ from dask_uncert.summaries.joint_histogram import (
     RowKind,
     uncertainty_intervals,
 )
+from dask_uncert.summaries.soft_confusion import SoftSettings
 
 SIGMA = 0.02
 """The wanted error is for thresholds at least this uncertain."""
@@ -31,46 +32,59 @@ EXACT_NEAR = 2.0
 """Up to here a predicted uncertainty has all the moments that memory leaves to single-valued rows."""
 
 
-def with_joints(
+class _Wanted(NamedTuple):
+    """What a joint histogram must hold, and what it may cost: the options of one sweep, or of several together."""
+
+    class_index: int
+    uncertainty: str | None
+    reference_threshold: float | None
+    thresholds: tuple[float, ...]
+    error: float
+    memory: float
+
+
+def joint_settings(
     request: Request,
+    sweeps: Iterable[tuple[SoftSettings, Sweep]],
     dtype: np.dtype[Any],
     scale: float | None,
     stored_as_pair: bool,
     share_dtype: np.dtype[Any] | None,
-) -> Request:
-    """The Request whose sweeps know their bins.
+) -> tuple[JointSettings, ...]:
+    """Return the bins of the joint histograms from which sweeps are computed.
 
-    dtype: of the stored probabilities (float64 where they are a mean of samples); scale: their factor. stored_as_pair: False where
-    only the second of two classes' probability is stored. share_dtype: of a fuzzy reference.
+    dtype: of the stored probabilities (float64 where they are a mean of samples); scale: their factor.
+    stored_as_pair: False where only the second of two classes' probability is stored. share_dtype: of a fuzzy reference.
     """
-    wishes = request.sweeps
-    if share_dtype is None:  # any threshold parts 0 from 1
-        wishes = tuple(wish._replace(reference_threshold=None) for wish in wishes)
-    found = []
-    for wish in merged(wishes):
-        single = _single(wish, dtype, scale, stored_as_pair)
-        found.append(_sized(request, wish, dtype, scale, share_dtype, single))
-    return replace(request, joint=tuple(found))
-
-
-def merged(wishes: Iterable[SweepWish]) -> tuple[SweepWish, ...]:
-    """One wish a class, damping measure and reference threshold, that serves all of them."""
-    found: dict[tuple[Any, ...], SweepWish] = {}
-    for wish in wishes:
-        key = (wish.class_index, wish.uncertainty, wish.reference_threshold)
-        before = found.get(key, wish)
-        found[key] = wish._replace(
-            thresholds=tuple(sorted({*before.thresholds, *wish.thresholds})),
-            error=min(before.error, wish.error),
-            memory=max(before.memory, wish.memory),
+    wanted = []
+    for soft, sweep in sweeps:
+        level = None if share_dtype is None else soft.reference_threshold  # any threshold parts 0 from 1
+        wanted.append(
+            _Wanted(soft.class_index, soft.uncertainty, level, soft.thresholds, sweep.error, sweep.memory)
         )
-    return tuple(found.values())
+    return tuple(
+        _sized(request, each, dtype, scale, share_dtype, _single(each, dtype, scale, stored_as_pair))
+        for each in _merged(wanted)
+    )
+
+
+def _merged(wanted: Iterable[_Wanted]) -> Iterable[_Wanted]:
+    """Return one record for each class, damping measure and reference threshold, that serves all of them."""
+    merged: dict[tuple[Any, ...], _Wanted] = {}
+    for each in wanted:
+        before = merged.get(each[:3], each)
+        merged[each[:3]] = each._replace(
+            thresholds=tuple(sorted({*before.thresholds, *each.thresholds})),
+            error=min(before.error, each.error),
+            memory=max(before.memory, each.memory),
+        )
+    return merged.values()
 
 
 def _single(
-    wish: SweepWish, dtype: np.dtype[Any], scale: float | None, stored_as_pair: bool
+    wish: _Wanted, dtype: np.dtype[Any], scale: float | None, stored_as_pair: bool
 ) -> tuple[RowKind, int] | None:
-    """RowKind that are single values, and how many, where the class is stored with few different ones."""
+    """Rows that are single values, and how many, where the class is stored with few different ones."""
     if not stored_as_pair and wish.class_index == 0:
         return None
     if scale is None:
@@ -83,7 +97,7 @@ def _single(
 
 def _sized(
     request: Request,
-    wish: SweepWish,
+    wish: _Wanted,
     dtype: np.dtype[Any],
     scale: float | None,
     share_dtype: np.dtype[Any] | None,
@@ -136,7 +150,7 @@ def _rows(error: float) -> int:
 
 
 def _levels(
-    request: Request, wish: SweepWish, share_dtype: np.dtype[Any] | None
+    request: Request, wish: _Wanted, share_dtype: np.dtype[Any] | None
 ) -> tuple[tuple[float, float], ...]:
     """Single values where they are known to be few, else 0, 1 and intervals that the thresholds cut."""
     if share_dtype is None:

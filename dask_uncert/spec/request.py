@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from dask_uncert.formulas.measure_values import measure_maximum
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.formulas.soft_confusion import CELLS
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.io.maps import MAPS, RGB, Layer
 from dask_uncert.metrics.tile_bootstrap import tile_layout
 from dask_uncert.spec.map_names import soft_picture, soft_weight_map
@@ -17,7 +21,7 @@ from dask_uncert.summaries.evaluation import Class, Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
-from dask_uncert.summaries.tiles import Tiles, TileWish
+from dask_uncert.summaries.tiles import Tiles, TileSettings
 from dask_uncert.summaries.weighted_decisions import WeightedDecisions
 
 ReferenceKind = Literal["codes", "share", "shares"]
@@ -31,18 +35,17 @@ class SoftMaps(NamedTuple):
     label: str
 
 
-class SweepWish(NamedTuple):
-    """A joint histogram of a class, p and a damping measure, for sweeps: what it must hold and may cost.
-
-    error: wanted of each of TP, TN, FP, FN, of its pixels' weight; memory: bytes of counts at most.
-    """
-
-    class_index: int
-    uncertainty: str | None
-    thresholds: tuple[float, ...]
-    reference_threshold: float | None
-    error: float
-    memory: float
+def map_layers(maps: Iterable[str], soft_maps: Iterable[SoftMaps]) -> dict[str, Layer]:
+    """Return every map by its name."""
+    layers = {}
+    for name in maps:
+        dtype, fill = MAPS.get(name, ("float32", float("nan")))
+        layers[name] = Layer(dtype, fill, {})
+    for one in soft_maps:
+        for cell in CELLS:
+            layers[soft_weight_map(cell, one.label)] = Layer("float32", float("nan"), {})
+        layers[soft_picture(one.label)] = Layer("uint8", 0, RGB)
+    return layers
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,10 @@ class Request:
     """What every block is asked: complete, and compared field by field.
 
     `maxima` and `thresholds` have an entry a measure: the maximum of H∘H over the simplex for homophily (else
-    unused), and the values that must be edges. `joint` are the bins of `sweeps`. `raters`: the shares of a fuzzy
-    reference are multiples of one over it. `leave_out_off`: pixels beyond the tolerance are left out, not refused. `weight_unit`: of pixels' weights, None where they have none. `tiles`: what is kept apart for intervals;
-    their size is known once the grid is.
+    unused), and the values that must be edges. `joint`: the bins of joint histograms, for sweeps. `raters`: the shares of a
+    fuzzy reference are multiples of one over it. `leave_out_off`: pixels beyond the tolerance are left out, not refused.
+    `weight_unit`: of pixels' weights, None where they have none. `tiles`: kept apart for intervals. `class_metric`: of
+    homophily, whose distances are unknown until `with_distances` if a metric measures them.
     """
 
     classes: tuple[Class, ...]
@@ -67,29 +71,28 @@ class Request:
     reference: ReferenceKind = "codes"
     soft_maps: tuple[SoftMaps, ...] = ()
     raters: int | None = None
-    sweeps: tuple[SweepWish, ...] = ()
     joint: tuple[JointSettings, ...] = ()
-    tiles: TileWish | None = None
+    tiles: TileSettings | None = None
     leave_out_off: bool = False
     weight_unit: str | None = None
 
     @property
     def layers(self) -> dict[str, Layer]:
         """Every map asked for, by its name."""
-        found = {}
-        for name in self.maps:
-            dtype, fill = MAPS.get(name, ("float32", float("nan")))
-            found[name] = Layer(dtype, fill, {})
-        for one in self.soft_maps:
-            for cell in CELLS:
-                found[soft_weight_map(cell, one.label)] = Layer("float32", float("nan"), {})
-            found[soft_picture(one.label)] = Layer("uint8", 0, RGB)
-        return found
+        return map_layers(self.maps, self.soft_maps)
 
     @property
     def codes(self) -> tuple[int, ...]:
         """The code of each class, in the order of the class axis."""
         return tuple(one.code for one in self.classes)
+
+    def with_distances(self, table: Floats) -> Request:
+        """Return the request with the class-distance table H of homophily and the certified maximum of H∘H."""
+        rows = tuple(tuple(row) for row in table.tolist())
+        measures = tuple(
+            replace(one, distances=rows) if one.kind == "homophily" else one for one in self.measures
+        )
+        return replace(self, measures=measures, maxima=tuple(_maximum(one) or 1.0 for one in measures))
 
     def zero(self, dimensions: int = 1) -> Evaluation:
         """The Evaluation of no pixels of a grid of so many dimensions, in arrays of its own."""
@@ -111,5 +114,7 @@ class Request:
         if self.tiles is None:
             return zero
         size, confidence = self.tiles
-        assert size is not None
         return replace(zero, tiles=Tiles.zero(size, confidence, tile_layout(zero).width, dimensions))
+
+
+_maximum = lru_cache(measure_maximum)  # cases of a cohort share a table

@@ -20,13 +20,10 @@ TILE = 32  # pixels a side by default
 MOST = 4096  # tiles a scene: their counts stay small next to the cube, and resampling takes seconds
 
 
-class TileWish(NamedTuple):
-    """Tiles of so many pixels a side, from the grid's origin, and how intervals are made of them.
+class TileSettings(NamedTuple):
+    """Tiles of so many pixels a side, from the grid's origin, and how intervals are made of them."""
 
-    size: None takes TILE, doubled until a scene has at most MOST tiles.
-    """
-
-    size: int | None
+    size: int
     confidence: Confidence
 
 

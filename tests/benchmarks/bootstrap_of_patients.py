@@ -20,8 +20,8 @@ from dask_uncert.inputs.scene import Encoding
 from dask_uncert.kernels import compiled
 from dask_uncert.metrics.bootstrap import bootstrap_replicates
 from dask_uncert.metrics.resampling_units import jackknife, patients, unit_scalars
-from dask_uncert.spec.parse import request_of
 from dask_uncert.summaries.stack import Stack
+from tests.support.requests import request_of
 
 PATIENTS, REPLICATES, PIXELS = 1000, 2000, 5000
 

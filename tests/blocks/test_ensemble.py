@@ -21,8 +21,10 @@ from dask_uncert.jobs.load import plan_job, read_job
 from dask_uncert.jobs.run import run
 from dask_uncert.kernels import compiled
 from dask_uncert.metrics import classification, distributions
-from dask_uncert.spec.parse import request_of
+from dask_uncert.spec.inputs import Input
+from dask_uncert.spec.options import SceneOptions
 from tests.support import ROOT
+from tests.support.requests import request_of
 
 PINES = ROOT / "examples" / "data" / "indian_pines.zarr"
 KINDS = ["predictive_entropy", "expected_entropy", "mutual_information", "variation_ratio"]
@@ -134,7 +136,7 @@ def test_integers_with_a_declared_scale():
     rng = np.random.default_rng(2)
     stored = rng.integers(0, 256, (3, 7, 5)).astype("uint8")
     words = {"axis": None, "classes": ["no", "yes"], "measures": KINDS}
-    found = evaluate(samples=stored, reference=np.ones((7, 5), int), scale=1 / 255, **words)
+    found = evaluate(samples=Input(stored, scale=1 / 255), reference=np.ones((7, 5), int), **words)
     wanted = evaluate(samples=stored / 255, reference=np.ones((7, 5), int), **words)
     assert found.decisions == wanted.decisions
     assert mutual_information(found)["mean"] == pytest.approx(mutual_information(wanted)["mean"], abs=1e-12)
@@ -216,7 +218,7 @@ def test_samples_are_never_all_widened(dtype):
     rng = np.random.default_rng(0)
     samples = np.broadcast_to(rng.dirichlet(np.ones(8), (64, 64)).astype(dtype), (50, 64, 64, 8)).copy()
     arrays = {"samples": samples, "reference": rng.integers(0, 8, (64, 64))}
-    request = request_of(classes=[str(i) for i in range(8)], measures=KINDS, has_samples=True)
+    request = request_of("samples", classes=[str(i) for i in range(8)], measures=KINDS)
     evaluate_block(request, arrays, Encoding(2), compiled)
     peaks = []
     for number in (10, 50):
@@ -230,12 +232,11 @@ def test_samples_are_never_all_widened(dtype):
 
 def test_the_plan_counts_all_samples():
     arrays = scene()
-    request = request_of(classes=WORDS["classes"], has_samples=True)
 
     def planned(samples):
         cubes = {name: Cube(name, *array, kind="samples") for name, array in samples.items()}
         cubes["reference"] = Cube("reference", arrays["reference"], ("y", "x"))
-        return prepare(request, cubes, block=(11, 9))
+        return prepare(SceneOptions(classes=WORDS["classes"]), cubes, block=(11, 9))
 
     stacked = planned({"samples": (arrays["samples"], ("sample", "y", "x", "class"))})
     apart = planned({f"samples_{i}": (one, ("y", "x", "class")) for i, one in enumerate(arrays["samples"])})
@@ -314,8 +315,11 @@ def test_jobs_take_samples_stacked_or_apart(tmp_path):
     for words, message in (
         ({**inputs}, "give `probabilities`, `samples` or both"),
         ({**inputs, "samples": [{**apart[0], "scale": 0.1}, apart[1]]}, "the same for all"),
-        ({**inputs, "samples": [{**apart[0], "sacle": 0.1}]}, "inputs.samples.apart.0.sacle` is not a word"),
-        ({**inputs, "samples": []}, "inputs.samples.apart"),
+        (
+            {**inputs, "samples": [{**apart[0], "sacle": 0.1}]},
+            "inputs.samples.0`: unknown key `sacle`. Did you mean `scale`",
+        ),
+        ({**inputs, "samples": []}, "inputs.samples` is empty"),
     ):
         with pytest.raises(InputError, match=message):
             plan_job(*read_job({**job, "measures": ["gini"], "maps": [], "inputs": words}))

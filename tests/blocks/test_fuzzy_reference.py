@@ -13,6 +13,7 @@ from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas.soft_confusion import soft_weights
 from dask_uncert.jobs.load import plan_job, read_job
 from dask_uncert.metrics import classification
+from dask_uncert.spec.inputs import Input
 
 SMALL = {"memory": 1e5}  # of joint histograms: there are many blocks here, of few pixels
 SOFT = [
@@ -20,8 +21,8 @@ SOFT = [
     {"class": "tree", "thresholds": [0.4], "sigmas": [0.2], "reference_threshold": 0.6, "sweep": SMALL},
     {"class": "tree", "sigmas": [0.2], "reference_certainty": "none", "distribution": "logistic", "sweep": SMALL},
 ]  # fmt: skip
-WORDS = {"classes": ["soil", "tree", "water"], "measures": ["gini"], "soft_confusion": SOFT, "fuzzy": True}
-BINARY = {"classes": ["no", "yes"], "axis": None, "fuzzy": True, "measures": ["gini"]}
+WORDS = {"classes": ["soil", "tree", "water"], "measures": ["gini"], "soft_confusion": SOFT}
+BINARY = {"classes": ["no", "yes"], "axis": None, "measures": ["gini"]}
 
 
 def scene(seed=0, shape=(11, 9), dtype="float32"):
@@ -35,9 +36,14 @@ def scene(seed=0, shape=(11, 9), dtype="float32"):
     }
 
 
+def fuzzy(arrays):
+    """The arrays, of which the reference holds shares."""
+    return {**arrays, "reference": Input(arrays["reference"], fuzzy=True)}
+
+
 @pytest.fixture(scope="module")
 def whole():
-    return evaluate(**scene(), **WORDS)
+    return evaluate(**fuzzy(scene()), **WORDS)
 
 
 @settings(max_examples=15)
@@ -48,13 +54,13 @@ def whole():
 def test_same_bits_for_every_cut(whole, block, chunks):
     arrays = scene()
     arrays["reference"] = da.from_array(arrays["reference"], chunks=chunks)
-    assert evaluate(**arrays, **WORDS, block=block) == whole
+    assert evaluate(**fuzzy(arrays), **WORDS, block=block) == whole
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_soft_weights_take_the_shares_themselves(dtype):
     arrays = scene(dtype=dtype)
-    found = evaluate(**arrays, **WORDS)
+    found = evaluate(**fuzzy(arrays), **WORDS)
     p, c = arrays["probabilities"], arrays["reference"]
     counted = arrays["mask"] & ~np.isnan(c).any(axis=2)
     assert int(found.ledger.counted) == counted.sum()
@@ -82,7 +88,7 @@ def test_soft_weights_take_the_shares_themselves(dtype):
 
 def test_hard_counts_take_the_largest_share():
     arrays = scene()
-    found = evaluate(**arrays, **WORDS)
+    found = evaluate(**fuzzy(arrays), **WORDS)
     counted = arrays["mask"] & ~np.isnan(arrays["reference"]).any(axis=2)
     truth = arrays["reference"].argmax(axis=2)[counted]
     decided = arrays["probabilities"].argmax(axis=2)[counted]
@@ -100,7 +106,7 @@ def test_hard_counts_take_the_largest_share():
 
 def test_ties_go_to_the_lowest_and_nothing_is_no_reference():
     shares = np.array([[0.4, 0.4, 0.2], [0.0, 0.5, 0.5], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
-    found = evaluate(np.full((4, 3), 1 / 3), shares, classes=WORDS["classes"], fuzzy=True)
+    found = evaluate(np.full((4, 3), 1 / 3), Input(shares, fuzzy=True), classes=WORDS["classes"])
     assert classification.confusion_matrix(found).sum(axis=1).tolist() == [2, 1, 0]
     assert found.ledger.reasons()["reference_nan"] == 1
 
@@ -109,19 +115,21 @@ def test_certain_shares_are_codes():
     """Shares of 0 and 1 give what codes give, in soft confusion too."""
     arrays = scene()
     codes = np.random.default_rng(5).integers(0, 3, (11, 9))
-    words = {name: value for name, value in WORDS.items() if name != "fuzzy"}
     exact = {"thresholds": [0.25, 0.5], "reference_threshold": 0.625, "sweep": False}  # in every dtype
-    words["soft_confusion"] = [{**one, **exact} for one in SOFT]
+    words = {**WORDS, "soft_confusion": [{**one, **exact} for one in SOFT]}
     hard = evaluate(arrays["probabilities"], codes, **words)
     for dtype in ("bool", "uint8", "float32", "float64"):
-        assert evaluate(arrays["probabilities"], np.eye(3, dtype=dtype)[codes], **words, fuzzy=True) == hard
+        assert (
+            evaluate(arrays["probabilities"], Input(np.eye(3, dtype=dtype)[codes], fuzzy=True), **words)
+            == hard
+        )
 
 
 def test_binary_shares_of_the_second_class():
     rng = np.random.default_rng(1)
     p, c = rng.random((12, 10)).astype("float32"), np.round(rng.random((12, 10)) * 8) / 8
     soft = [{"class": "yes", "thresholds": [0.5], "sigmas": [0.1]}, {"class": "no", "sigmas": [0.1]}]
-    found = evaluate(p, c, **BINARY, soft_confusion=soft)
+    found = evaluate(p, Input(c, fuzzy=True), **BINARY, soft_confusion=soft)
     matrix = classification.confusion_matrix(found)
     assert matrix[1].sum() == (c > 0.5).sum()
     assert matrix[1, 1] == ((c > 0.5) & (p > 0.5)).sum()
@@ -131,8 +139,8 @@ def test_binary_shares_of_the_second_class():
     other = soft_weights(1 - p.astype("float64"), 1 - c, 0.5, 0.1)
     sums = classification.soft_cells(found.soft_confusion[1])
     assert all(sums[cell].item() == pytest.approx(other[cell].sum(), abs=1e-9) for cell in other)
-    both = evaluate(np.stack([1 - p.astype("float64"), p], axis=2), np.stack([1 - c, c], axis=2),
-                    classes=["no", "yes"], fuzzy=True, measures=["gini"], soft_confusion=soft)  # fmt: skip
+    both = evaluate(np.stack([1 - p.astype("float64"), p], axis=2), Input(np.stack([1 - c, c], axis=2), fuzzy=True),
+                    classes=["no", "yes"], measures=["gini"], soft_confusion=soft)  # fmt: skip
     assert both.decisions == found.decisions
     assert both.soft_confusion == found.soft_confusion
 
@@ -143,7 +151,7 @@ def test_a_share_on_the_threshold_as_it_is_stored():
     for dtype in ("float16", "float32", "float64"):
         c = np.array([0.7, 0.75], dtype)
         soft = [{"class": "yes", "thresholds": [0.7], "sigmas": [0, 0.1]}]
-        (one,) = evaluate(p, c, **BINARY, soft_confusion=soft).soft_confusion
+        (one,) = evaluate(p, Input(c, fuzzy=True), **BINARY, soft_confusion=soft).soft_confusion
         sums = classification.soft_cells(one)
         assert sums["FP"][0].ravel().tolist() == [1.0, 0.0]
         assert sums["TP"][0, 0].tolist() == [1.0]
@@ -151,8 +159,15 @@ def test_a_share_on_the_threshold_as_it_is_stored():
 
 def test_shares_within_rounding_are_clipped():
     c = np.array([1.00005, -0.00005, 0.5], "float32")
-    found = evaluate(np.array([0.9, 0.2, 0.4]), c, **BINARY, soft_confusion=[{"sigmas": [0.1]}])
-    same = evaluate(np.array([0.9, 0.2, 0.4]), c.clip(0, 1), **BINARY, soft_confusion=[{"sigmas": [0.1]}])
+    found = evaluate(
+        np.array([0.9, 0.2, 0.4]), Input(c, fuzzy=True), **BINARY, soft_confusion=[{"sigmas": [0.1]}]
+    )
+    same = evaluate(
+        np.array([0.9, 0.2, 0.4]),
+        Input(c.clip(0, 1), fuzzy=True),
+        **BINARY,
+        soft_confusion=[{"sigmas": [0.1]}],
+    )
     assert found == same
 
 
@@ -162,21 +177,20 @@ def test_any_order_of_dimensions_and_samples_beside(whole):
         for name, values in scene().items()
     }
     arrays["reference"] = arrays["reference"].transpose("class", "x", "y")
-    words = {name: value for name, value in WORDS.items() if name != "fuzzy"}
-    assert evaluate(**arrays, **words) == whole  # a class dimension says it already
+    assert evaluate(**arrays, **WORDS) == whole  # a class dimension says it already
     first = {**scene(), "reference": np.moveaxis(scene()["reference"], 2, 0)}
     first["probabilities"] = np.moveaxis(first["probabilities"], 2, 0)
-    assert evaluate(**first, **WORDS, axis=0) == whole
+    assert evaluate(**fuzzy(first), **WORDS, axis=0) == whole
     plain = scene()
     plain["samples"] = [plain.pop("probabilities")] * 2
-    assert evaluate(**plain, **WORDS).decisions == whole.decisions
+    assert evaluate(**fuzzy(plain), **WORDS).decisions == whole.decisions
 
 
 def test_class_distances_go_by_the_hard_class():
     arrays = {name: np.nan_to_num(values) for name, values in scene().items()}
     features = np.random.default_rng(2).random((11, 9, 4))
     words = {"classes": WORDS["classes"], "measures": ["homophily"], "class_distances": {"metric": "energy"}}
-    found = evaluate(**arrays, features=features, **words, fuzzy=True)
+    found = evaluate(**fuzzy(arrays), features=features, **words)
     arrays["reference"] = arrays["reference"].argmax(axis=2)
     assert evaluate(**arrays, features=features, **words) == found
 
@@ -192,21 +206,22 @@ def test_shares_out_of_range_are_said_whole(block):
     arrays["reference"][9, 8] = (-0.5, 0.2, 0.2)
     message = r"reference: .* holds 2 counted pixels with shares outside \[0, 1\] .*: from -0\.5 to 1\.25"
     with pytest.raises(InputError, match=message):
-        evaluate(**arrays, **WORDS, block=block)
+        evaluate(**fuzzy(arrays), **WORDS, block=block)
 
 
 REFUSALS = [
     ({"ignore": [9]}, "no codes to ignore"),
     ({"reference": np.ones((11, 9))}, "share of the second of two classes, but the class table has 3"),
     ({"reference": np.ones((11, 9, 4))}, "reference: .* 4 classes along its class dimension"),
-    ({"fuzzy": False}, "reference: .* covers"),
 ]
 
 
 @pytest.mark.parametrize(("changes", "message"), REFUSALS, ids=[m[:30] for _, m in REFUSALS])
 def test_refusals_say_what_to_do(changes, message):
     with pytest.raises(InputError, match=message):
-        evaluate(**{**scene(), **WORDS, **changes})
+        evaluate(**fuzzy({**scene(), **WORDS, **changes}))
+    with pytest.raises(InputError, match=r"reference: .* covers"):
+        evaluate(**scene(), **WORDS)
 
 
 def test_jobs_declare_fuzzy_references(tmp_path, whole):
@@ -229,7 +244,7 @@ def test_jobs_declare_fuzzy_references(tmp_path, whole):
     }
     soft = {"soft_confusion": [{"sigmas": [0.1]}]}
     binary = {**job, "inputs": inputs, "classes": {0: "no", 1: "yes"}, **soft}
-    wanted = evaluate(scene()["probabilities"][:, :, 1], second, **BINARY, **soft)
+    wanted = evaluate(scene()["probabilities"][:, :, 1], Input(second, fuzzy=True), **BINARY, **soft)
     assert plan_job(*read_job(binary)).compute() == wanted
     with pytest.raises(InputError, match="no codes to ignore"):
         plan_job(*read_job({**binary, "ignore": [7]}))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,7 +14,7 @@ from dask_uncert.formulas.missing_data_bounds import accuracy_bounds, f1_bounds
 from dask_uncert.inputs.cube import Cube, declare
 from dask_uncert.io.lazy_array import MissingChunkMask
 from dask_uncert.reports.results.scene import excluded_by_class
-from dask_uncert.spec.parse import request_of
+from dask_uncert.spec.options import SceneOptions
 from dask_uncert.summaries.ledger import REASONS
 
 CODES = (2, 5, 7)
@@ -51,7 +49,9 @@ def cubes_of(scene):
     chunks = MissingChunkMask(p.shape, (chunk, chunk, 3), absent, (0, 1))
     cubes = [
         declare(
-            Cube("probabilities", p, ("y", "x", "class"), role="probabilities"), 1 / 250, nodata=[NODATA]
+            Cube("probabilities", p, ("y", "x", "class"), role="probabilities", leave_out=True),
+            1 / 250,
+            nodata=[NODATA],
         ),
         declare(Cube("reference", reference, ("y", "x"), role="labels"), nodata=[NODATA]),
         Cube("mask", mask, ("y", "x"), role="labels"),
@@ -62,14 +62,8 @@ def cubes_of(scene):
 
 
 def asked(**words):
-    return request_of(
-        classes={code: str(code) for code in CODES},
-        ignore=[IGNORED],
-        measures=["entropy"],
-        has_uncertainty=True,
-        leave_out_off=True,
-        **words,
-    )
+    classes = {code: str(code) for code in CODES}
+    return SceneOptions(classes=classes, ignore=[IGNORED], measures=["entropy"], **words)
 
 
 def told(scene):
@@ -132,12 +126,7 @@ def test_vectors_off_the_simplex_are_refused_unless_the_job_leaves_them_out():
     y = np.array([0, 1, 1])
     with pytest.raises(InputError, match="1 counted pixels that are no probabilities"):
         du.evaluate(p, y)
-    cubes = {
-        "probabilities": Cube("probabilities", p, ("x", "class")),
-        "reference": Cube("reference", y, ("x",)),
-    }
-    request = replace(request_of(classes=["a", "b"]), leave_out_off=True)
-    found = prepare(request, cubes).compute_here()
+    found = du.evaluate(du.Input(p, out_of_tolerance="leave_out"), y)
     assert found.ledger.reasons() == {"masked": 0, "ignored": 0, "probabilities_off": 1}
 
 

@@ -14,6 +14,7 @@ from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas.soft_confusion import soft_weights
 from dask_uncert.jobs.report import report
 from dask_uncert.jobs.run import run
+from dask_uncert.spec.inputs import Input
 
 ENTRY = {
     "class": ["Corn, no till", "tree"],
@@ -117,7 +118,7 @@ def test_fuzzy_references_and_samples_are_drawn_too(tmp_path):
     rng = np.random.default_rng(3)
     samples, c = rng.random((3, 6, 5)), rng.random((6, 5))
     evaluate(
-        samples=samples, reference=c, axis=None, classes=["no", "yes"], fuzzy=True, measures=["mutual_information"],
+        samples=samples, reference=Input(c, fuzzy=True), axis=None, classes=["no", "yes"], measures=["mutual_information"],
         soft_confusion=[{"class": "yes", "sigmas": [0.1], "maps": True}], maps_store=tmp_path / "maps.zarr",
     )  # fmt: skip
     wanted = soft_weights(samples.mean(axis=0), c, 0.5, 0.1)

@@ -25,9 +25,8 @@ from dask_uncert.metrics.scalars import scalars
 from dask_uncert.metrics.tile_bootstrap import GROUPS, TileUnits, tile_intervals, tile_layout
 from dask_uncert.reports.results.scene import results
 from dask_uncert.reports.results.schema import results_schema
-from dask_uncert.spec.parse import request_of
-from dask_uncert.spec.tiles import tiles_from, with_tiles
 from dask_uncert.summaries.tiles import MOST, OPEN
+from tests.support.requests import request_of
 
 SHAPE, SIZE = (21, 26), 8
 CONFIDENCE = {"unit": "tile", "size": SIZE, "replicates": 40, "seed": 3}
@@ -42,8 +41,9 @@ WORDS = {
             "sigmas": [0, 0.1],
             "dampings": [0, 1],
             "uncertainty": "gini",
+            "sweep": False,
         },
-        {"class": "c"},
+        {"class": "c", "sweep": False},
     ],
 }
 NOT_OF_TILES = {
@@ -72,7 +72,7 @@ def whole():
 def alone(part):
     """A part of the scene as a scene of its own, without dask."""
     arrays = {name: one[part] for name, one in scene().items()}
-    return evaluate_block(request_of(**WORDS, has_uncertainty=True), arrays, Encoding(2), compiled)[1]
+    return evaluate_block(request_of("uncertainty", **WORDS), arrays, Encoding(2), compiled)[1]
 
 
 def parts_of(whole):
@@ -150,8 +150,7 @@ def test_both_kernels_keep_the_same(seed):
     """Probabilities in quarters: all arithmetic is exact but for logarithms."""
     arrays, found = scene(seed, (9, 11), quarters=True), []
     words = {**WORDS, "soft_confusion": WORDS["soft_confusion"][1:]}
-    request = request_of(**words, has_uncertainty=True, confidence={**CONFIDENCE, "size": 4})
-    request = with_tiles(request, (9, 11))
+    request = request_of("uncertainty", shape=(9, 11), **words, confidence={**CONFIDENCE, "size": 4})
     for kernels in (compiled, reference):
         _, one = evaluate_block(request, arrays, Encoding(2), kernels)
         losses = tile_layout(one).marginals["log_loss"][0]
@@ -210,7 +209,7 @@ def test_tiles_of_merged_scenes_stay_units_of_their_own(whole, tmp_path):
 
 
 def test_open_tiles_of_one_scene_add():
-    request = with_tiles(request_of(**WORDS, has_uncertainty=True, confidence=CONFIDENCE), SHAPE)
+    request = request_of("uncertainty", shape=SHAPE, **WORDS, confidence=CONFIDENCE)
     arrays = scene()
     halves = [
         evaluate_block(
@@ -245,31 +244,15 @@ def test_one_tile_says_nothing_of_how_tiles_differ():
 
 
 def test_sizes_suit_the_grid():
-    request = request_of(classes=["a", "b"], confidence={})
-    assert with_tiles(request, (2048, 2048)).tiles.size == 32
-    assert with_tiles(request, (2049, 2048)).tiles.size == 64
+    def size(*shape, **confidence):
+        return request_of(shape=shape, classes=["a", "b"], confidence=confidence).tiles.size
+
+    assert size(2048, 2048) == 32
+    assert size(2049, 2048) == 64
     assert MOST >= (512 // 64) ** 2 * -(-300 // 64)
-    assert with_tiles(request, (300, 512, 512)).tiles.size == 32
-    asked = request_of(classes=["a", "b"], confidence={"size": 8})
+    assert size(300, 512, 512) == 32
     with pytest.raises(InputError, match=r"65536 on a grid of 2048 x 2048, at most 4096.*`size: 32` or more"):
-        with_tiles(asked, (2048, 2048))
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ({"sizes": 3}, "unknown word 'sizes'"),
-        ({"unit": "patient"}, "unit of a scene is `tile`"),
-        ({"size": 0}, "size must be a whole number"),
-        ({"replicates": True}, "replicates must be"),
-        ({"seed": -1}, "seed must be"),
-        ({"level": 95}, "level must lie in"),
-        ({"method": "normal"}, "not one of bca, percentile"),
-    ],
-)
-def test_words_are_checked(words, message):
-    with pytest.raises(InputError, match=message):
-        tiles_from(words)
+        size(2048, 2048, size=8)
 
 
 @pytest.fixture

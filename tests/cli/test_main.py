@@ -120,11 +120,17 @@ def test_a_wrong_request_is_one_paragraph(job, tmp_path, dask_uncert_command):
         "contradict": {"inputs": with_input(job, "probabilities", dims=["x", "y", "class"])},
         "class table has 2": {"classes": {1: "soil", 2: "tree"}},
         "unknown measure 'ginny'": {"measures": ["ginny"]},
-        "`clases` is not a word": {"clases": {}},
+        "Unknown key `clases`. Did you mean `classes`?": {"clases": {}},
         "`version` ": {"version": 2},
         "`inputs.mask.store` is missing": {"inputs": {**job["inputs"], "mask": {"array": "labels"}}},
-        "not one of": {"soft_confusion": [{"distribution": "normal"}]},
-        "there is no table at": {"measures": ["homophily"], "class_distances": {"table": "H.csv"}},
+        "`soft_confusion.0.distribution` should be 'gaussian'": {
+            "soft_confusion": [{"distribution": "normal"}]
+        },
+        "there is no table at": {
+            "measures": ["homophily"],
+            "maps": [],
+            "class_distances": {"table": "H.csv"},
+        },
     }
     for message, changes in cases.items():
         refused(message, job, tmp_path, **changes)
@@ -133,7 +139,7 @@ def test_a_wrong_request_is_one_paragraph(job, tmp_path, dask_uncert_command):
     with pytest.raises(InputError, match="'kind' is given twice"):
         du.plan(path)
     path.write_text("!!python/object/apply:os.system ['touch here']")
-    with pytest.raises(InputError, match="is no valid YAML"):
+    with pytest.raises(InputError, match="is not valid YAML"):
         du.plan(path)
     status, out, said = dask_uncert_command("run", tmp_path / "none.yaml")
     assert (status, out, said.count("\n")) == (2, "", 1)

@@ -22,7 +22,7 @@ from dask_uncert.execution import checkpoints, chunking
 from dask_uncert.execution.checkpoints import GROUPS, Checkpoints, open_checkpoints
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.inputs.cube import Cube
-from dask_uncert.spec.parse import request_of
+from dask_uncert.spec.options import SceneOptions
 from tests.support import scenes
 
 
@@ -34,7 +34,7 @@ def plan_of(seed, block, shape=(12, 10), **words):
     }
     soft = [{"class": "b", "sigmas": [0.1], "sweep": {"memory": 1e5}}]
     return prepare(
-        request_of(classes="abc", measures=["gini"], soft_confusion=soft, **words), cubes, block=block
+        SceneOptions(classes=list("abc"), measures=["gini"], soft_confusion=soft, **words), cubes, block=block
     )
 
 

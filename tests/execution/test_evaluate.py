@@ -222,15 +222,15 @@ REFUSALS = [
     ({"class_distances": {"table": [[0, 0.33, 1], [0.36, 0, 1], [1, 1, 0]]}}, "0.33.*0.36"),
     ({"class_distances": {"table": [[0, 1], [1, 0]]}}, "for 2 classes, but there are 3"),
     ({"maps": ["gini"]}, "maps_store"),
-    ({"calibration": {"bins": 0}}, "positive whole number"),
+    ({"calibration": {"bins": 0}}, "`calibration.bins` should be greater than or equal to 1, found 0"),
     ({"soft_confusion": [{"class": "rock"}]}, "no class 'rock'; there are soil"),
-    ({"soft_confusion": [{"thresholds": [1.0]}]}, "thresholds must lie in \\(0, 1\\)"),
+    ({"soft_confusion": [{"thresholds": [1.0]}]}, "`soft_confusion.0.thresholds.0` should be less than 1"),
     ({"soft_confusion": [{"dampings": [1]}]}, "needs `uncertainty"),
     ({"uncertainty_confusion": {"measures": ["variation_ratio"]}}, "not among the measures"),
     ({"block": (0, 3)}, "positive sizes"),
     ({"mask": np.ones((11, 9))}, "true and false"),
     ({"probabilities": np.ones((11, 9, 3), "uint8")}, "declared `scale`"),
-    ({"engine": "quick"}, "engine must be"),
+    ({"engine": "quick"}, "`engine` should be 'compiled'"),
 ]
 
 

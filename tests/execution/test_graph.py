@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dask_uncert.execution import chunking, graph
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.inputs.cube import Cube
-from dask_uncert.spec.parse import request_of
+from dask_uncert.spec.options import SceneOptions
 
 
 class Described:
@@ -99,7 +99,6 @@ def test_class_distances_keep_the_graph_small(side):
         "reference": cube((side, side), (64, 64), ("y", "x"), "uint8"),
         "features": cube((side, side, 200), (64, 64, 200), ("y", "x", "band"), "uint16"),
     }
-    request = request_of(classes=[str(i) for i in range(16)], measures=["homophily"])
-    plan = prepare(request, cubes, class_distances={"metric": "energy"})
+    plan = prepare(SceneOptions(measures=["homophily"], class_distances={"metric": "energy"}), cubes)
     assert plan.distances.grid.blocks in (128, 968)
     assert plan.tasks() < 5000

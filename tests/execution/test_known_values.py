@@ -8,6 +8,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.metrics import classification
+from dask_uncert.spec.inputs import Input
 
 
 def certain(index, classes):
@@ -84,12 +85,11 @@ def test_b1_every_edge_lies_in_the_bin_below(dtype):
         edges = np.arange(bins // 2 + 1, bins + 1) / bins
         p = edges.astype(dtype)
         found = evaluate(
-            p,
+            Input(p, tolerance=1e-2),
             np.ones(p.size, int),
             axis=None,
             classes=["no", "yes"],
             calibration={"bins": bins},
-            tolerance=1e-2,
         )
         number = numbers(found)
         assert sum(number) == p.size
@@ -124,7 +124,7 @@ def test_b6_rows_that_do_not_sum_to_one():
     bytes_ = np.full((1, 3), 85, "uint8")
     with pytest.raises(InputError, match="declared `scale`"):
         evaluate(bytes_, np.array([0]))
-    assert int(evaluate(bytes_, np.array([0]), scale=1 / 255).ledger.counted) == 1
+    assert int(evaluate(Input(bytes_, scale=1 / 255), np.array([0])).ledger.counted) == 1
 
 
 @pytest.mark.parametrize("threshold", [0.7, float(np.float64(0.7))])

@@ -8,7 +8,7 @@ from dask_uncert.execution.evaluate import prepare
 from dask_uncert.execution.evaluate_regression import prepare_regression
 from dask_uncert.execution.tasks import EvaluateBlock
 from dask_uncert.inputs.cube import Cube
-from dask_uncert.spec.parse import request_of
+from dask_uncert.spec.options import RegressionOptions, SceneOptions
 
 
 @pytest.fixture
@@ -29,9 +29,9 @@ def plan_of(kind):
     reference = Cube("reference", rng.integers(0, 3, (4, 6)), ("y", "x"))
     if kind == "regression":
         inputs = {name: Cube(name, rng.random((4, 6)), ("y", "x")) for name in ("mean", "variance")}
-        return prepare_regression({"reference": reference, **inputs}, block=block)
+        return prepare_regression(RegressionOptions(), {"reference": reference, **inputs}, block=block)
     p = Cube("probabilities", rng.dirichlet(np.ones(3), (4, 6)), ("y", "x", "class"))
-    return prepare(request_of(classes="abc"), {"probabilities": p, "reference": reference}, block=block)
+    return prepare(SceneOptions(), {"probabilities": p, "reference": reference}, block=block)
 
 
 @pytest.mark.parametrize("here", [True, False])

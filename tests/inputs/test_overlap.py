@@ -17,7 +17,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.inputs.overlap import OutsideMask, Window, over_the_reference
-from dask_uncert.spec.parse import request_of
+from dask_uncert.spec.options import SceneOptions
 
 
 @settings(max_examples=60)
@@ -60,13 +60,15 @@ def test_what_is_in_common_counts(down, right, upward, seed, block):
         "reference": Cube("reference", y, ("y", "x"), coordinates=grid),
     }
     found = prepare(
-        request_of(classes="abc", measures=["gini"]), over_the_reference(cubes), block=block
+        SceneOptions(classes=list("abc"), measures=["gini"]), over_the_reference(cubes), block=block
     ).compute_here()
     inside = np.zeros((8, 9), bool)
     ys, xs = np.arange(7) + down, np.arange(8) + right
     ys, xs = ys[(ys >= 0) & (ys < 8)], xs[(xs >= 0) & (xs < 9)]
     inside[np.ix_(ys, xs)] = True
-    same = du.evaluate(p[np.ix_(ys - down, xs - right)], y[np.ix_(ys, xs)], classes="abc", measures=["gini"])
+    same = du.evaluate(
+        p[np.ix_(ys - down, xs - right)], y[np.ix_(ys, xs)], classes=list("abc"), measures=["gini"]
+    )
     assert found.decisions == same.decisions
     assert found.distributions == same.distributions
     assert found.ledger.reasons().get("probabilities_outside", 0) == (~inside).sum()

@@ -30,6 +30,8 @@ from dask_uncert.io.readers import nifti as nifti_reader
 from dask_uncert.io.readers import stored_array
 from dask_uncert.jobs.load import plan_job, read_job
 from dask_uncert.metrics import classification
+from dask_uncert.spec.inputs import Input
+from dask_uncert.spec.options import RegressionOptions
 
 
 def turned(values, affine, order, signs):
@@ -167,7 +169,9 @@ def test_a_regression_is_turned_as_well():
     moved, matrix = turned(mean, np.eye(4), (2, 0, 1), (1, -1, -1))
     inputs = {"mean": cube("mean", moved, matrix), "reference": cube("reference", reference, np.eye(4))}
     inputs["variance"] = cube("variance", variance**2, np.eye(4))
-    assert prepare_regression(inputs).compute() == evaluate_regression(mean, reference, variance=variance**2)
+    assert prepare_regression(RegressionOptions(), inputs).compute() == evaluate_regression(
+        mean, reference, variance=variance**2
+    )
 
 
 def nifti(path, values, affine):
@@ -273,7 +277,7 @@ def test_packed_probabilities_have_the_factor_of_their_file(tmp_path):
     packed = {"store": "p.nii", "dims": ["x", "y", "z", "class"]}
     inputs = {"reference": nifti(tmp_path / "r.nii", label, np.eye(4)), "probabilities": packed}
     found = evaluated(tmp_path, inputs, classes=BINARY)
-    assert found == evaluate(stored, label, scale=1 / 255, classes=BINARY, measures=["entropy"])
+    assert found == evaluate(Input(stored, scale=1 / 255), label, classes=BINARY, measures=["entropy"])
     zarr.create_array(str(tmp_path / "p.zarr"), data=stored, dimension_names=("x", "y", "z", "class"))
     declared = {"store": "p.zarr", "scale": 1 / 255}
     assert evaluated(tmp_path, {**inputs, "probabilities": declared}, classes=BINARY) == found

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from dask_uncert.cli import main
 from dask_uncert.io.summary_store import load
 from dask_uncert.jobs import run
-from dask_uncert.jobs.load import job_schema, read_job
+from dask_uncert.jobs.load import read_job
+from dask_uncert.jobs.schema import job_schema
 from dask_uncert.reports.results.regression import regression_results
 from dask_uncert.reports.results.scene import to_json
 from dask_uncert.reports.results.schema import regression_schema
@@ -140,7 +141,7 @@ def test_a_wrong_request_is_one_paragraph(job, tmp_path):
         "`kind` must be one of scene, regression, cohort, found 'regresion'": {"kind": "regresion"},
         "found both": {"inputs": both},
         "found neither": {"inputs": {k: v for k, v in inputs.items() if k != "variance"}},
-        "`classes` is not a word of the job file": {"classes": {0: "a"}},
+        "Unknown key `classes`. Known keys: version": {"classes": {0: "a"}},
         "`maps.0`": {"maps": ["gini"]},
         "`inputs.mean` is missing": {"inputs": {k: v for k, v in inputs.items() if k != "mean"}},
         "expected output, output2": {

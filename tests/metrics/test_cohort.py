@@ -15,8 +15,8 @@ from dask_uncert.metrics.bootstrap import pooled_intervals
 from dask_uncert.metrics.cohort import case_table, cohort, cohort_by, patient_values
 from dask_uncert.metrics.resampling_units import patients
 from dask_uncert.metrics.scalars import scalars
-from dask_uncert.spec.parse import request_of
 from dask_uncert.summaries.stack import Case, Stack
+from tests.support.requests import request_of
 
 DICE = "classes/lesion/f1"
 REQUEST = request_of(classes={0: "background", 1: "lesion"}, measures=["gini"])

@@ -14,8 +14,8 @@ from dask_uncert.inputs.scene import Encoding
 from dask_uncert.kernels import compiled
 from dask_uncert.metrics.comparison import compare
 from dask_uncert.metrics.scalars import scalars
-from dask_uncert.spec.parse import request_of
 from dask_uncert.summaries.stack import Case, Stack
+from tests.support.requests import request_of
 
 REQUEST = request_of(classes=["0", "1"], measures=["gini"])
 METRICS = ("overall/accuracy", "classes/1/f1", "calibration/ece")

@@ -17,11 +17,17 @@ from dask_uncert.formulas.threshold_distributions import DISTRIBUTIONS
 from dask_uncert.io.summary_store import load, save
 from dask_uncert.metrics import classification
 from dask_uncert.metrics.sweep import sweep
+from dask_uncert.spec.inputs import Input
 
 KINDS = ("float16", "float32", "float64", "uint8")
 NAMED = (0.3, 0.5, 0.7)
 SOFT = [{"class": "yes", "thresholds": list(NAMED), "uncertainty": "uncertainty"}]
 BINARY = {"classes": ["no", "yes"], "axis": None, "measures": ["gini"], "soft_confusion": SOFT}
+
+
+def as_input(stored):
+    """Probabilities as they are stored, whole numbers with their scale."""
+    return Input(stored, scale=1 / 255) if stored.dtype == "uint8" else stored
 
 
 def drawn(seed, size, kind="float32", largest=1.0):
@@ -84,11 +90,10 @@ def test_values_lie_within_their_bounds(
     df = 2.5 if distribution == "student-t" else None
     soft = [{**SOFT[0], "sweep": {"error": error}}]
     evaluation = evaluate(
-        stored,
+        as_input(stored),
         c,
         uncertainty=u,
         **{**BINARY, "soft_confusion": soft},
-        scale=1 / 255 if kind == "uint8" else None,
     )
     words = {"distribution": distribution, "df": df, "damping_form": form, "reference_certainty": certainty}
     found = sweep(evaluation, "yes", threshold, sigma, damping, **words)
@@ -101,8 +106,7 @@ def test_values_lie_within_their_bounds(
 def test_hard_counts_are_exact_at_named_thresholds(kind, name):
     stored, p, c, _ = drawn(3, 5000, kind)
     soft = [{"class": name, "thresholds": list(NAMED)}]
-    scale = 1 / 255 if kind == "uint8" else None
-    evaluation = evaluate(stored, c, **{**BINARY, "soft_confusion": soft}, scale=scale)
+    evaluation = evaluate(as_input(stored), c, **{**BINARY, "soft_confusion": soft})
     found = sweep(evaluation, name, NAMED)
     own, truth = (p, c == 1) if name == "yes" else (1 - p, c == 0)
     for i, threshold in enumerate(NAMED):
@@ -133,8 +137,8 @@ def test_fuzzy_references(seed, raters, dtype, fixed, threshold, sigma, name):
         {"class": name, "thresholds": [0.3, 0.5], "uncertainty": "uncertainty", "reference_threshold": fixed}
     ]
     soft[0] = {k: v for k, v in soft[0].items() if v is not None}
-    words = {**BINARY, "soft_confusion": soft, "fuzzy": True, "raters": raters}
-    evaluation = evaluate(stored, shares, uncertainty=u, **words)
+    reference = Input(shares, fuzzy=True, **({} if raters is None else {"raters": raters}))
+    evaluation = evaluate(stored, reference, uncertainty=u, **{**BINARY, "soft_confusion": soft})
     found = sweep(evaluation, name, thresholds=threshold, sigmas=sigma, dampings=1.0)
     c = shares.astype(np.float64)
     p, c = (p, c) if name == "yes" else (1 - p, 1 - c)
@@ -146,9 +150,9 @@ def test_fuzzy_references(seed, raters, dtype, fixed, threshold, sigma, name):
 def test_shares_that_no_raters_give_are_refused():
     p, shares = np.full(4, 0.5), np.array([0.0, 0.25, 0.3, np.nan])
     with pytest.raises(InputError, match=r"1 counted pixels with shares that are no multiples of 1/4"):
-        evaluate(p, shares, **BINARY, uncertainty=p, fuzzy=True, raters=4)
+        evaluate(p, Input(shares, fuzzy=True, raters=4), **BINARY, uncertainty=p)
     with pytest.raises(InputError, match="holds codes"):
-        evaluate(p, np.array([0, 1, 1, 0]), **BINARY, uncertainty=p, raters=4)
+        evaluate(p, Input(np.array([0, 1, 1, 0]), raters=4), **BINARY, uncertainty=p)
 
 
 @pytest.mark.parametrize("name", ["soil", "water"])
@@ -173,9 +177,8 @@ def test_one_class_of_many_damped_by_a_measure(name):
 def test_same_bits_for_every_cut(block, kind):
     words = {**BINARY, "soft_confusion": [{**SOFT[0], "sweep": {"memory": 1e6}}]}
     stored, _, c, u = (one.reshape(20, 15) for one in drawn(1, 300, kind))
-    scale = 1 / 255 if kind == "uint8" else None
-    whole = evaluate(stored, c, uncertainty=u, **words, scale=scale)
-    cut = evaluate(da.from_array(stored, chunks=(7, 4)), c, uncertainty=u, **words, scale=scale, block=block)
+    whole = evaluate(as_input(stored), c, uncertainty=u, **words)
+    cut = evaluate(as_input(da.from_array(stored, chunks=(7, 4))), c, uncertainty=u, **words, block=block)
     assert cut == whole
 
 
@@ -197,7 +200,7 @@ def test_few_valued_data_need_no_bins():
     for kind in ("float16", "uint8"):
         stored, p, c, _ = drawn(4, 20000, kind)
         u = np.random.default_rng(4).integers(0, 256, c.size) / 255
-        evaluation = evaluate(stored, c, uncertainty=u, **BINARY, scale=1 / 255 if kind == "uint8" else None)
+        evaluation = evaluate(as_input(stored), c, uncertainty=u, **BINARY)
         grid = {"thresholds": [0.3, 0.512], "sigmas": [0.0, 0.02, 0.3], "dampings": [0.0, 0.5, 2.0]}
         found = sweep(evaluation, "yes", **grid)
         for place in np.ndindex(found.share.shape):
@@ -266,7 +269,7 @@ def test_a_class_may_be_counted_damped_and_undamped():
     assert_within(found, (0, 0, 0), cells)
     levels = [{"class": "yes", "reference_threshold": level} for level in (0.3, 0.6)]
     shares = np.linspace(0, 1, 300)
-    fuzzy = evaluate(stored, shares, **{**BINARY, "soft_confusion": levels, "fuzzy": True})
+    fuzzy = evaluate(stored, Input(shares, fuzzy=True), **{**BINARY, "soft_confusion": levels})
     for level in (0.3, 0.6):
         one = sweep(fuzzy, "yes", thresholds=0.5, sigmas=0.2, reference_threshold=level)
         assert_within(one, (0, 0, 0), directly(p, shares, u, 0.5, 0.2, 0.0, reference_threshold=level))
@@ -281,7 +284,7 @@ def test_what_was_not_counted_is_not_swept():
     undamped = evaluate(stored, c, **{**BINARY, "soft_confusion": [{"class": "yes"}]})
     with pytest.raises(InputError, match="counted without an uncertainty"):
         sweep(undamped, "yes", dampings=1.0)
-    for wrong in ("yes", {"error": 0}, {"fine": 1}):
+    for wrong in ("fine", {"error": 0}, {"fine": 1}):
         with pytest.raises(InputError, match="sweep"):
             evaluate(stored, c, uncertainty=u, **{**BINARY, "soft_confusion": [{**SOFT[0], "sweep": wrong}]})
 

@@ -15,8 +15,8 @@ from dask_uncert.inputs.scene import Encoding
 from dask_uncert.jobs.cohort.compare import compare
 from dask_uncert.kernels import compiled
 from dask_uncert.reports.results import cohort as reported
-from dask_uncert.spec.parse import request_of
 from dask_uncert.summaries.stack import Case, Stack
+from tests.support.requests import request_of
 
 SHAPE = (4, 5)
 CLASSES = {0: "background", 7: "lesion"}

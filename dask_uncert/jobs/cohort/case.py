@@ -26,7 +26,7 @@ from dask_uncert.inputs.raters import mean_of_raters, raters_of
 from dask_uncert.io.summary_cache import CaseFolder, Frame, replacing_folder
 from dask_uncert.jobs.cohort.manifest import ManifestRow
 from dask_uncert.jobs.provenance import digest
-from dask_uncert.spec.request import Request
+from dask_uncert.spec.options import SceneOptions
 from dask_uncert.summaries.registry import AnyEvaluation
 
 LARGE = 1 << 30  # decoded bytes; above it, a case is run like a scene: about 16 s of one core at 16 classes
@@ -89,7 +89,7 @@ class EvaluateCase:
     weigh: pixels are weighted by their size.
     """
 
-    request: Request
+    options: SceneOptions
     columns: tuple[ManifestColumn, ...]
     raters: int | None
     per_rater: bool
@@ -119,7 +119,7 @@ class EvaluateCase:
             return CaseOutcome("output", fingerprint)
         key, cache = fingerprint or self.run, CaseFolder(self.folder)
         cached = cache.read(row.case.name, key)
-        if cached is not None and (not self.request.layers or cache.maps(row.case.name, key).is_dir()):
+        if cached is not None and (not self.options.layers or cache.maps(row.case.name, key).is_dir()):
             return CaseOutcome("kept", fingerprint, key, cached.frames, cached.facts)
         plans = self.plans(cubes)
         if _is_large(plans):
@@ -198,20 +198,21 @@ class EvaluateCase:
                 raise InputError(
                     f"reference: {first.where} has no dimension `rater`: it holds one reference."
                 )
-            return {REFERENCE_LABEL: prepare(self.request, inputs)}
+            return {REFERENCE_LABEL: prepare(self.options, inputs)}
         if self.raters is not None and len(raters) != self.raters:
             raise InputError(
                 f"reference: {first.where} holds {len(raters)} raters; the job says {self.raters}."
             )
-        request = self.request
-        mean = mean_of_raters([*raters.values()], request.codes, request.ignore, shares)
-        single = replace(request, raters=None)
+        options, codes = self.options, [one.code for one in self.options.table]
+        mean = mean_of_raters([*raters.values()], codes, options.ignore, shares)
+        mean = replace(mean, role="shares", raters=self.raters)
         if not shares:  # an ignored code leaves a pixel without a share
-            request = replace(request, ignore=(), reference="share" if CLASS not in mean.dims else "shares")
-        plans = {REFERENCE_LABEL: prepare(request, {**inputs, "reference": mean})}
+            options = options.model_copy(update={"ignore": []})
+        plans = {REFERENCE_LABEL: prepare(options, {**inputs, "reference": mean})}
         if self.per_rater:
             for label, cube in raters.items():
-                plans[label] = prepare(single, {**inputs, "reference": replace(cube, name="reference")})
+                single = replace(cube, name="reference", raters=None)
+                plans[label] = prepare(self.options, {**inputs, "reference": single})
         return plans
 
 

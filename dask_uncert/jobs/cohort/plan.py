@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from dask_uncert.errors import InputError
-from dask_uncert.execution.evaluate import class_distances_of
 from dask_uncert.io.paths import AnyPath
 from dask_uncert.io.summary_cache import CaseFolder
 from dask_uncert.jobs.cohort.case import EvaluateCase, ManifestColumn
 from dask_uncert.jobs.cohort.manifest import ManifestRow, read_manifest
-from dask_uncert.jobs.cohort_schema import CaseSamples, CohortJob
-from dask_uncert.jobs.load import class_distances_from, given_as, request_from, resolve
+from dask_uncert.jobs.load import resolve
 from dask_uncert.jobs.provenance import ABOUT_MAPS, digest
+from dask_uncert.jobs.schema import CaseSamples, CohortJob
+from dask_uncert.spec.inputs import input_spec
+from dask_uncert.spec.resolve import check_inputs, with_table
 
 CACHE = ".cases"  # ends the name of the folder beside the output that caches the summaries of finished cases
 
@@ -32,7 +33,7 @@ class CohortPlan:
     @property
     def maps(self) -> list[str]:
         """Names of the maps."""
-        return list(self.evaluate.request.layers)
+        return list(self.evaluate.options.layers)
 
     def sent(self, output: AnyPath, memory: float | None) -> EvaluateCase:
         """Return what is sent to the cluster; memory: bytes a task may use, None for no limit."""
@@ -80,28 +81,26 @@ def plan_cohort(job: CohortJob, folder: Path) -> CohortPlan:
 
     folder: the one that the job's paths are relative to.
     """
-    scene = job.as_scene()
-    request = request_from(scene)
-    distances = class_distances_from(job, folder)
-    if distances and "metric" in distances:
+    options = with_table(job.options(), folder)
+    if options.class_distances is not None and options.class_distances.metric is not None:
         raise InputError(
             "class_distances: a metric would give every case distances of its own, which do not add up to one "
             "cohort; give a `table` of distances, for example that of `results.json` of one job."
         )
-    request, _ = class_distances_of(request, distances, has_features=False)
+    check_inputs(options, [name for name, given in job.inputs if given is not None])
     columns = []
-    for column, (name, options) in job.columns().items():
+    for column, (name, input_options) in job.columns().items():
         # Raters are told apart by their columns.
-        kind = "samples" if isinstance(options, CaseSamples) else name
-        spec = given_as(column if name == "reference" else name, kind, options, "", "")
+        kind = "samples" if isinstance(input_options, CaseSamples) else name
+        spec = input_spec(column if name == "reference" else name, kind, input_options, "", "")
         columns.append(ManifestColumn(column, name, spec))
         if "/" in column or column.startswith("."):
             raise InputError(f"inputs: the column {column!r} becomes a folder; name it without slash or dot.")
     reference = job.inputs.reference
-    raters = scene.inputs.reference.raters
+    raters = reference.number
     weigh = job.inputs.weight == "geometry"
     settings = digest(
-        asdict(request),
+        options.model_dump(mode="json"),
         weigh,
         [[column, name, asdict(spec)] for column, name, spec in columns],
         raters,
@@ -110,7 +109,7 @@ def plan_cohort(job: CohortJob, folder: Path) -> CohortPlan:
         version("dask-uncert"),
     )
     evaluate = EvaluateCase(
-        request, tuple(columns), raters, reference.per_rater, reference.fuzzy, "", settings, uuid.uuid4().hex,
+        options, tuple(columns), raters, reference.per_rater, reference.fuzzy, "", settings, uuid.uuid4().hex,
         weigh=weigh,
     )  # fmt: skip
     rows = read_manifest(resolve(job.manifest, folder), list(job.columns()), job.visits, job.groups)

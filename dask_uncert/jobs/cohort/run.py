@@ -29,8 +29,8 @@ from dask_uncert.jobs.cohort.output import (
     write_maps,
 )
 from dask_uncert.jobs.cohort.plan import CohortPlan, cache_of, plan_cohort
-from dask_uncert.jobs.cohort_schema import CohortJob
 from dask_uncert.jobs.provenance import RunRecord, cluster_record, digest, job_record, rounded, write_run
+from dask_uncert.jobs.schema import CohortJob
 from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.registry import AnyEvaluation
 

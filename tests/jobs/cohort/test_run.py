@@ -20,6 +20,7 @@ from dask_uncert.jobs.cohort import case
 from dask_uncert.jobs.run import FailedCasesWarning
 from dask_uncert.metrics.classification import accuracy
 from dask_uncert.reports.results.schema import results_schema
+from dask_uncert.spec.inputs import Input
 from tests.support import cohorts
 from tests.support.command import command
 
@@ -226,7 +227,7 @@ def test_raters_in_columns_and_along_an_axis(tmp_path, go, monkeypatch):
     p = {name: values(i)["p"] for i, name in enumerate(votes)}
     words = {"axis": None, "classes": CLASSES, "measures": []}
     wanted = sum(
-        evaluate(p[name], (three == 7).mean(axis=0), fuzzy=True, raters=3, **words)
+        evaluate(p[name], Input((three == 7).mean(axis=0), fuzzy=True, raters=3), **words)
         for name, three in votes.items()
     )
     assert go(cohort, soft_confusion=[]) == wanted
@@ -285,7 +286,7 @@ def test_nifti_files_that_lie_differently(tmp_path, go):
     go(cohort)
     assert cohort.statuses() == {"P0": "computed"}  # of the first run, whose output stays
     inputs["reference"] = {"raters": ["reference", "other"]}
-    shares = evaluate(p, (y == 7) * 1.0, axis=None, classes=CLASSES, measures=[], fuzzy=True, raters=2)
+    shares = evaluate(p, Input((y == 7) * 1.0, fuzzy=True, raters=2), axis=None, classes=CLASSES, measures=[])
     assert go(cohort, inputs=inputs, output="raters") == shares
 
 

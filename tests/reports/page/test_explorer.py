@@ -19,6 +19,7 @@ from dask_uncert.metrics import classification
 from dask_uncert.metrics import distributions as distribution_metrics
 from dask_uncert.metrics.sweep import sweep
 from dask_uncert.reports.page import payload
+from dask_uncert.spec.inputs import Input
 from tests.support.pages import resize, write_page
 
 Keys = pytest.importorskip("selenium.webdriver.common.keys", reason="selenium is not installed").Keys
@@ -52,12 +53,11 @@ def fuzzy():
     samples = np.clip(p + rng.normal(0, 0.1, (4, 30, 40)), 0, 1)
     return evaluate(
         None,
-        np.rint(rng.random((30, 40)) * 7) / 7,
+        Input(np.rint(rng.random((30, 40)) * 7) / 7, fuzzy=True),
         samples=samples,
         uncertainty=rng.gamma(0.5, 30, (30, 40)),
         classes={0: "out", 1: "in"},
         axis=None,
-        fuzzy=True,
         measures=["mutual_information"],
         soft_confusion=[{"class": "in", "thresholds": [0.4], "uncertainty": "uncertainty"}],
     )

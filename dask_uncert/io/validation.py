@@ -1,0 +1,114 @@
+"""Strict option models, and their errors as one paragraph that says what, where and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from dask_uncert.errors import InputError, listed
+
+MOST_PROBLEMS = 5  # that one message lists
+SHORT = {"missing": "is missing", "too_short": "is empty"}
+"""By pydantic's type of an error, what to say instead of its message."""
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+
+def _not_bool(value: Any) -> Any:
+    """Refuse true and false, which Python counts among the whole numbers."""
+    if isinstance(value, bool | np.bool_):
+        raise ValueError("should be a number")
+    return value
+
+
+Number = Annotated[float, BeforeValidator(_not_bool)]
+WholeNumber = Annotated[int, BeforeValidator(_not_bool)]
+AboveZero = Annotated[Number, Field(gt=0)]
+Counting = Annotated[WholeNumber, Field(ge=1)]
+
+
+def one_or_more(value: Any) -> Any:
+    """Return a single text or number as a list of one; anything else unchanged."""
+    return [value] if isinstance(value, str | int | float | np.generic) else value
+
+
+def unknown_keys(keys: Iterable[object], known: Sequence[str]) -> str | None:
+    """Return what to say of the first key that is not known; None if all are.
+
+    >>> unknown_keys(["measurs"], ["maps", "measures"])
+    'unknown key `measurs`. Did you mean `measures`?'
+    >>> unknown_keys(["bands"], ["maps", "measures"])
+    'unknown key `bands`. Known keys: maps, measures.'
+    """
+    for key in keys:
+        if key not in known:
+            near = get_close_matches(str(key), known, 1)
+            hint = f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(known)}."
+            return f"unknown key `{key}`. {hint}"
+    return None
+
+
+class StrictModel(BaseModel):
+    """Options that refuse unknown keys and do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, values: Any) -> Any:
+        known = [field.alias or name for name, field in cls.model_fields.items()]
+        if isinstance(values, Mapping) and (problem := unknown_keys(values, known)):
+            raise ValueError(problem)
+        return values
+
+
+def validated(model: type[AnyModel], options: Mapping[str, Any], where: str = "", hint: str = "") -> AnyModel:
+    """Return the options as a model.
+
+    where: the file that holds them, for the message; hint: ends the message. Raises InputError.
+    """
+    try:
+        return model.model_validate(options)
+    except ValidationError as error:
+        raise InputError(f"{where}{problems(error, options)}{hint}") from None
+
+
+def problems(error: ValidationError, options: Any) -> str:
+    """Return what is wrong with options, problem by problem, as one sentence or more."""
+    found: dict[tuple[str, ...], str] = {}
+    for problem in error.errors():
+        message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        path = _path(problem["loc"], options, problem["type"] == "missing")
+        if problem["type"] in SHORT:
+            message = SHORT[problem["type"]]
+        elif message.startswith("should "):
+            value = problem["input"]
+            message += f", found {value!r}" if isinstance(value, str | int | float | None) else ""
+        else:
+            message = f": {message}" if path else message.replace("unknown", "Unknown", 1)
+        found.setdefault(path, f"`{'.'.join(path)}` {message}".replace("` :", "`:") if path else message)
+    # Each type that a value may have reports its own problem; the deepest is about the type that was meant.
+    told = [
+        text
+        for path, text in found.items()
+        if not any(other != path and other[: len(path)] == path for other in found)
+    ]
+    text = listed(told, MOST_PROBLEMS, "; ")
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
+def _path(parts: Sequence[str | int], options: Any, missing: bool) -> tuple[str, ...]:
+    """Return the keys and indices that lead to a value, without pydantic's names of types."""
+    path: list[str] = []
+    value: Any = options
+    for number, part in enumerate(parts):
+        within = range(len(value)) if isinstance(value, Sequence) else value
+        if isinstance(within, Mapping | range) and part in within:
+            value = value[part]
+        elif not (missing and number == len(parts) - 1):
+            continue
+        path.append(str(part))
+    return tuple(path)

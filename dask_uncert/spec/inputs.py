@@ -1,0 +1,253 @@
+"""The options of one input, checked; arrays, files and stores with such options, opened as Cubes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+import numpy as np
+from pydantic import Field
+
+from dask_uncert.errors import InputError
+from dask_uncert.inputs import open as opening
+from dask_uncert.inputs.arrays import Axis, cube_of
+from dask_uncert.inputs.cube import BAND, CLASS, SAMPLE, Cube
+from dask_uncert.inputs.open import InputSpec, MissingChunks, with_options
+from dask_uncert.inputs.pixel_area import pixel_sizes
+from dask_uncert.inputs.scene import prediction
+from dask_uncert.io.decoding import Role
+from dask_uncert.io.validation import AboveZero, Counting, Number, StrictModel, validated
+
+
+class InputOptions(StrictModel):
+    """How the array of an input is found and what its numbers mean."""
+
+    array: str = Field("", description="Name of the array in the store; empty where the store is the array")
+    dims: list[str] | None = Field(
+        None,
+        description="Names of the dimensions in the array's order; class, sample, band and rater are reserved",
+    )
+    scale: Number | None = Field(
+        None,
+        description="Values are stored numbers times this (plus the offset), where the file does not say so itself",
+    )
+    offset: Number | None = Field(
+        None, description="Added to stored numbers times the scale, where the file does not say so itself"
+    )
+    nodata: float | list[float] | None = Field(
+        None,
+        description="Stored numbers that mean that there is no value, beside those that the file declares",
+    )
+    missing_chunks: MissingChunks = Field(
+        "refuse",
+        description="Chunks that a store does not hold: an error; or their pixels are left out and counted; or they are "
+        "all the fill value, as in stores written without empty chunks",
+    )
+
+
+class PredictionOptions(InputOptions):
+    """The prediction, or samples of it: a probability for each class, or for the second of two."""
+
+    scale: AboveZero | None = Field(None, description="Factor of integer probabilities, such as 1/255")
+    logits: bool = Field(
+        False,
+        description="Holds logits: of each class (softmax), or without a class dimension of the second of two (sigmoid)",
+    )
+    out_of_tolerance: Literal["refuse", "leave_out"] = Field(
+        "refuse",
+        description="Pixels that are no probabilities within the tolerance: an error, or left out and counted",
+    )
+    tolerance: AboveZero | None = Field(
+        None, description="How far values and sums may be off before they are refused; by dtype"
+    )
+
+
+class ReferenceOptions(InputOptions):
+    """What is true: class codes, or shares in [0, 1]."""
+
+    fuzzy: bool = Field(
+        False,
+        description="Holds the share of the second of two classes; one with a dimension class, of each class, is "
+        "fuzzy anyway",
+    )
+    raters: Counting | None = Field(
+        None, description="All shares of a fuzzy reference are multiples of one over this number"
+    )
+
+
+class WeightOptions(InputOptions):
+    """What each pixel weighs: 0 or above; NaN leaves it out."""
+
+    unit: str = Field("1", description="Of the weights, for reports")
+
+
+MODELS: dict[str, type[InputOptions]] = {
+    "probabilities": PredictionOptions,
+    "samples": PredictionOptions,
+    "reference": ReferenceOptions,
+    "weight": WeightOptions,
+}
+"""The options of an input by its name; InputOptions for others."""
+
+
+class InputKeywords(TypedDict, total=False):
+    """The keywords of `Input`, which are those of any input."""
+
+    array: str
+    dims: Sequence[str]
+    scale: float
+    offset: float
+    nodata: float | Sequence[float]
+    missing_chunks: MissingChunks
+    logits: bool
+    out_of_tolerance: Literal["refuse", "leave_out"]
+    tolerance: float
+    fuzzy: bool
+    raters: int
+    unit: str
+
+
+class Input:
+    """An input of `evaluate` or `evaluate_regression` with what is to be known of it.
+
+    Parameters
+    ----------
+    data : array, str or pathlib.Path
+        An array (numpy, dask, xarray or zarr), or the path or URL of a store or file, opened as in a job.
+    array : str
+        Name of the array in a store of several.
+    dims : sequence of str
+        Names of the dimensions, in the array's order; `class`, `sample` and `band` are reserved.
+    scale, offset : float
+        Values are the stored numbers times `scale` plus `offset`. Integer probabilities need a `scale`, such as 1/255.
+    nodata : float or sequence of float
+        Stored numbers that mean that there is no value.
+    missing_chunks : {"refuse", "leave_out", "fill"}
+        What becomes of chunks that a store does not hold.
+    logits : bool
+        Probabilities or samples are logits: of each class (softmax) or, binary, of the second class (sigmoid).
+    tolerance : float
+        How far probabilities and their sums may be off; by default what the storage dtype rounds.
+    out_of_tolerance : {"refuse", "leave_out"}
+        Whether pixels further off are an error, or are left out and counted.
+    fuzzy : bool
+        The reference holds shares in [0, 1] instead of codes.
+    raters : int
+        Number of raters of a fuzzy reference: shares are multiples of one over it.
+    unit : str
+        Unit of the weights, for reports.
+
+    Notes
+    -----
+    The keywords are the keys of an input in a job file. They are checked when the input is used.
+
+    Examples
+    --------
+    >>> import numpy as np, dask_uncert as du
+    >>> stored = np.array([[255, 0], [51, 204]], "uint8")
+    >>> evaluation = du.evaluate(du.Input(stored, scale=1 / 255), np.array([0, 1]))
+    >>> du.accuracy(evaluation)
+    1.0
+    """
+
+    def __init__(self, data: Any, **options: Unpack[InputKeywords]) -> None:
+        self.data, self.options = data, options
+
+
+def input_spec(name: str, kind: str, options: InputOptions, path: str, shown: str) -> InputSpec:
+    """Return what is known of an input before it is opened.
+
+    kind: which input of the evaluation it is; path: of its store; shown: the path as the user wrote it.
+    """
+    nodata = options.nodata
+    codes = None if nodata is None else tuple(nodata if isinstance(nodata, list) else [nodata])
+    raters = getattr(options, "raters", None)
+    return InputSpec(
+        name,
+        path,
+        shown,
+        options.array,
+        None if options.dims is None else tuple(options.dims),
+        role_of(kind, options),
+        options.scale,
+        options.offset,
+        codes,
+        options.missing_chunks,
+        kind=kind,
+        raters=raters if isinstance(raters, int) else None,
+        leave_out=getattr(options, "out_of_tolerance", "refuse") == "leave_out",
+        **{key: getattr(options, key) for key in ("unit", "logits", "tolerance") if hasattr(options, key)},
+    )
+
+
+def role_of(kind: str, options: InputOptions) -> Role:
+    """Return what an input holds."""
+    if isinstance(options, PredictionOptions):
+        return "probabilities"
+    if isinstance(options, ReferenceOptions):
+        return "shares" if options.fuzzy or CLASS in (options.dims or ()) else "labels"
+    return "labels" if kind == "mask" else "values"
+
+
+def open_input(
+    name: str,
+    source: Any,
+    axes: Mapping[str, Axis],
+    grid: Sequence[str] | None,
+    model: type[InputOptions] = InputOptions,
+    kind: str = "",
+) -> dict[str, Cube]:
+    """Return an array, a path or an Input as a Cube under its name, and beside it a mask of its missing chunks.
+
+    axes: where reserved dimensions lie in an array that does not name them; grid: names of its other dimensions. kind:
+    which input of the evaluation it is, by default its name.
+    """
+    if isinstance(source, Cube):
+        return {name: source}
+    given = source if isinstance(source, Input) else Input(source)
+    options = validated(model, given.options, f"{name}: ")
+    if isinstance(given.data, str | Path):
+        shown = str(given.data)
+        path = shown if "://" in shown else os.path.realpath(shown)
+        return opening.open_input(input_spec(name, kind or name, options, path, shown))
+    if options.array or options.missing_chunks != "refuse":
+        raise InputError(
+            f"{name}: `array` and `missing_chunks` belong to the path of a store; this is an array."
+        )
+    spec = input_spec(name, kind or name, options, "", "")
+    return {name: with_options(cube_of(name, given.data, axes, grid, spec.dims), spec)}
+
+
+def open_arrays(
+    inputs: Mapping[str, Any], axis: Axis | None, sample_axis: Axis, band_axis: Axis
+) -> dict[str, Cube]:
+    """Return the inputs of a classification that are there (not None) as Cubes; samples in a list one by one.
+
+    The prediction comes first: it names the grid's dimensions. axis: where the classes lie, counted without the
+    samples' axis.
+    """
+    classes: dict[str, Axis] = {} if axis is None else {CLASS: axis}
+    axes = {
+        "probabilities": classes,
+        "samples": {**classes, SAMPLE: sample_axis},
+        "features": {BAND: band_axis},
+    }
+    cubes: dict[str, Cube] = {}
+    for name, source in inputs.items():
+        grid = tuple(prediction(cubes).grid) if cubes else None
+        if name == "reference" and isinstance(source, Input) and source.options.get("fuzzy"):
+            has_classes = grid is not None and len(np.shape(source.data)) == len(grid) + 1
+            axes[name] = classes if has_classes else {}
+        if name == "samples" and isinstance(source, list | tuple):
+            if not source:
+                raise InputError("samples: the list is empty.")
+            for number, member in enumerate(source):
+                cubes |= open_input(f"samples_{number}", member, classes, grid, PredictionOptions, "samples")
+                grid = tuple(prediction(cubes).grid)
+        elif isinstance(source, str) and (name, source) == ("weight", "geometry"):
+            cubes["weight"] = pixel_sizes(cubes)
+        elif source is not None:
+            cubes |= open_input(name, source, axes.get(name, {}), grid, MODELS.get(name, InputOptions))
+    return cubes

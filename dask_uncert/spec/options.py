@@ -1,0 +1,334 @@
+"""The options of an evaluation: what `evaluate` takes as keywords and a job file as keys, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Annotated, Any, Literal, Self, TypedDict
+
+import numpy as np
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from dask_uncert.errors import InputError
+from dask_uncert.formulas.bootstrap_intervals import Confidence
+from dask_uncert.formulas.class_distances import Metric
+from dask_uncert.formulas.measures import Measure, parse_measure, upper_bound
+from dask_uncert.formulas.soft_confusion import ReferenceCertainty
+from dask_uncert.io.maps import MAPS, Layer
+from dask_uncert.io.validation import AboveZero, Counting, Number, StrictModel, WholeNumber, one_or_more
+from dask_uncert.spec.map_names import soft_labels
+from dask_uncert.spec.request import SoftMaps, map_layers
+from dask_uncert.summaries.evaluation import Class
+from dask_uncert.summaries.soft_confusion import SoftSettings
+from dask_uncert.summaries.tiles import MOST, TILE
+
+UNCERTAINTY_THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+Distribution = Literal["gaussian", "logistic", "laplace", "uniform", "triangular", "cauchy", "student-t"]
+DampingForm = Literal["exponential", "reciprocal", "gaussian"]
+Inside = Annotated[Number, Field(gt=0, lt=1)]
+NotNegative = Annotated[Number, Field(ge=0)]
+
+
+def _coded(names: Any) -> Any:
+    return dict(enumerate(names)) if isinstance(names, list | tuple | np.ndarray) else names
+
+
+def _different(classes: dict[int, str]) -> dict[int, str]:
+    names = list(classes.values())
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"the names {', '.join(twice)} occur more than once")
+    return classes
+
+
+ClassTable = Annotated[
+    dict[WholeNumber, str],
+    BeforeValidator(_coded, json_schema_input_type=dict[int, str] | list[str]),
+    AfterValidator(_different),
+]
+"""Code to name, in the order of the class axis; a list of names has the codes 0, 1, ..."""
+
+
+def _parsed(measure: Any) -> Any:
+    parse_measure(measure)
+    return measure
+
+
+def _once(names: list[str]) -> list[str]:
+    if len(set(names)) < len(names):
+        raise ValueError("a map is asked twice")
+    return names
+
+
+class ClassDistances(StrictModel):
+    """How far apart classes are, for the measure `homophily`: a metric over features, or a table."""
+
+    metric: Metric | None = None
+    table: Annotated[
+        str | list[list[float]] | None,
+        BeforeValidator(lambda t: t.tolist() if isinstance(t, np.ndarray) else t),
+    ] = Field(None, description="A CSV file of numbers, or the rows")
+
+
+class Sweep(StrictModel):
+    """How fine the joint histogram is from which `dask-uncert sweep` computes any other setting."""
+
+    error: AboveZero = Field(5e-5, description="Wanted of TP, TN, FP and FN, as a share of their pixels")
+    memory: AboveZero = Field(8e6, description="Bytes of counts a class at most")
+
+
+def _many(kind: Any) -> Any:
+    return BeforeValidator(one_or_more, json_schema_input_type=kind | list[kind])
+
+
+class SoftConfusion(StrictModel):
+    """Soft confusion of one class, several or (left out) all, one against the rest, at every combination."""
+
+    classes: Annotated[tuple[str, ...], _many(str)] | None = Field(None, alias="class")
+    thresholds: Annotated[tuple[Inside, ...], _many(float)] = Field((0.5,), min_length=1)
+    sigmas: Annotated[tuple[NotNegative, ...], _many(float)] = Field((0.0,), min_length=1)
+    dampings: Annotated[tuple[NotNegative, ...], _many(float)] = Field((0.0,), min_length=1)
+    uncertainty: str | None = Field(None, description="The measure that damps")
+    distribution: Distribution = "gaussian"
+    df: AboveZero | None = Field(None, description="Degrees of freedom of student-t")
+    damping_form: DampingForm = "exponential"
+    reference_threshold: Inside | None = None
+    reference_certainty: ReferenceCertainty = "paper"
+    maps: bool = Field(
+        False,
+        description="Write the four weights and the picture they make, soft_TP_<class> to soft_<class>, at the "
+        "first threshold, sigma and damping",
+    )
+    sweep: bool | Sweep = Field(True, description="Keep what `dask-uncert sweep` needs for any other setting")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.uncertainty is None and any(self.dampings):
+            raise ValueError("a damping above 0 needs `uncertainty: <measure>`")
+        if (self.distribution == "student-t") != (self.df is not None):
+            raise ValueError("df (degrees of freedom) goes with `distribution: student-t`, and it with df")
+        return self
+
+    @property
+    def finer(self) -> Sweep | None:
+        """How fine the joint histogram is; None where none is wanted."""
+        return Sweep() if self.sweep is True else self.sweep or None
+
+    def settings(self, table: tuple[Class, ...]) -> list[SoftSettings]:
+        """Return the settings of each class; InputError for a class that is not in the table."""
+        known = [one.name for one in table]
+        unknown = [name for name in self.classes or () if name not in known]
+        if unknown:
+            raise InputError(
+                f"soft_confusion: there is no class {unknown[0]!r}; there are {', '.join(known)}."
+            )
+        shared = {f.name: getattr(self, f.name) for f in fields(SoftSettings) if f.name != "class_index"}
+        return [SoftSettings(known.index(name), **shared) for name in self.classes or known]
+
+
+class UncertaintyConfusion(StrictModel):
+    """Right or wrong against certain or uncertain, for these measures (by default all) at these thresholds."""
+
+    measures: list[str] | None = None
+    thresholds: list[AboveZero] = Field(list(UNCERTAINTY_THRESHOLDS))
+
+
+class Calibration(StrictModel):
+    """Reliability over equally wide bins of the winning class's confidence."""
+
+    bins: Counting = 15
+
+
+class PatientConfidence(StrictModel):
+    """Confidence intervals by drawing patients with replacement."""
+
+    unit: Literal["patient"] = "patient"
+    replicates: Counting = Field(1000, description="How often the units are drawn")
+    level: Inside = Field(0.95, description="Of the intervals")
+    seed: Annotated[WholeNumber, Field(ge=0)] = Field(0, description="The same seed draws the same units")
+
+
+class TileConfidence(PatientConfidence):
+    """Confidence intervals by drawing square tiles of the scene with replacement."""
+
+    unit: Literal["tile"] = "tile"  # type: ignore[assignment]
+    size: Counting | None = Field(
+        None,
+        description=f"Pixels a side; by default {TILE}, doubled until the scene has at most {MOST} tiles",
+    )
+    method: Literal["bca", "percentile"] = Field(
+        "bca", description="Bias-corrected and accelerated, or plain percentiles of the replicates"
+    )
+
+    @property
+    def confidence(self) -> Confidence:
+        """How the intervals are made."""
+        return Confidence(self.replicates, self.level, self.seed, self.method)
+
+
+class ClassificationOptions(StrictModel):
+    """The options of a classification, of a scene or of each case of a cohort."""
+
+    classes: ClassTable | None = Field(
+        None,
+        description="Reference code: name, in the order of the class axis; or the names, whose codes are 0, 1, ... "
+        "By default the classes are called by their codes 0, 1, ...",
+    )
+    ignore: list[WholeNumber] = Field([], description="Reference codes of pixels that do not count")
+    measures: list[Annotated[str | dict[str, dict[str, Any] | None], AfterValidator(_parsed)]] = Field(
+        ["gini", "entropy", "fisher_rao"], description="Names, or {name: {parameter: value}}"
+    )
+    class_distances: ClassDistances | None = None
+    soft_confusion: list[SoftConfusion] = Field([])
+    uncertainty_confusion: UncertaintyConfusion = UncertaintyConfusion()
+    calibration: Calibration = Calibration()
+    maps: Annotated[list[str], AfterValidator(_once)] = Field(
+        [],
+        description="Measures, or correct, predicted, confused_classes; soft_confusion has maps of its own",
+    )
+
+    @property
+    def table(self) -> tuple[Class, ...]:
+        """The classes in the order of the class axis."""
+        return tuple(Class(code, name) for code, name in (self.classes or {}).items())
+
+    @property
+    def records(self) -> tuple[Measure, ...]:
+        """The measures with their parameters."""
+        return tuple(parse_measure(measure) for measure in self.measures)
+
+    @property
+    def layers(self) -> dict[str, Layer]:
+        """The maps asked for, by name."""
+        return map_layers(self.maps, self.soft_maps())
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [measure.name for measure in self.records]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(f"measures: {', '.join(twice)} asked twice.")
+        self._check_names(names)
+        self._check_class_distances()
+        if self.classes is not None:
+            both = sorted(set(self.ignore) & set(self.classes))
+            if both:
+                raise InputError(
+                    f"ignore: codes {both} are in the class table too; a code is a class or ignored."
+                )
+            self.thresholds()
+            self.soft_maps()
+        return self
+
+    def _check_names(self, names: list[str]) -> None:
+        for soft in self.soft_confusion:
+            if soft.uncertainty not in (None, "uncertainty", *names):
+                raise InputError(
+                    f"soft_confusion: the uncertainty {soft.uncertainty!r} is not among the measures asked for: "
+                    f"{', '.join(names)}."
+                )
+        for name in self.uncertainty_confusion.measures or ():
+            if name not in names:
+                raise InputError(
+                    f"uncertainty_confusion: {name!r} is not among the measures asked for: {', '.join(names)}."
+                )
+        for name in self.maps:
+            if name not in names and name not in MAPS:
+                raise InputError(
+                    f"maps: {name!r} is neither a measure asked for ({', '.join(names)}) nor one of "
+                    f"{', '.join(MAPS)}."
+                )
+
+    def _check_class_distances(self) -> None:
+        distances = self.class_distances
+        if any(measure.kind == "homophily" for measure in self.records):
+            if distances is None or (distances.table is None) == (distances.metric is None):
+                raise InputError(
+                    "class_distances: the measure `homophily` needs either `metric` (with the input `features`) or "
+                    "`table`."
+                )
+        elif distances is not None:
+            raise InputError("class_distances: no measure uses them; add `homophily` to measures.")
+
+    def thresholds(self) -> tuple[tuple[float, ...], ...]:
+        """Return the thresholds of each measure's uncertainty confusion.
+
+        Thresholds for all measures go to those whose range holds them; measures that are named must hold them.
+        The default ones go wherever they fit: the entropies of two classes end at ln 2.
+        """
+        chosen, levels = self.uncertainty_confusion.measures, self.uncertainty_confusion.thresholds
+        uppers = {one.name: upper_bound(one, len(self.classes or ())) for one in self.records}
+        stated = tuple(levels) != UNCERTAINTY_THRESHOLDS
+        for level in levels:
+            short = [name for name in chosen or uppers if level > uppers[name]]
+            if short and stated and (chosen is not None or len(short) == len(uppers)):
+                raise InputError(
+                    f"uncertainty_confusion: the threshold {level:g} is above {uppers[short[0]]:g}, the largest value of "
+                    f"{short[0]}."
+                )
+        unique = sorted(set(levels))
+        return tuple(
+            tuple(level for level in unique if level <= upper) if chosen is None or name in chosen else ()
+            for name, upper in uppers.items()
+        )
+
+    def soft_maps(self) -> tuple[SoftMaps, ...]:
+        """Return the soft confusions to be drawn, with labels that are array names."""
+        drawn = [one for soft in self.soft_confusion if soft.maps for one in soft.settings(self.table)]
+        indices = [one.class_index for one in drawn]
+        twice = {self.table[i].name for i in indices if indices.count(i) > 1}
+        if twice:
+            raise InputError(
+                f"soft_confusion: maps of {', '.join(sorted(twice))} are asked twice; one entry a class may say maps."
+            )
+        labels = soft_labels(self.table)
+        soft_maps = tuple(SoftMaps(one, labels[one.class_index]) for one in drawn)
+        if len(map_layers(self.maps, soft_maps)) < len(self.maps) + 5 * len(soft_maps):
+            raise InputError(
+                "soft_confusion: maps of two classes have the same name; rename one of the classes."
+            )
+        return soft_maps
+
+
+class SceneOptions(ClassificationOptions):
+    """The options of a classification of one scene."""
+
+    confidence: TileConfidence | None = Field(None, description="By default no intervals")
+    overlap: bool = Field(
+        False,
+        description="Inputs may cover other parts of the reference's grid; pixels that one does not reach are left out",
+    )
+
+
+class RegressionOptions(StrictModel):
+    """The options of a regression."""
+
+    maps: Annotated[list[Literal["nssr", "predicted_probability"]], AfterValidator(_once)] = Field([])
+
+
+class PassOptions(StrictModel):
+    """How a pass is cut and computed; the results do not depend on it."""
+
+    block: tuple[int, ...] | None = Field(None, description="Grid sizes of a task")
+    split_every: Annotated[WholeNumber, Field(ge=2)] | None = Field(
+        None, description="Summaries that a merge adds"
+    )
+    engine: Literal["compiled", "reference"] = Field("compiled", description="The kernels")
+
+
+class EvaluateOptions(TypedDict, total=False):
+    """The keywords of `evaluate`: SceneOptions, which are keys of a job file, too, and PassOptions."""
+
+    classes: Mapping[int, str] | Sequence[str] | None
+    ignore: Iterable[int]
+    measures: Sequence[str | Mapping[str, Mapping[str, Any] | None]]
+    class_distances: Mapping[str, Any] | None
+    soft_confusion: Sequence[Mapping[str, Any]]
+    uncertainty_confusion: Mapping[str, Any]
+    calibration: Mapping[str, Any]
+    confidence: Mapping[str, Any] | None
+    maps: Sequence[str]
+    overlap: bool
+    block: Sequence[int] | None
+    split_every: int | None
+    engine: Literal["compiled", "reference"]

@@ -1,0 +1,149 @@
+"""From options and the scene they are asked of to the complete Request; most wrong requests end here."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from dask_uncert.errors import InputError, one_line
+from dask_uncert.formulas.homophily import check_distances
+from dask_uncert.formulas.measures import SAMPLE_KINDS
+from dask_uncert.inputs.cube import CLASS, Cube
+from dask_uncert.inputs.scene import Scene, prediction
+from dask_uncert.io.validation import validated
+from dask_uncert.spec.joint_bins import joint_settings
+from dask_uncert.spec.options import ClassDistances, ClassificationOptions, SceneOptions, TileConfidence
+from dask_uncert.spec.request import ReferenceKind, Request
+from dask_uncert.summaries.tiles import MOST, TILE, TileSettings
+
+AnyOptions = TypeVar("AnyOptions", bound=ClassificationOptions)
+
+
+def resolve(options: SceneOptions, scene: Scene) -> Request:
+    """Return the complete request that options make of a scene.
+
+    Only the distances of classes that a metric measures in the features are not known yet. Raises InputError where
+    options contradict the inputs.
+    """
+    cubes, options = scene.cubes, with_classes(options, scene.cubes)
+    check_inputs(options, {cube.kind for cube in cubes.values()})
+    reference = cubes["reference"]
+    kind: ReferenceKind = "shares" if CLASS in reference.dims else "codes"
+    if kind == "codes" and reference.role == "shares":
+        kind = "share"
+    _check_reference(kind, reference, options)
+    soft = [(one, entry) for entry in options.soft_confusion for one in entry.settings(options.table)]
+    request = Request(
+        classes=options.table,
+        ignore=tuple(options.ignore),
+        measures=options.records,
+        maxima=(1.0,) * len(options.measures),
+        thresholds=options.thresholds(),
+        calibration_bins=options.calibration.bins,
+        soft=tuple(one for one, _ in soft),
+        maps=tuple(options.maps),
+        class_metric=None if options.class_distances is None else options.class_distances.metric or "table",
+        reference=kind,
+        soft_maps=options.soft_maps(),
+        raters=reference.raters,
+        tiles=None if options.confidence is None else tile_settings(options.confidence, scene.shape),
+        leave_out_off=any(cube.leave_out for cube in cubes.values()),
+        weight_unit=cubes["weight"].unit if "weight" in cubes else None,
+    )
+    if options.class_distances is not None and options.class_distances.table is not None:
+        request = _with_table(request, options.class_distances)
+    dtype, scale = np.dtype(np.float64), None
+    if "probabilities" in cubes:
+        dtype, scale = cubes["probabilities"].dtype, cubes["probabilities"].precision.scale
+    share_dtype = None if kind == "codes" else reference.dtype.newbyteorder("=")
+    finer = [(one, entry.finer) for one, entry in soft if entry.finer is not None]
+    as_pair = CLASS in prediction(cubes).dims
+    return replace(request, joint=joint_settings(request, finer, dtype, scale, as_pair, share_dtype))
+
+
+def with_classes(options: SceneOptions, cubes: Mapping[str, Cube]) -> SceneOptions:
+    """Return the options with a name for each class: by default its code, 0, 1, ... along the class axis."""
+    if options.classes is not None:
+        return options
+    names = [str(code) for code in range(prediction(cubes).sizes.get(CLASS, 2))]
+    return validated(type(options), {**dict(options), "classes": names})
+
+
+def check_inputs(options: ClassificationOptions, inputs: Collection[str]) -> None:
+    """Check that the inputs that the options need are there, by kind; raises InputError."""
+    soft = any(entry.uncertainty == "uncertainty" for entry in options.soft_confusion)
+    for measure in options.records:
+        if measure.kind in SAMPLE_KINDS and "samples" not in inputs:
+            raise InputError(
+                f"measures: `{measure.name}` needs the input `samples`; one prediction has none."
+            )
+        soft |= measure.kind == "uncertainty"
+    if soft and "uncertainty" not in inputs:
+        raise InputError("measures: `uncertainty` needs an input of that name.")
+    distances = options.class_distances
+    if distances is not None and distances.metric is not None and "features" not in inputs:
+        raise InputError(f"class_distances: the metric {distances.metric!r} needs the input `features`.")
+
+
+def _check_reference(kind: ReferenceKind, reference: Cube, options: SceneOptions) -> None:
+    if kind != "codes" and options.ignore:
+        raise InputError("ignore: a fuzzy reference holds shares and no codes to ignore; use `mask`, or NaN.")
+    if kind == "codes" and reference.raters is not None:
+        raise InputError(
+            "reference: raters belongs to a fuzzy reference of shares, and this one holds codes."
+        )
+    if kind == "share" and len(options.table) != 2:
+        raise InputError(
+            f"reference: a fuzzy one without a class dimension holds the share of the second of two classes, but "
+            f"the class table has {len(options.table)}. Give it a dimension `class`."
+        )
+
+
+def with_table(options: AnyOptions, folder: Path | None = None) -> AnyOptions:
+    """Return the options with the table of class distances read from its file, relative to a folder."""
+    table = None if options.class_distances is None else options.class_distances.table
+    if not isinstance(table, str):
+        return options
+    path = os.path.realpath((folder or Path()) / table)
+    try:
+        rows = np.loadtxt(path, delimiter=",", ndmin=2).tolist()
+    except OSError:
+        raise InputError(f"class_distances: there is no table at {path}.") from None
+    except ValueError as error:
+        raise InputError(f"class_distances: {path} is not a table of numbers: {one_line(error)}.") from None
+    return options.model_copy(update={"class_distances": ClassDistances(table=rows)})
+
+
+def _with_table(request: Request, distances: ClassDistances) -> Request:
+    try:
+        table = check_distances(np.asarray(distances.table, np.float64))
+    except ValueError as error:
+        raise InputError(f"class_distances: {error}") from None
+    if len(table) != len(request.classes):
+        raise InputError(
+            f"class_distances: the table is for {len(table)} classes, but there are {len(request.classes)}."
+        )
+    return request.with_distances(table)
+
+
+def tile_settings(confidence: TileConfidence, shape: Sequence[int]) -> TileSettings:
+    """Return tiles whose size suits a grid; InputError where the size asked for makes too many."""
+
+    def tiles(size: int) -> int:
+        return math.prod(-(-n // size) for n in shape)
+
+    size = TILE
+    while tiles(size) > MOST:
+        size *= 2
+    if confidence.size is not None and tiles(confidence.size) > MOST:
+        raise InputError(
+            f"confidence: tiles of {confidence.size} pixels a side are {tiles(confidence.size)} on a grid of "
+            f"{' x '.join(map(str, shape))}, at most {MOST} are kept apart. Give `size: {size}` or more, or leave it out."
+        )
+    return TileSettings(confidence.size or size, confidence.confidence)
