@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from dask_uncert.errors import InputError, one_line
 from dask_uncert.execution.chunking import cut_in_groups
+from dask_uncert.io.format_version import FORMAT
 from dask_uncert.io.paths import AnyPath, absolute, as_path, list_names, remove, write_atomic
 from dask_uncert.io.summary_cache import CaseFolder, Frame
 from dask_uncert.summaries.registry import AnyEvaluation, evaluation_from_plain
@@ -21,7 +22,6 @@ from dask_uncert.summaries.registry import AnyEvaluation, evaluation_from_plain
 GROUPS = (
     64  # files at most: few to write, and a crash costs a sixty-fourth of the work beside what was under way
 )
-FORMAT = 1  # of the folder; a folder of another format is computed again
 ENDING = ".blocks"
 MAPS = "maps.zarr"
 LABEL = ""
@@ -36,11 +36,6 @@ class Checkpoints:
     key: str
 
     @property
-    def groups(self) -> int:
-        """Largest number of groups."""
-        return GROUPS
-
-    @property
     def maps(self) -> str:
         """Where maps are written while the run goes on."""
         return str(as_path(self.folder) / MAPS)
@@ -53,12 +48,12 @@ class Checkpoints:
         """Return the groups that are finished, by one listing."""
         files = CaseFolder(self.folder)
         names = list_names(files.path)
-        return frozenset(i for i in range(self.groups) if files.file(f"{i}", self.key).name in names)
+        return frozenset(i for i in range(GROUPS) if files.file(f"{i}", self.key).name in names)
 
     def unfinished_blocks(self, blocks: int) -> int:
         """Return how many of so many blocks are in no finished group."""
         finished = self.finished()
-        groups = enumerate(cut_in_groups(blocks, self.groups))
+        groups = enumerate(cut_in_groups(blocks, GROUPS))
         return sum(len(group) for number, group in groups if number not in finished)
 
     def load(self, group: int) -> AnyEvaluation:

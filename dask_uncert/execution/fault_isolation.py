@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dask_uncert.clusters.task_pool import KilledError, stream
 from dask_uncert.errors import ClusterError, one_line
+from dask_uncert.execution.checkpoints import GROUPS
 from dask_uncert.execution.chunking import cut_in_groups
 from dask_uncert.execution.graph import Reduction
 from dask_uncert.execution.plan import Plan
@@ -66,7 +67,7 @@ def _compute_by_groups(client: Client, inputs: str, reduction: Reduction) -> Any
     """Return the sum over all blocks; ClusterError once all but those that end their worker are finished."""
     grid, checkpoints = reduction.grid, reduction.checkpoints
     assert checkpoints is not None
-    groups, finished = cut_in_groups(grid.blocks, checkpoints.groups), checkpoints.finished()
+    groups, finished = cut_in_groups(grid.blocks, GROUPS), checkpoints.finished()
     left = {number: blocks for number, blocks in enumerate(groups) if number not in finished}
 
     def block_name(block: int) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
-from dask_uncert.execution.checkpoints import Checkpoints
+from dask_uncert.execution.checkpoints import GROUPS, Checkpoints
 from dask_uncert.execution.chunking import Grid, cut_in_groups
 from dask_uncert.inputs.cube import Cube
 
@@ -89,7 +89,7 @@ def _groups(parts: list[Any], checkpoints: Checkpoints, width: int) -> list[Any]
         _delayed(checkpoints.load, "read-checkpoint", number)
         if number in finished
         else _delayed(_save, "keep-checkpoint", checkpoints, _tree([parts[i] for i in group], width), number)
-        for number, group in enumerate(cut_in_groups(len(parts), checkpoints.groups))
+        for number, group in enumerate(cut_in_groups(len(parts), GROUPS))
     ]
 
 
@@ -182,7 +182,7 @@ class _BlockTask:
 
     def __call__(self, index: tuple[int, ...], parts: Mapping[str, Any]) -> Any:
         saved = self.checkpoints
-        if saved is not None and saved.has(self.grid.group(index, saved.groups)):
+        if saved is not None and saved.has(self.grid.group(index, GROUPS)):
             return AlreadyDone()
         region = self.grid.region(index)
         read = {name: _region(cube, region) for name, cube in self.stored.items()} | dict(parts)

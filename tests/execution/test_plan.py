@@ -52,6 +52,7 @@ def test_a_regression_of_several_outputs_may_lack_chunks():
     """The input that says where chunks are missing has no outputs of its own."""
     dims, values = ("y", "x", "output"), np.ones((4, 6, 2))
     cubes = {name: Cube(name, values, dims) for name in ("mean", "reference", "variance")}
-    cubes["absent_mean"] = Cube("absent_mean", np.indices((4, 6))[0] < 3, ("y", "x"))
+    absent = np.indices((4, 6))[0] < 3
+    cubes["absent_mean"] = Cube("absent_mean", absent, ("y", "x"), kind="mean", gap="missing_chunk")
     evaluation = prepare_regression(cubes, block=(2, 3)).compute_here()
     assert evaluation.ledger.reasons()["mean_missing_chunk"] == 18
