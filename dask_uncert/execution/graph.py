@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -49,7 +49,7 @@ class Reduction:
         width = split_every or SPLIT_EVERY
         if width < 2:
             raise InputError(f"split_every must be at least 2, found {width}.")
-        parts = _blocks(self.function, self.cubes, self.grid, self.name, self.checkpoints)
+        parts = self._blocks()
         if self.checkpoints is not None:
             parts = _groups(parts, self.checkpoints, width)
         total = _tree(parts, width)
@@ -66,8 +66,32 @@ class Reduction:
 
     def sum_blocks(self, blocks: Iterable[int]) -> Any:
         """Return the sum over blocks given by number, computed one by one in this thread."""
-        task = _BlockTask(self.function, tuple(self.cubes), self.cubes, self.grid, None)
-        return reduce(add, (task(self.grid.index(number), {}) for number in blocks))
+        read_all = dict.fromkeys(self.cubes)
+        return reduce(add, (self._compute_block(self.grid.index(number), read_all) for number in blocks))
+
+    def _blocks(self) -> list[Any]:
+        """Return one Delayed a block. Its task slices stored arrays itself, so that nothing read travels or waits.
+
+        Of arrays in memory it holds its own part, of dask arrays it gets it.
+        """
+        name = f"{self.name}-{uuid.uuid4().hex}"  # identity is never inferred from the content of inputs
+        stored = {n: c for n, c in self.cubes.items() if not isinstance(c.data, (np.ndarray, da.Array))}
+        task = dask.delayed(replace(self, cubes=stored)._compute_unless_saved, pure=False)
+        parts = {n: _parts(cube, self.grid) for n, cube in self.cubes.items()}
+        return [
+            task(index, {n: part(index) for n, part in parts.items()}, dask_key_name=(name, *index))
+            for index in np.ndindex(*self.grid.numblocks)
+        ]
+
+    def _compute_unless_saved(self, index: tuple[int, ...], parts: Mapping[str, Any]) -> Any:
+        saved = self.checkpoints is not None and self.checkpoints.has(self.grid.group(index, GROUPS))
+        return AlreadyDone() if saved else self._compute_block(index, parts)
+
+    def _compute_block(self, index: tuple[int, ...], parts: Mapping[str, Any]) -> Any:
+        """Return the function's result for a block; an input whose part is None is read."""
+        region = self.grid.region(index)
+        read = {n: _region(self.cubes[n], region) if part is None else part for n, part in parts.items()}
+        return self.function({n: np.asarray(part) for n, part in read.items()}, self.grid.offset(index))
 
 
 def _delayed(function: Callable[..., Any], name: str, *args: Any) -> Any:
@@ -98,31 +122,12 @@ def _save(checkpoints: Checkpoints, total: Any, number: int) -> Any:
     return checkpoints.load(number) if isinstance(total, AlreadyDone) else checkpoints.save(total, number)
 
 
-def _blocks(
-    function: BlockFunction,
-    cubes: Mapping[str, Cube],
-    grid: Grid,
-    name: str,
-    checkpoints: Checkpoints | None = None,
-) -> list[Any]:
-    """Return one Delayed a block. Its task slices stored arrays itself, so that nothing read travels or waits.
-
-    Of arrays in memory it holds its own part, of dask arrays it gets it.
-    """
-    name = f"{name}-{uuid.uuid4().hex}"  # identity is never inferred from the content of inputs
-    stored = {n: c for n, c in cubes.items() if not isinstance(c.data, (np.ndarray, da.Array))}
-    block = dask.delayed(_BlockTask(function, tuple(cubes), stored, grid, checkpoints), pure=False)
-    parts = {n: _parts(cube, grid) for n, cube in cubes.items() if n not in stored}
-    return [
-        block(index, {n: part(index) for n, part in parts.items()}, dask_key_name=(name, *index))
-        for index in np.ndindex(*grid.numblocks)
-    ]
-
-
 def _parts(cube: Cube, grid: Grid) -> Callable[[tuple[int, ...]], Any]:
-    """Return a function from a block's index to its part of an array in memory or a dask array."""
+    """Return a function from a block's index to its part of an array in memory or a dask array; None of what is stored."""
     if isinstance(cube.data, np.ndarray):
         return lambda index: _region(cube, grid.region(index))
+    if not isinstance(cube.data, da.Array):
+        return lambda index: None
     sides = dict(zip(grid.dims, grid.block, strict=True))
     chunks = cube.data.rechunk(tuple(sides.get(d, n) for d, n in cube.sizes.items())).to_delayed()
     axes = [grid.dims.index(d) if d in grid.dims else None for d in cube.dims]
@@ -145,7 +150,7 @@ def shuffle_blocks(
 
     The pieces stay where they were made and meet only in the task that combines them.
     """
-    blocks = _blocks(function, cubes, grid, f"{name}-read")
+    blocks = Reduction(function, cubes, grid, f"{name}-read")._blocks()
     combined = []
     for i in range(parts):
         pieces = [_delayed(_piece, f"{name}-piece", block, i) for block in blocks]
@@ -168,26 +173,6 @@ def _merge(parts: Sequence[Any]) -> Any:
     first, *rest = parts
     plus_all = getattr(first, "plus_all", None)
     return sum(rest, start=first) if plus_all is None else plus_all(rest)
-
-
-@dataclass(frozen=True)
-class _BlockTask:
-    """A block's task: read the block, and call the function with its arrays by name."""
-
-    function: BlockFunction
-    names: tuple[str, ...]
-    stored: Mapping[str, Cube]
-    grid: Grid
-    checkpoints: Checkpoints | None
-
-    def __call__(self, index: tuple[int, ...], parts: Mapping[str, Any]) -> Any:
-        saved = self.checkpoints
-        if saved is not None and saved.has(self.grid.group(index, GROUPS)):
-            return AlreadyDone()
-        region = self.grid.region(index)
-        read = {name: _region(cube, region) for name, cube in self.stored.items()} | dict(parts)
-        arrays = {name: np.asarray(read[name]) for name in self.names}
-        return self.function(arrays, self.grid.offset(index))
 
 
 def count_tasks(delayed: Any) -> int:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 
-import numpy as np
 import pytest
-import yaml
-import zarr
 
 import dask_uncert as du
 from dask_uncert.errors import ClusterError
@@ -126,25 +123,3 @@ def test_what_was_the_others_fault_ends_well(tmp_path, cluster, many, monkeypatc
     assert len(tried) == 1
     assert len(lines(folder / "deaths")) == 6
     assert not list(tmp_path.glob("out.blocks"))
-
-
-@pytest.mark.slow
-def test_a_block_of_a_regression_is_named_too(tmp_path, cluster, many):
-    address, folder = cluster
-    rng = np.random.default_rng(0)
-    names = ("reference", "mean", "variance")
-    group = zarr.open_group(tmp_path / "s.zarr", mode="w")
-    for name in names:
-        group.create_array(name, data=rng.random((60, 4)) + 0.5, chunks=(20, 4), dimension_names=("y", "x"))
-    inputs = {name: {"store": "s.zarr", "array": name} for name in names}
-    job = tmp_path / "job.yaml"
-    job.write_text(yaml.safe_dump({"version": 1, "kind": "regression", "output": "out", "inputs": inputs}))
-    poisoned(folder, (20, 0))
-    with pytest.raises(
-        ClusterError, match=r"nothing beside it: y 20:40, x 0:4 .*All other groups .* are finished"
-    ):
-        du.run(job, cluster=address)
-    assert len(lines(folder / "deaths")) <= 3 * ALLOWED
-    poisoned(folder)
-    du.run(job, cluster=address)
-    assert scenes.record(tmp_path / "out")["blocks_computed"] == 1

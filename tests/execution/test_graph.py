@@ -23,8 +23,8 @@ class Described:
         raise AssertionError("read")
 
 
-def cube(shape, chunks, dims=("y", "x", "class"), dtype="float32"):
-    return Cube("probabilities", Described(shape, dtype), dims, chunks)
+def cube(shape, chunks, dims=("y", "x", "class"), dtype="float32", name="probabilities"):
+    return Cube(name, Described(shape, dtype), dims, chunks)
 
 
 def test_a_task_is_many_chunks():
@@ -96,8 +96,8 @@ def test_class_distances_keep_the_graph_small(side):
     """Features of a whole large scene: 128 and then 968 blocks, with their pieces under 5000 tasks."""
     cubes = {
         "probabilities": cube((side, side, 16), (64, 64, 16)),
-        "reference": cube((side, side), (64, 64), ("y", "x"), "uint8"),
-        "features": cube((side, side, 200), (64, 64, 200), ("y", "x", "band"), "uint16"),
+        "reference": cube((side, side), (64, 64), ("y", "x"), "uint8", "reference"),
+        "features": cube((side, side, 200), (64, 64, 200), ("y", "x", "band"), "uint16", "features"),
     }
     plan = prepare(SceneOptions(measures=["homophily"], class_distances={"metric": "energy"}), cubes)
     assert plan.distances.grid.blocks in (128, 968)

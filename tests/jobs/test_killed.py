@@ -18,20 +18,10 @@ from dask_uncert.errors import ClusterError
 from dask_uncert.io.summary_store import load
 from dask_uncert.jobs import run as run_job
 from dask_uncert.jobs.cohort import run
-from tests.support import cohorts
+from tests.support import cohorts, schedulers
 
 Cohort = cohorts.Cohort
 CASES = [f"P{i:02d}" for i in range(12)]
-ALONE = """
-import pathlib, time
-from tests.support import cohorts
-from distributed import LocalCluster
-options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None}
-with LocalCluster(processes=False, protocol="tcp://", **options) as cluster:
-    pathlib.Path(place + ".new").write_text(cluster.scheduler_address)
-    pathlib.Path(place + ".new").rename(place)
-    time.sleep(600)
-"""  # a scheduler and its worker
 PRELOADED = [
     "dask_uncert.jobs.run",
     "dask_uncert.jobs.cohort.case",
@@ -164,20 +154,14 @@ def test_a_worker_is_killed(cohort, client, wanted, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-def test_the_scheduler_is_killed(cohort, client, processes, wanted, seed):
-    address = cohort.folder / "address"
-    cluster = processes(target=exec, args=(ALONE, {"place": str(address)}))
-    cluster.start()
-    while not address.exists():
-        assert cluster.is_alive()
-        time.sleep(0.01)
+def test_the_scheduler_is_killed(cohort, client, wanted, seed):
     begin = time.perf_counter()
     with (
-        killing(cohort, np.random.default_rng(seed), cluster.kill),
+        schedulers.scheduler(cohort.folder, workers=1, nanny=False) as (address, (scheduler, _)),
+        killing(cohort, np.random.default_rng(seed), scheduler.kill),
         pytest.raises(ClusterError, match="finished cases are kept"),
     ):
-        run_job.run(cohort.job(), cluster=address.read_text())
-    cluster.join()
+        run_job.run(cohort.job(), cluster=address)
     assert time.perf_counter() - begin < 120
     before = finished(cohort)
     assert not cohort.out.exists()
