@@ -20,7 +20,7 @@ PRETTY = {
     "expected_entropy": "Expected entropy",
     "mutual_information": "Mutual information",
     "variation_ratio": "Variation ratio",
-    "uncertainty": "Given uncertainty",
+    "uncertainty": "Predicted uncertainty",
     "correct": "Correct or wrong",
     "predicted": "Predicted class",
     "confused_classes": "Confused classes",
@@ -29,30 +29,30 @@ PRETTY = {
 }
 """What a measure or map is called for people; one with parameters keeps its own name."""
 _INPUTS = {
-    "mask": "the mask",
-    "reference": "the reference",
-    "uncertainty": "the predicted uncertainty",
-    "weight": "the weight",
-    "samples": "one of the samples",
-    "probabilities": "the prediction",
-    "mean": "the predicted mean",
-    "variance": "the predicted variance or covariance",
+    "mask": "mask",
+    "reference": "reference",
+    "uncertainty": "predicted uncertainty",
+    "weight": "weight",
+    "samples": "sample",
+    "probabilities": "prediction",
+    "mean": "predicted mean",
+    "variance": "predicted variance or covariance",
 }
 _FAULTS = {
-    "outside": "does not reach there",
-    "missing_chunk": "lacks the chunk that this pixel lies in",
-    "nodata": "holds a number there that its file or the job declares to be no data",
-    "nan": "is NaN there",
-    "off": "is further from a probability vector there than the tolerance, and the job leaves such pixels out",
+    "outside": "the {} does not cover the pixel",
+    "missing_chunk": "the chunk of the {} is missing",
+    "nodata": "the {} has its no-data value",
+    "nan": "the {} is NaN",
+    "off": "the {} is not a probability vector within the tolerance, and the job excludes such pixels",
 }
 REASONS = {
-    "masked": "the mask says that they do not count",
-    "ignored": "the reference holds a code that the job ignores",
-    **{f"{name}_{fault}": f"{of} {why}" for name, of in _INPUTS.items() for fault, why in _FAULTS.items()},
-    "clipped": "probabilities outside [0, 1] by rounding, moved to its end",
+    "masked": "excluded by the mask",
+    "ignored": "the reference has a code that the job ignores",
+    **{f"{name}_{fault}": why.format(of) for name, of in _INPUTS.items() for fault, why in _FAULTS.items()},
+    "clipped": "probabilities outside [0, 1] by rounding, set to 0 or 1",
     "renormalised": "probabilities whose sum missed 1 by rounding, divided by it",
 }
-"""Why a pixel was left out or repaired."""
+"""Why a pixel was excluded or repaired."""
 
 
 def pretty(name: str) -> str:

@@ -55,11 +55,13 @@ def comparison(statistics: CohortStatistics, against: OtherModel) -> Figure:
     strips = difference_strips(statistics, against)
     with rc_context(SETTINGS):
         figure, panels = _strip_panels(
-            (metric, strip, f"{'above' if metric.best else 'below'} 0: A better") for metric, strip in strips
+            (metric, strip, f"{'above' if metric.best else 'below'} 0: A is better")
+            for metric, strip in strips
         )
         for axes in panels:
             axes.axvline(0.0, color=GREY, lw=1.0, zorder=1)
-        _legend(figure, "patient (A minus B)", "pooled difference", spread=False)
+        label_panel(panels[-1], x=f"this evaluation (A) minus {axis_name(against.name, 40)} (B)", far=0.0)
+        _legend(figure, "patient", "pooled difference", spread=False)
     return figure
 
 
@@ -160,7 +162,7 @@ def _strip_panels(rows: Iterable[tuple[Metric, Strip, str]]) -> tuple[Figure, li
     """Draw strips below one another, with the metrics' names and a note to their left."""
     rows = list(rows)
     names = [axis_name(metric.label, 30) for metric, _, _ in rows]
-    margins = Margins(0.25 + min(widest_text(names) * layout.BOLD, 2.6), right=0.25, bottom=0.35, top=0.5)
+    margins = Margins(0.25 + min(widest_text(names) * layout.BOLD, 2.6), right=0.25, bottom=0.5, top=0.5)
     figure, panels = panel_grid(len(rows), 1, (ACROSS, TALL), margins, (0.3, 0.36))
     for axes, name, (_, strip, note) in zip(panels, names, rows, strict=True):
         draw_strip(axes, strip)

@@ -72,7 +72,7 @@ def densities(evaluation: Evaluation) -> Figure:
     """Draw the density of every measure over correct and wrong predictions, and a threshold ([A22] figure 3)."""
     names = list(evaluation.measures)
     columns = columns_of(len(names))
-    labels = [*_counted(evaluation).values(), "threshold with the largest USen + USpe"]
+    labels = [*_counted(evaluation).values(), "threshold with largest USen + USpe"]
     with rc_context(SETTINGS):
         size = (2.3, 1.7) if columns > 1 else (3.8, 2.6)
         plan = layout.plan_legend(labels, 0.8 + columns * (size[0] + 0.4))
