@@ -56,14 +56,14 @@ class SoftMap(NamedTuple):
 
 def soft_maps(maps: Maps) -> list[SoftMap]:
     """Return every picture of a soft confusion whose four weights are among the maps."""
-    found = []
+    pictures = []
     for name, (values, dims) in maps.items():
         label = name.removeprefix("soft_")
         names = {cell: f"soft_{cell}_{label}" for cell in CELL_NAMES}
         if values.ndim == 3 and all(weight in maps for weight in names.values()):
             weights = {cell: maps[weight] for cell, weight in names.items()}
-            found.append(SoftMap(label, (values, dims), weights))
-    return found
+            pictures.append(SoftMap(label, (values, dims), weights))
+    return pictures
 
 
 def map_figure_names(maps: Maps) -> dict[str, str]:
@@ -116,8 +116,8 @@ def value_map(
             np.asarray(values, np.float64), cmap="viridis", norm=norm, interpolation="nearest"
         )
         box, width = axes.get_position(), figure.get_size_inches()[0]
-        place = (box.x1 + 0.15 / width, box.y0 + 0.08 * box.height, 0.14 / width, 0.84 * box.height)
-        bar = figure.colorbar(image, cax=figure.add_axes(place), label=label or title, extend=extend)
+        position = (box.x1 + 0.15 / width, box.y0 + 0.08 * box.height, 0.14 / width, 0.84 * box.height)
+        bar = figure.colorbar(image, cax=figure.add_axes(position), label=label or title, extend=extend)
         if ticks is not None:
             bar.set_ticks(ticks[0], labels=ticks[1])
             bar.minorticks_off()

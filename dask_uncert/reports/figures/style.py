@@ -26,7 +26,7 @@ SETTINGS = {
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
-    "axes.titley": 1.0,  # not moved out of the way of what is above: nothing is
+    "axes.titley": 1.0,  # fixed: nothing above a panel needs room
     "axes.labelcolor": "#222222",
     "axes.edgecolor": "#767676",
     "axes.spines.top": False,

@@ -174,11 +174,11 @@ def test_densities_hold_the_values_and_add_up_to_one(scene):
 def test_bars_are_whole_bins(wide, named, seed, most):
     thresholds = tuple(sorted(named))
     kind = "uncertainty" if wide else "geometric"
-    one = Distribution.zero(du.formulas.measures.Measure("u", kind), thresholds, 2)
-    bins = len(one.edges) - 1
+    measure = Distribution.zero(du.formulas.measures.Measure("u", kind), thresholds, 2)
+    bins = len(measure.edges) - 1
     n = np.random.default_rng(seed).integers(0, most + 1, bins)
-    bounds, density = density_bars(one, n)
-    edges = np.array(one.edges)
+    bounds, density = density_bars(measure, n)
+    edges = np.array(measure.edges)
     assert np.isin(bounds, edges).all()
     if n.sum():
         width = np.diff(np.log10(bounds) if wide else bounds)
@@ -192,12 +192,12 @@ def test_figures_by_class_are_means_and_quantiles_of_the_pixels(scene):
     _, truth, decided, _ = scene.counted
     figure = by_class(scene.evaluation)
     for (name, values), axes in zip(scene.values().items(), figure.axes, strict=True):
-        one = scene.evaluation.measures[name]
+        measure = scene.evaluation.measures[name]
         strokes = [offsets(line) for line in axes.collections]
         for i, right in enumerate((True, False)):
             groups = [values[(truth == k) & ((truth == decided) == right)] for k in range(3)]
             assert_allclose(axes.lines[i].get_xdata(), [g.mean() for g in groups], rtol=1e-9)
-            spread = quantiles(one.histogram[:, int(right)], np.array(one.edges), SHARES)
+            spread = quantiles(measure.histogram[:, int(right)], np.array(measure.edges), SHARES)
             assert_array_equal(strokes[2 * i][:, :, 0], spread[:, [0, 4]])
             assert_array_equal(strokes[2 * i + 1][:, :, 0], spread[:, [1, 3]])
 
@@ -231,25 +231,25 @@ def test_homophily_and_gini_are_means_over_each_mistake(scene):
         chosen = [(truth == i) & (decided == k) & ((second == i) == near) for i, k in pairs]
         for line, name in zip(axes.lines, ("homophily", "gini"), strict=True):
             assert_allclose(line.get_xdata(), [values[name][c].mean() for c in chosen], rtol=1e-9)
-        said = [int(text.get_text()) for text in axes.texts if text.get_text().isdigit()]
-        assert said == [int(c.sum()) for c in chosen]
+        pixels = [int(text.get_text()) for text in axes.texts if text.get_text().isdigit()]
+        assert pixels == [int(c.sum()) for c in chosen]
 
 
 def test_matrices_count_right_and_wrong_certain_and_uncertain(scene):
     _, truth, decided, _ = scene.counted
     (axes,) = uncertainty_matrices(scene.evaluation).axes
-    said = [text.get_text() for text in axes.texts]
+    texts = [text.get_text() for text in axes.texts]
     shares = axes.collections[0].get_array()
     at = 0
     for name, values in scene.values().items():
         best = chosen_threshold(scene.evaluation, name)
         for tau in (0.2, best if best in THRESHOLDS[1:3] else 0.55, 0.9):
-            assert f"τ = {tau:g}" in said
+            assert f"τ = {tau:g}" in texts
             right, certain = truth == decided, values <= tau
             counts = [int((right & certain).sum()), int((right & ~certain).sum())]
             counts += [int((~right & certain).sum()), int((~right & ~certain).sum())]
             for cell, count in zip(("TC", "FU", "FC", "TU"), counts, strict=True):
-                assert f"{cell}\n{count:,}" in said
+                assert f"{cell}\n{count:,}" in texts
             rows = np.array(counts).reshape(2, 2)
             assert_allclose(shares[at : at + 4].reshape(2, 2), rows / rows.sum(axis=1, keepdims=True))
             at += 4
@@ -293,22 +293,22 @@ def test_weights_are_drawn_as_functions(scene):
 def test_sweeps_are_drawn_with_what_is_left(scene, metrics):
     p, truth, _, _ = scene.counted
     for k, joint in enumerate(sorted(scene.evaluation.joint, key=lambda joint: joint.settings.class_index)):
-        found = drawn_sweep(scene.evaluation, joint)
+        swept = drawn_sweep(scene.evaluation, joint)
         figure = sweep_panels(scene.evaluation, joint, metrics)
         columns = len(metrics) + 1
-        assert len(figure.axes) == columns * len(found.thresholds)
-        words = {"distribution": "student-t", "df": 3} if k == 0 else {}
+        assert len(figure.axes) == columns * len(swept.thresholds)
+        options = {"distribution": "student-t", "df": 3} if k == 0 else {}
         u = None if k == 0 else scene.values()["gini"]
-        for row, t in enumerate(found.thresholds):
+        for row, t in enumerate(swept.thresholds):
             share = figure.axes[row * columns + len(metrics)]
-            assert len(share.lines) == len(found.dampings) == (1 if k == 0 else 4)
-            for place, sigma in ((0, 0.0), (5, 0.1), (25, 0.5)):
-                assert SIGMAS[place] == sigma
-                for line, d in enumerate(found.dampings):
-                    cells = soft_weights(p[:, k], truth == k, t, sigma, u=u, damping=d, **words)
+            assert len(share.lines) == len(swept.dampings) == (1 if k == 0 else 4)
+            for i, sigma in ((0, 0.0), (5, 0.1), (25, 0.5)):
+                assert SIGMAS[i] == sigma
+                for line, d in enumerate(swept.dampings):
+                    cells = soft_weights(p[:, k], truth == k, t, sigma, u=u, damping=d, **options)
                     tp, tn, fp, fn = (cells[cell].sum() for cell in ("TP", "TN", "FP", "FN"))
                     left = (tp + tn + fp + fn) / truth.size
-                    assert_allclose(share.lines[line].get_ydata()[place], left, atol=1e-4)
+                    assert_allclose(share.lines[line].get_ydata()[i], left, atol=1e-4)
                     wanted = {
                         "f1": 2 * tp / (2 * tp + fp + fn),
                         "accuracy": (tp + tn) / (tp + tn + fp + fn),
@@ -317,8 +317,8 @@ def test_sweeps_are_drawn_with_what_is_left(scene, metrics):
                         "false_positive_rate": fp / (fp + tn),
                     }
                     for column, metric in enumerate(metrics):
-                        drawn = figure.axes[row * columns + column].lines[line].get_ydata()[place]
-                        bound = found.bounds[metric][row, place, line]
+                        drawn = figure.axes[row * columns + column].lines[line].get_ydata()[i]
+                        bound = swept.bounds[metric][row, i, line]
                         assert abs(drawn - wanted[metric]) <= bound + 1e-12
                         low, high = figure.axes[row * columns + column].get_ylim()
                         assert low <= drawn <= high
@@ -327,8 +327,8 @@ def test_sweeps_are_drawn_with_what_is_left(scene, metrics):
 def test_histograms_with_most_reference_pixels_are_drawn(scene, monkeypatch):
     monkeypatch.setattr("dask_uncert.reports.figures.sweep.MOST_HISTOGRAMS", 2)
     support = np.bincount(scene.counted[1])
-    found = [one.settings.class_index for one in drawn_histograms(scene.evaluation).values()]
-    assert sorted(support[found]) == sorted(support)[1:]
+    drawn = [joint.settings.class_index for joint in drawn_histograms(scene.evaluation).values()]
+    assert sorted(support[drawn]) == sorted(support)[1:]
 
 
 def test_measure_maps_share_one_scale(scene):
@@ -374,31 +374,31 @@ NOTHING = {
 }
 
 
-@pytest.mark.parametrize("words", NOTHING.values(), ids=NOTHING)
-def test_what_is_undefined_draws_without_a_warning(words, tmp_path):
+@pytest.mark.parametrize("options", NOTHING.values(), ids=NOTHING)
+def test_what_is_undefined_draws_without_a_warning(options, tmp_path):
     rng = np.random.default_rng(2)
     p = rng.dirichlet(np.ones(3), (5, 4))
     decided = p.argmax(-1)
     given_reference = {"decided": decided, "wrong": (decided + 1) % 3}
-    words = dict(words)
-    reference = given_reference.get(words.pop("reference", None), decided)
+    options = dict(options)
+    reference = given_reference.get(options.pop("reference", None), decided)
     names = ["gini", "homophily", "correct", "confused_classes", "uncertainty"]
     store = str(tmp_path / "maps.zarr")
     evaluation = evaluate(
         p, np.array([1, 2, 7])[reference], classes=CLASSES, measures=["gini", "homophily", "uncertainty"],
         uncertainty=rng.random((5, 4)), class_distances={"table": TABLE}, maps=names, maps_store=store,
-        soft_confusion=[{"uncertainty": "uncertainty", "dampings": [0, 3], "sigmas": [0, 0.1], "maps": True}], **words,
+        soft_confusion=[{"uncertainty": "uncertainty", "dampings": [0, 3], "sigmas": [0, 0.1], "maps": True}], **options,
     )  # fmt: skip
     names += [f"soft_{cell}_soil" for cell in CELLS] + ["soft_soil"]
     maps = {name: preview(store, name) for name in names}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = dict(figures(evaluation, maps))
-        for name, figure in found.items():
+        drawn = dict(figures(evaluation, maps))
+        for name, figure in drawn.items():
             if evaluation.ledger.counted == 0 or name.startswith(("soft", "dens")):
                 assert png(figure).startswith(b"\x89PNG")
-    assert ("homophily_and_gini" in found) == (reference is not decided)
-    assert ("by_confused_classes" in found) == bool(evaluation.ledger.counted)
+    assert ("homophily_and_gini" in drawn) == (reference is not decided)
+    assert ("by_confused_classes" in drawn) == bool(evaluation.ledger.counted)
 
 
 def test_maps_of_one_dimension_are_left_out():
@@ -409,10 +409,10 @@ def test_maps_of_one_dimension_are_left_out():
 
 @given(st.lists(st.floats(0, 10), min_size=1), st.integers(2, 8))
 def test_thinned_values_keep_the_ends(values, most):
-    found = thin_out(values, most)
-    assert len(found) == min(most, len(set(values)))
-    assert found == sorted(set(found) & set(values))
-    assert (found[0], found[-1]) == (min(values), max(values))
+    thinned = thin_out(values, most)
+    assert len(thinned) == min(most, len(set(values)))
+    assert thinned == sorted(set(thinned) & set(values))
+    assert (thinned[0], thinned[-1]) == (min(values), max(values))
 
 
 @settings(max_examples=30)

@@ -1,4 +1,4 @@
-"""What a cohort's report holds: places and numbers of strips, tables, figures, the page without its script."""
+"""The report of a cohort: strips, tables, figures, and its page with and without a script."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ def test_a_strip_has_a_dot_a_defined_case_where_its_value_is(held, height):
     array = np.array(held)
     axis = axis_of(held)
     cases = [10 + i for i in range(len(held))]
-    found = strip(axis, cases, array, np.full(5, np.nan), (None,) * 3, (0.0, None, None), height)
-    assert {dot.case for dot in found.dots} == {c for c, v in zip(cases, held, strict=True) if v == v}
-    rising = [dot.value for dot in found.dots]
+    drawn = strip(axis, cases, array, np.full(5, np.nan), (None,) * 3, (0.0, None, None), height)
+    assert {dot.case for dot in drawn.dots} == {c for c, v in zip(cases, held, strict=True) if v == v}
+    rising = [dot.value for dot in drawn.dots]
     assert rising == sorted(rising)
-    for dot in found.dots:
+    for dot in drawn.dots:
         assert dot.value == held[dot.case - 10]
         assert value_at(axis, dot.x) == dot.value
-        assert found.radius <= dot.y <= height - found.radius
-    assert found.quantiles is None
-    assert found.mean == (None, None, None)
+        assert drawn.radius <= dot.y <= height - drawn.radius
+    assert drawn.quantiles is None
+    assert drawn.mean == (None, None, None)
 
 
 @given(st.lists(st.floats(0, 100), max_size=40), st.sampled_from([36.0, 58.0]))
@@ -87,24 +87,24 @@ def test_dots_overlap_only_where_all_lanes_are_full(places, height):
 
 def test_of_many_cases_the_ends_are_drawn():
     many = np.random.default_rng(0).random(3 * MOST_DOTS)
-    found = strip(axis_of(many), range(len(many)), many, np.quantile(many, [0.05, 0.25, 0.5, 0.75, 0.95]),
+    drawn = strip(axis_of(many), range(len(many)), many, np.quantile(many, [0.05, 0.25, 0.5, 0.75, 0.95]),
                   (0.5, 0.4, 0.6), (0.5, 0.4, 0.6), 58.0)  # fmt: skip
-    assert len(found.dots) == found.drawn == MOST_DOTS
-    assert (found.dots[0].value, found.dots[-1].value) == (many.min(), many.max())
-    assert found.quantiles == sorted(found.quantiles)
+    assert len(drawn.dots) == drawn.drawn == MOST_DOTS
+    assert (drawn.dots[0].value, drawn.dots[-1].value) == (many.min(), many.max())
+    assert drawn.quantiles == sorted(drawn.quantiles)
 
 
 @pytest.fixture(scope="module")
-def made():
+def reported():
     cohort, evaluation = cohorts.reported_cohort()
     return cohort_statistics(cohort, evaluation), evaluation
 
 
 @pytest.fixture(scope="module")
-def whole(made, tmp_path_factory):
+def written_cohort(reported, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cohort")
-    numbers, evaluation = made
-    return folder, write_all(evaluation, folder, about={"manifest": "cases.csv"}, cohort=numbers.cohort)
+    statistics, evaluation = reported
+    return folder, write_all(evaluation, folder, about={"manifest": "cases.csv"}, cohort=statistics.cohort)
 
 
 def rows_of(path):
@@ -112,69 +112,69 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def test_results_hold_what_the_schema_says_and_nothing_else(whole):
-    folder, written = whole
+def test_results_hold_what_the_schema_says_and_nothing_else(written_cohort):
+    folder, written = written_cohort
     assert sorted(written) == sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
-    found = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(results_schema())
-    validator.validate(found)
-    assert set(found["cohort"]["headline"]) <= set(found["cohort"]["metrics"])
-    assert found["failed"] == [{"case": "P8", "reason": "no store at <here>"}]
+    validator.validate(results)
+    assert set(results["cohort"]["headline"]) <= set(results["cohort"]["metrics"])
+    assert results["failed"] == [{"case": "P8", "reason": "no store at <here>"}]
     for key in ("cohort", "comparison", "confidence"):
-        assert not validator.is_valid({**found, key: {**found[key], "new": 1}})
-    one = found["cohort"]["metrics"][F1]
-    assert (one["n"], one["undefined"]) == (6, 1)
-    assert one["pooled_interval"] == found["classes"][1]["f1_interval"]
-    assert set(found["comparison"]["metrics"]) == set(found["cohort"]["headline"])
+        assert not validator.is_valid({**results, key: {**results[key], "new": 1}})
+    f1 = results["cohort"]["metrics"][F1]
+    assert (f1["n"], f1["undefined"]) == (6, 1)
+    assert f1["pooled_interval"] == results["classes"][1]["f1_interval"]
+    assert set(results["comparison"]["metrics"]) == set(results["cohort"]["headline"])
 
 
-def test_tables_of_patients_and_groups(whole, made):
-    folder, _ = whole
-    numbers, _ = made
+def test_tables_of_patients_and_groups(written_cohort, reported):
+    folder, _ = written_cohort
+    statistics, _ = reported
     rows = {row["case"]: row for row in rows_of(folder / "tables" / "patients.csv")}
-    assert list(rows) == sorted([*numbers.cohort.stack.names, "P8"])
+    assert list(rows) == sorted([*statistics.cohort.stack.names, "P8"])
     failed = {"status": "failed", "reason": "no store at <here>", "site": "Oslo"}
     assert failed.items() <= rows["P8"].items()
-    for case, evaluation in numbers.cohort.stack.evaluations():
+    for case, evaluation in statistics.cohort.stack.evaluations():
         row, read = rows[case.name], scalars(evaluation)
         assert (row["patient"], row["visit"], row["status"]) == (case.patient, case.visit, "evaluated")
         assert int(row["counted (pixels)"]) == evaluation.ledger.counted
         for name, value in read.items():
             assert row[name] == ("" if np.isnan(value) else repr(float(value)))
     groups = rows_of(folder / "tables" / "groups.csv")
-    assert len(groups) == (2 + 3) * len(numbers.whole.metrics)
+    assert len(groups) == (2 + 3) * len(statistics.whole.metrics)
     with_ends = {row["metric"] for row in groups if row["mean_low"]}
-    assert with_ends <= {metric.name for metric in numbers.headline}
+    assert with_ends <= {metric.name for metric in statistics.headline}
     assert "overall/accuracy" in with_ends
     assert {row["n"] for row in rows_of(folder / "tables" / "comparison.csv")} <= {"6", "7"}
 
 
-def test_columns_of_many_values_are_in_the_table_alone(made, monkeypatch):
-    numbers, evaluation = made
+def test_columns_of_many_values_are_in_the_table_alone(reported, monkeypatch):
+    statistics, evaluation = reported
     monkeypatch.setattr("dask_uncert.reports.results.cohort.MOST_GROUPS", 2)
-    fewer = cohort_statistics(replace(numbers.cohort, confidence=None, against=None), evaluation)
+    fewer = cohort_statistics(replace(statistics.cohort, confidence=None, against=None), evaluation)
     assert set(fewer.groups) == {"site", "scanner"}
     assert set(fewer.shown) == {"site"}
 
 
-def test_one_patient_has_no_intervals_and_says_so(made, tmp_path):
-    numbers, _ = made
-    alone = replace(numbers.cohort, stack=numbers.cohort.stack.select(["P2"]), failed={}, against=None)
+def test_one_patient_has_no_intervals(reported, tmp_path):
+    statistics, _ = reported
+    alone = replace(statistics.cohort, stack=statistics.cohort.stack.select(["P2"]), failed={}, against=None)
     evaluation = alone.stack.total()
-    one = cohort_statistics(alone, evaluation)
-    found = cohort_results(evaluation, one)
-    jsonschema.validate(json.loads(json.dumps(found)), results_schema())
-    assert "confidence" not in found
-    assert "_interval" not in json.dumps(found)
-    write_page(evaluation, tmp_path / "report.html", results=found, statistics=one)
+    statistics = cohort_statistics(alone, evaluation)
+    results = cohort_results(evaluation, statistics)
+    jsonschema.validate(json.loads(json.dumps(results)), results_schema())
+    assert "confidence" not in results
+    assert "_interval" not in json.dumps(results)
+    write_page(evaluation, tmp_path / "report.html", results=results, statistics=statistics)
     assert "only one patient" in Page(tmp_path / "report.html").source
 
 
-def test_cases_are_sorted_from_the_worst(made):
-    numbers, _ = made
-    by = {metric.name: metric for metric in numbers.headline}
+def test_cases_are_sorted_from_the_worst(reported):
+    statistics, _ = reported
+    by = {metric.name: metric for metric in statistics.headline}
     f1, ece = (
-        np.array(numbers.table[name])[best_first(by[name], numbers.table[name])]
+        np.array(statistics.table[name])[best_first(by[name], statistics.table[name])]
         for name in (F1, "calibration/ece")
     )
     assert np.isnan(f1[-1])
@@ -183,78 +183,87 @@ def test_cases_are_sorted_from_the_worst(made):
 
 
 @pytest.mark.parametrize("number", [2, 3, 12])
-def test_the_headline_is_of_numbers_that_there_are(number):
+def test_the_headline_is_of_known_metrics(number):
     p = np.random.default_rng(number).dirichlet(np.ones(number), 30)
     classes = {i: f"class {i}" for i in range(number)}
     soft = [
         {"class": f"class {i}", "sigmas": [0, 0.1], "dampings": [0, 2], "uncertainty": "gini", "sweep": False}
         for i in range(number)
     ]
-    one = evaluate(p, p.argmax(-1), classes=classes, measures=["gini", "entropy"], soft_confusion=soft)
-    found = headline(one)
-    known = scalars(one)
-    assert {metric.name for metric in found} <= set(known)
-    assert len({metric.name for metric in found}) == len({metric.label for metric in found}) == len(found)
-    softs = [metric for metric in found if metric.name.startswith("soft_confusion/")]
+    evaluation = evaluate(p, p.argmax(-1), classes=classes, measures=["gini", "entropy"], soft_confusion=soft)
+    metrics = headline(evaluation)
+    known = scalars(evaluation)
+    assert {metric.name for metric in metrics} <= set(known)
+    assert (
+        len({metric.name for metric in metrics}) == len({metric.label for metric in metrics}) == len(metrics)
+    )
+    softs = [metric for metric in metrics if metric.name.startswith("soft_confusion/")]
     assert len(softs) == min(number, 10)
     assert all(metric.detail == "t 0.5, σ 0.1, d 0" for metric in softs)
-    dice = [metric for metric in found if metric.name.endswith("/f1") and metric.name.startswith("classes/")]
+    dice = [
+        metric for metric in metrics if metric.name.endswith("/f1") and metric.name.startswith("classes/")
+    ]
     assert len(dice) == {2: 1, 3: 3, 12: 0}[number]
 
 
-def test_the_page_shows_every_case_by_name_without_its_script(whole, made):
-    folder, _ = whole
-    numbers, _ = made
+def test_the_page_shows_every_case_by_name_without_its_script(written_cohort, reported):
+    folder, _ = written_cohort
+    statistics, _ = reported
     page = Page(folder / "report.html")
     text = page.source
     assert {"patients", "groups", "cases", "comparison", "enlarged", "excluded"} <= set(page.ids)
     assert page.ids.index("patients") < page.ids.index("explorer")
     assert "<i>" not in text.replace("<i>σ", "").replace("<i>t", "").replace("<i>d", "").replace("<i>τ", "")
     strips = text[text.index('id="patients"') : text.index('id="groups"')].split('<div class="plot"')[1:]
-    assert len(strips) == len(numbers.headline)
-    for piece, (metric, one) in zip(strips, whole_strips(numbers), strict=True):
-        said = [html.unescape(title) for title in re.findall(r"<title>(.*?)</title>", piece)]
-        names = numbers.cohort.stack.names
-        wanted = {n: v for n, v in zip(names, numbers.table[metric.name], strict=True) if v == v}
-        assert said == [f"{names[dot.case]}: {dot.value:.4f}" for dot in one.dots]
-        assert {line.rsplit(": ", 1)[0] for line in said} == set(wanted)
+    assert len(strips) == len(statistics.headline)
+    for piece, (metric, strip_) in zip(strips, whole_strips(statistics), strict=True):
+        titles = [html.unescape(title) for title in re.findall(r"<title>(.*?)</title>", piece)]
+        names = statistics.cohort.stack.names
+        wanted = {n: v for n, v in zip(names, statistics.table[metric.name], strict=True) if v == v}
+        assert titles == [f"{names[dot.case]}: {dot.value:.4f}" for dot in strip_.dots]
+        assert {line.rsplit(": ", 1)[0] for line in titles} == set(wanted)
     shown = " ".join(page.text)
     assert "1 case failed" in shown
     for name, of in json.loads((folder / "results.json").read_text())["cohort"]["metrics"].items():
-        if name in {metric.name for metric in numbers.headline} and of["mean"] is not None:
+        if name in {metric.name for metric in statistics.headline} and of["mean"] is not None:
             assert f"{of['mean']:.4f}" in shown
     rows = re.findall(r'<tr id="case-(\d+)"', text)
-    assert [int(row) for row in rows] == best_first(numbers.headline[0], numbers.table[F1]).tolist()
+    assert [int(row) for row in rows] == best_first(statistics.headline[0], statistics.table[F1]).tolist()
     pictures = [
         attrs["alt"] for tag, attrs in page.tags if tag == "img" and attrs["alt"].startswith("Gini of")
     ]
-    assert len(pictures) == len(numbers.cohort.stack)
+    assert len(pictures) == len(statistics.cohort.stack)
     groups = [attrs for _, attrs in page.tags if "data-group-metric" in attrs]
-    assert [("hidden" in one) for one in groups] == [one["data-group-metric"] != "0" for one in groups]
+    assert [("hidden" in attrs) for attrs in groups] == [
+        attrs["data-group-metric"] != "0" for attrs in groups
+    ]
 
 
-def test_figures_are_drawn_and_the_same_again(whole, made):
-    folder, written = whole
-    numbers, _ = made
+def test_figures_are_drawn_and_the_same_again(written_cohort, reported):
+    folder, written = written_cohort
+    statistics, _ = reported
     for name in ("cohort_strips", "cohort_groups", "comparison"):
         assert {f"figures/{name}.png", f"figures/{name}.svg"} <= set(written)
-    figure = cohort_figure.cohort_strips(numbers)
-    for axes, (metric, one) in zip(figure.axes, whole_strips(numbers), strict=True):
-        dots = axes.collections[0 if one.quantiles is None else 1].get_offsets()
-        assert sorted(dots[:, 0]) == sorted(v for v in numbers.table[metric.name] if v == v)
+    figure = cohort_figure.cohort_strips(statistics)
+    for axes, (metric, strip_) in zip(figure.axes, whole_strips(statistics), strict=True):
+        dots = axes.collections[0 if strip_.quantiles is None else 1].get_offsets()
+        assert sorted(dots[:, 0]) == sorted(v for v in statistics.table[metric.name] if v == v)
     assert png(figure) == (folder / "figures" / "cohort_strips.png").read_bytes()
-    bare = replace(numbers, shown={})
+    bare = replace(statistics, shown={})
     assert cohort_figure.cohort_groups(bare) is None
 
 
-def test_thumbnails_have_a_pixel_a_pixel_in_the_colours_of_the_legend(made):
-    _, evaluation = made
+def test_thumbnails_have_a_pixel_a_pixel_in_the_colours_of_the_legend(reported):
+    _, evaluation = reported
     right = np.array([[1.0, 0.0], [np.nan, 1.0]])
     shown = imread(BytesIO(thumbnails.thumbnail(evaluation, "correct", right)))[..., :3]
     wanted = [[to_rgb(BLUE), to_rgb(VERMILION)], [to_rgb(UNDEFINED), to_rgb(BLUE)]]
     np.testing.assert_allclose(shown, wanted, atol=1 / 255)
-    said = thumbnails.legend(evaluation, "correct", right)
-    assert [tuple(one) for one in said.levels] == [("correct", BLUE.lower()), ("wrong", VERMILION.lower())]
+    legend = thumbnails.legend(evaluation, "correct", right)
+    assert [tuple(level) for level in legend.levels] == [
+        ("correct", BLUE.lower()),
+        ("wrong", VERMILION.lower()),
+    ]
     ramp = thumbnails.legend(evaluation, "gini", right)
     ends = imread(BytesIO(thumbnails.thumbnail(evaluation, "gini", np.array([[0.0, 1.0]]))))[0, :, :3]
     np.testing.assert_allclose(ends, [to_rgb(ramp.ramp[0]), to_rgb(ramp.ramp[-1])], atol=1 / 255)
@@ -268,10 +277,10 @@ def test_thumbnails_have_a_pixel_a_pixel_in_the_colours_of_the_legend(made):
 
 
 @pytest.fixture
-def page(browser, whole):
+def page(browser, written_cohort):
     def open_it(width=1280):
         resize(browser, width)
-        browser.get((whole[0] / "report.html").as_uri())
+        browser.get((written_cohort[0] / "report.html").as_uri())
 
     return open_it
 
@@ -280,85 +289,91 @@ def found_by(browser, selector):
     return browser.find_elements("css selector", selector)
 
 
-def lit(browser):
-    """Of each strip that has a dot lit, its label and where the light is."""
+def highlighted(browser):
+    """The label of each strip with the position of its highlighted dot."""
     return browser.execute_script(
-        """return [...document.querySelectorAll(".plot")].map((one) => {
-          const lit = one.querySelector(".ring");
-          return [one.dataset.label, lit && lit.style.display !== "none" ? lit.getAttribute("cx") : null];
+        """return [...document.querySelectorAll(".plot")].map((plot) => {
+          const ring = plot.querySelector(".ring");
+          return [plot.dataset.label, ring && ring.style.display !== "none" ? ring.getAttribute("cx") : null];
         });"""
     )
 
 
-def test_arrow_keys_name_case_after_case_and_light_it_in_every_strip(browser, page, made):
+def test_arrow_keys_name_case_after_case_and_highlight_it_in_every_strip(browser, page, reported):
     from selenium.webdriver.common.keys import Keys
 
-    numbers, _ = made
+    statistics, _ = reported
     page()
-    (metric, one), names = next(iter(whole_strips(numbers))), numbers.cohort.stack.names
+    (metric, first), names = next(iter(whole_strips(statistics))), statistics.cohort.stack.names
     plot = found_by(browser, ".strips .plot")[0]
     assert plot.accessible_name == metric.label
     plot.send_keys(Keys.HOME)
-    for place in (0, 1, 2):
-        dot = one.dots[place]
-        said = f"{names[dot.case]}: {dot.value:.4f}, {place + 1} of {len(one.dots)}"
-        assert plot.get_attribute("aria-valuetext") == said
+    for i in (0, 1, 2):
+        dot = first.dots[i]
+        text = f"{names[dot.case]}: {dot.value:.4f}, {i + 1} of {len(first.dots)}"
+        assert plot.get_attribute("aria-valuetext") == text
         assert found_by(browser, ".tip")[0].text.split() == [*names[dot.case].split(), f"{dot.value:.4f}"]
-        seen = dict(lit(browser))
-        for other, strip_ in whole_strips(numbers):
+        seen = dict(highlighted(browser))
+        for other, strip_ in whole_strips(statistics):
             places = [f"{d.x}%" for d in strip_.dots if d.case == dot.case]
             assert [seen[other.label]] == (places or [None])
         plot.send_keys(Keys.ARROW_RIGHT)
     plot.send_keys(Keys.END, Keys.ARROW_RIGHT)
-    assert plot.get_attribute("aria-valuenow") == str(len(one.dots))
+    assert plot.get_attribute("aria-valuenow") == str(len(first.dots))
     plot.send_keys(Keys.ENTER)
     (row,) = found_by(browser, "tr.picked")
-    assert row.get_attribute("id") == f"case-{one.dots[-1].case}"
+    assert row.get_attribute("id") == f"case-{first.dots[-1].case}"
     plot.send_keys(Keys.ESCAPE)
     assert not found_by(browser, ".tip")[0].is_displayed()
-    assert all(place is None for _, place in lit(browser))
+    assert all(position is None for _, position in highlighted(browser))
 
 
-def test_pointing_at_a_dot_names_it(browser, page, made):
+def test_pointing_at_a_dot_names_it(browser, page, reported):
     from selenium.webdriver.common.action_chains import ActionChains
 
-    numbers, _ = made
+    statistics, _ = reported
     page()
     dot = found_by(browser, ".strips .plot .dots circle")[0]
     ActionChains(browser).move_to_element(dot).perform()
-    name = numbers.cohort.stack.names[int(dot.get_attribute("data-i"))]
+    name = statistics.cohort.stack.names[int(dot.get_attribute("data-i"))]
     assert found_by(browser, ".tip")[0].text.startswith(name)
 
 
-def test_groups_are_shown_by_the_number_chosen(browser, page, made):
+def test_groups_are_shown_by_the_chosen_metric(browser, page, reported):
     from selenium.webdriver.support.select import Select
 
-    numbers, _ = made
+    statistics, _ = reported
     page()
     choice = Select(browser.find_element("id", "group-metric"))
-    assert [one.text for one in choice.options] == [metric.label for metric in numbers.headline]
-    for place in (0, 3):
-        choice.select_by_index(place)
-        shown = [one for one in found_by(browser, ".grouped") if one.is_displayed()]
-        assert len(shown) == len(numbers.shown)
-        assert all(one.text.startswith(numbers.headline[place].label) for one in shown)
+    assert [element.text for element in choice.options] == [metric.label for metric in statistics.headline]
+    for i in (0, 3):
+        choice.select_by_index(i)
+        shown = [element for element in found_by(browser, ".grouped") if element.is_displayed()]
+        assert len(shown) == len(statistics.shown)
+        assert all(element.text.startswith(statistics.headline[i].label) for element in shown)
 
 
-def test_the_table_of_cases_sorts_and_pictures_enlarge(browser, page, made):
+def test_the_table_of_cases_sorts_and_pictures_enlarge(browser, page, reported):
     from selenium.webdriver.common.keys import Keys
 
-    numbers, _ = made
+    statistics, _ = reported
     page()
     table = browser.find_element("css selector", "#cases table")
-    head = next(one for one in table.find_elements("css selector", "thead th") if one.text.startswith("ECE"))
+    head = next(
+        element
+        for element in table.find_elements("css selector", "thead th")
+        if element.text.startswith("ECE")
+    )
     head.find_element("tag name", "button").send_keys(Keys.ENTER)
-    order = [int(one.get_attribute("data-i")) for one in table.find_elements("css selector", "tbody tr")]
-    ece = next(metric for metric in numbers.headline if metric.short == "ECE")
-    assert order == best_first(ece, numbers.table[ece.name]).tolist()
+    order = [
+        int(element.get_attribute("data-i")) for element in table.find_elements("css selector", "tbody tr")
+    ]
+    ece = next(metric for metric in statistics.headline if metric.short == "ECE")
+    assert order == best_first(ece, statistics.table[ece.name]).tolist()
     found_by(browser, ".pictures button.thumb")[0].send_keys(Keys.ENTER)
     dialog = browser.find_element("id", "enlarged")
     assert dialog.is_displayed()
-    worst = numbers.cohort.stack.names[best_first(numbers.headline[0], numbers.table[F1])[0]]
+    worst = statistics.cohort.stack.names[best_first(statistics.headline[0], statistics.table[F1])[0]]
     assert dialog.find_element("tag name", "figcaption").text == f"{worst}: Gini, y × x"
 
 
@@ -367,9 +382,9 @@ def test_nothing_is_wider_than_the_window(browser, page, width):
     page(width)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     boxes = browser.execute_script(
-        """return [...document.querySelectorAll(".strip, .plot, .case, .column, .strips .plot > svg")].map((one) => {
-          const box = one.getBoundingClientRect();
-          return [one.closest("[hidden]") !== null, box.left, box.right];
+        """return [...document.querySelectorAll(".strip, .plot, .case, .column, .strips .plot > svg")].map((element) => {
+          const box = element.getBoundingClientRect();
+          return [element.closest("[hidden]") !== null, box.left, box.right];
         });"""
     )
     shown = [(left, right) for hidden, left, right in boxes if not hidden]
@@ -380,6 +395,8 @@ def test_nothing_is_wider_than_the_window(browser, page, width):
 def test_on_paper_strips_stay_and_help_goes(browser, page):
     page()
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    assert not any(one.is_displayed() for one in found_by(browser, "[data-strip-help], [data-group-choice]"))
-    assert all(one.is_displayed() for one in found_by(browser, ".strips .plot svg"))
+    assert not any(
+        element.is_displayed() for element in found_by(browser, "[data-strip-help], [data-group-choice]")
+    )
+    assert all(element.is_displayed() for element in found_by(browser, ".strips .plot svg"))
     assert found_by(browser, ".tall")[0].value_of_css_property("overflow-y") == "visible"

@@ -30,12 +30,12 @@ METRICS = ("accuracy", "precision", "recall", "false_positive_rate", "f1", "spec
            "negative_predictive_value", "balanced_accuracy", "iou", "matthews", "kappa")  # fmt: skip
 
 
-def drawn(dtype="float32", n=4000, **words):
+def drawn(dtype="float32", n=4000, **options):
     rng = np.random.default_rng(5)
     p = np.concatenate([rng.dirichlet([0.6, 0.6], n), np.zeros((n, 1))], axis=1).astype(dtype)
     wrong = rng.random(n) < 0.2
     reference = np.where(wrong, 1 - p[:, :2].argmax(1), p[:, :2].argmax(1)) + 1
-    settings = {"classes": CLASSES, "measures": ["gini", "entropy"], **words}
+    settings = {"classes": CLASSES, "measures": ["gini", "entropy"], **options}
     return evaluate(p.reshape(40, -1, 3), reference.reshape(40, -1), **settings)
 
 
@@ -64,36 +64,36 @@ def fuzzy():
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def pages(tmp_path_factory):
     """Evaluation and page of every kind."""
     folder = tmp_path_factory.mktemp("pages")
     maps = {name: (np.linspace(0, 1, 12).reshape(3, 4), ("y", "x")) for name in ("gini", "entropy")}
-    found = {}
-    for name, one, shown in (
+    pages = {}
+    for name, evaluation, shown in (
         ("full", drawn(soft_confusion=SOFT, uncertainty_confusion={"thresholds": [0.25, 0.3333]}), maps),
         ("half", drawn("float16", soft_confusion=SOFT[:1]), {}),
         ("bare", drawn(measures=[]), {}),
         ("fuzzy", fuzzy(), {}),
         ("empty", drawn(ignore=[1, 2], classes={3: "no", 4: "none", 5: "not"}, soft_confusion=[{}]), {}),
     ):
-        write_page(one, folder / f"{name}.html", shown, {"input": "somewhere"})
-        found[name] = one, folder / f"{name}.html"
-    return found
+        write_page(evaluation, folder / f"{name}.html", shown, {"input": "somewhere"})
+        pages[name] = evaluation, folder / f"{name}.html"
+    return pages
 
 
 @pytest.fixture
-def page(browser, made):
+def page(browser, pages):
     """Opens a page; afterwards it has asked for nothing over the network."""
 
     def open_it(name):
         resize(browser, 1280)
-        evaluation, path = made[name]
+        evaluation, path = pages[name]
         browser.get(path.as_uri())
         settle(browser)
         return evaluation
 
     yield open_it
-    events = [json.loads(one["message"])["message"] for one in browser.get_log("performance")]
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     urls = [
         event["params"]["request"]["url"]
         for event in events
@@ -118,14 +118,14 @@ def settle(browser):
 MOVE = """
 const [controls] = arguments;
 for (const [id, value] of Object.entries(controls)) {
-  const one = document.getElementById(id);
-  one.value = value;
-  one.dispatchEvent(new Event(one.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
+  const element = document.getElementById(id);
+  element.value = value;
+  element.dispatchEvent(new Event(element.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
 }
-const found = {};
-for (const one of document.querySelectorAll("[data-number]")) found[one.dataset.number] = Number(one.dataset.value);
-for (const one of document.querySelectorAll("[data-bound-of]")) found[one.dataset.boundOf + "_bound"] = Number(one.dataset.bound);
-return found;
+const numbers = {};
+for (const element of document.querySelectorAll("[data-number]")) numbers[element.dataset.number] = Number(element.dataset.value);
+for (const element of document.querySelectorAll("[data-bound-of]")) numbers[element.dataset.boundOf + "_bound"] = Number(element.dataset.bound);
+return numbers;
 """
 DATA = "return Bokeh.documents.at(-1).get_model_by_name(arguments[0]).data"
 
@@ -149,15 +149,15 @@ def near(shown, expected):
     np.testing.assert_allclose(shown, expected, rtol=1e-9, atol=1e-9)
 
 
-def same_as_sweep(shown, evaluation, name, t, sigma, damping, **words):
-    found = sweep(evaluation, name, thresholds=t, sigmas=sigma, dampings=damping, **words)
-    for one in (*CELLS, *METRICS):
-        near(shown[f"soft.{one}"], found.values[one].item())
-        near(shown[f"soft.{one}_bound"], found.bounds[one].item())
-    near(shown["soft.share"], found.share.item())
-    hard = sweep(evaluation, name, thresholds=t, **words)
-    for one in (*CELLS, *METRICS):
-        near(shown[f"hard.{one}"], hard.values[one].item())
+def same_as_sweep(shown, evaluation, name, t, sigma, damping, **options):
+    soft = sweep(evaluation, name, thresholds=t, sigmas=sigma, dampings=damping, **options)
+    for key in (*CELLS, *METRICS):
+        near(shown[f"soft.{key}"], soft.values[key].item())
+        near(shown[f"soft.{key}_bound"], soft.bounds[key].item())
+    near(shown["soft.share"], soft.share.item())
+    hard = sweep(evaluation, name, thresholds=t, **options)
+    for key in (*CELLS, *METRICS):
+        near(shown[f"hard.{key}"], hard.values[key].item())
 
 
 def test_every_slider_moves_the_numbers_to_those_of_the_sweep(browser, page):
@@ -184,7 +184,7 @@ def test_number_boxes_take_what_sliders_cannot(browser, page):
     for t, sigma, damping in [(0.123456789, 1.7, 0), (0.7, 1e-7, 31.25), (1 / 3, 0.021, 900)]:
         shown = move(browser, t_box=t, sigma_box=sigma, damping_box=damping)
         same_as_sweep(shown, evaluation, "grass", t, sigma, damping, uncertainty="gini")
-    shown = move(browser, t_box=2, sigma_box=-1)  # out of range: what held before holds still
+    shown = move(browser, t_box=2, sigma_box=-1)  # out of range: ignored
     same_as_sweep(shown, evaluation, "grass", 1 / 3, 0.021, 900, uncertainty="gini")
 
 
@@ -235,36 +235,36 @@ def test_curves_are_those_of_the_sweep(browser, page):
         sigmas = drawn_curve["sigma"].tolist()
         assert (sigmas[0], sigmas[-1], len(sigmas)) == (0, 0.5, 26)
         settings = {"thresholds": 0.4, "sigmas": sigmas, "dampings": damping, "uncertainty": "gini"}
-        found = sweep(evaluation, "grass", **settings)
-        near(drawn_curve["share"], found.share[0, :, 0])
+        swept = sweep(evaluation, "grass", **settings)
+        near(drawn_curve["share"], swept.share[0, :, 0])
         for key in ("f1", "accuracy", "precision", "recall", "false_positive_rate"):
-            value, bound = found.values[key][0, :, 0], found.bounds[key][0, :, 0]
+            value, bound = swept.values[key][0, :, 0], swept.bounds[key][0, :, 0]
             near(drawn_curve[key], value)
             near(drawn_curve[f"{key}_high"], np.minimum(1, value + bound))
             near(drawn_curve[f"{key}_low"], np.maximum(0, value - bound))
 
 
 @pytest.mark.parametrize("name", ["full", "fuzzy"])
-def test_the_slider_of_tau_moves_what_it_parts(browser, page, name):
+def test_the_slider_of_tau_moves_the_uncertainty_confusion(browser, page, name):
     evaluation = page(name)
     measure = list(evaluation.measures)[-1]
-    one = evaluation.measures[measure]
+    distribution = evaluation.measures[measure]
     move(browser, measure=len(evaluation.measures) - 1)
     for picked in (-1, 0, 1):
-        wrong, right = one.histogram[picked] if picked >= 0 else one.histogram.sum(axis=0)
-        chosen = replace(one, histogram=np.stack([wrong, right])[np.newaxis])
+        wrong, right = distribution.histogram[picked] if picked >= 0 else distribution.histogram.sum(axis=0)
+        chosen = replace(distribution, histogram=np.stack([wrong, right])[np.newaxis])
         chosen = replace(evaluation, distributions=(chosen,))
         coverage, risk = selective.risk_coverage(right, wrong)
         move(browser, **{"class": picked})
-        for last in (1, len(one.edges) // 3, len(one.edges) - 1):
+        for last in (1, len(distribution.edges) // 3, len(distribution.edges) - 1):
             shown = move(browser, tau=last)
-            expected = distribution_metrics.uncertainty_confusion(chosen, measure, one.edges[last])
+            expected = distribution_metrics.uncertainty_confusion(chosen, measure, distribution.edges[last])
             for key, value in expected.items():
                 near(shown[f"uncertainty.{key}"], float(value))
             near(shown["uncertainty.coverage"], coverage[last - 1])
             near(shown["uncertainty.risk"], risk[last - 1])
             box = browser.find_element("id", "tau-box").get_attribute("value")
-            assert float(box) == pytest.approx(one.edges[last])
+            assert float(box) == pytest.approx(distribution.edges[last])
         ecdf, curve = source(browser, "ecdf-wrong"), source(browser, "risk")
         edges, shares = distribution_metrics.ecdf(chosen, measure, "wrong")
         near(ecdf["share"][np.searchsorted(ecdf["u"], edges, side="right") - 1], shares)
@@ -281,12 +281,12 @@ def test_thresholds_of_the_job_are_edges_to_stop_at(browser, page):
     )
     ticks = browser.find_elements("css selector", "#tau-ticks option")
     edges = evaluation.measures["gini"].edges
-    assert [edges[int(one.get_attribute("value"))] for one in ticks] == [0.25, 0.3333]
+    assert [edges[int(tick.get_attribute("value"))] for tick in ticks] == [0.25, 0.3333]
 
 
-def test_reliability_is_of_the_winning_class_or_of_the_one_picked(browser, page):
+def test_reliability_is_of_the_predicted_class_or_of_the_chosen_one(browser, page):
     evaluation = page("full")
-    one = evaluation.calibration
+    calibration = evaluation.calibration
     shown = move(browser, **{"class": -1})
     near(shown["calibration.ece"], calibration_metrics.expected_calibration_error(evaluation))
     near(shown["calibration.mce"], calibration_metrics.maximum_calibration_error(evaluation))
@@ -294,7 +294,7 @@ def test_reliability_is_of_the_winning_class_or_of_the_one_picked(browser, page)
     near(source(browser, "reliability")["stated"], stated)
     near(source(browser, "reliability")["observed"], observed)
     move(browser, **{"class": 1})
-    near(source(browser, "reliability")["n"], one.binned(one.fine_by_class).number[1])
+    near(source(browser, "reliability")["n"], calibration.binned(calibration.fine_by_class).number[1])
 
 
 def test_a_map_opens_large_with_the_keyboard_alone(browser, page):
@@ -318,18 +318,22 @@ def test_the_table_of_classes_sorts(browser, page):
     table = browser.find_element("css selector", "table[data-sortable]")
 
     def names():
-        return [one.text for one in table.find_elements("css selector", "tbody th")]
+        return [element.text for element in table.find_elements("css selector", "tbody th")]
 
     original = names()
-    assert original == [one.name for one in evaluation.classes]
-    head = next(one for one in table.find_elements("css selector", "thead th") if one.text.startswith("F1"))
+    assert original == [element.name for element in evaluation.classes]
+    head = next(
+        element
+        for element in table.find_elements("css selector", "thead th")
+        if element.text.startswith("F1")
+    )
     f1 = classification.f1(evaluation)
     rising = [evaluation.classes[i].name for i in np.argsort(f1[:2])]
     orders = {"descending": [*rising[::-1], "never"], "ascending": [*rising, "never"], None: original}
     for state, expected in orders.items():
         head.find_element("tag name", "button").send_keys(Keys.ENTER)
         assert head.get_attribute("aria-sort") == state
-        assert names() == expected  # the undefined one last, either way
+        assert names() == expected  # undefined values last, in either direction
     assert "mean" in table.find_element("css selector", "tfoot th").text
 
 
@@ -342,7 +346,7 @@ def test_nothing_is_wider_than_the_window(browser, page, name, charts):
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
         boxes = browser.execute_script(
             """return [".card, .dock, .headline div", "[id^=chart-]"].map((kind) =>
-            [...document.querySelectorAll(kind)].map((one) => (kind[0] === "[" ? one.firstElementChild : one)
+            [...document.querySelectorAll(kind)].map((element) => (kind[0] === "[" ? element.firstElementChild : element)
             .getBoundingClientRect()).map((box) => [box.left, box.right]))"""
         )
         assert len(boxes[1]) == charts
@@ -352,7 +356,7 @@ def test_nothing_is_wider_than_the_window(browser, page, name, charts):
 
 
 @pytest.mark.parametrize("name", ["full", "bare", "fuzzy"])
-def test_no_chart_stands_where_the_page_has_no_place_for_it(browser, page, name):
+def test_charts_without_an_element_are_hidden(browser, page, name):
     page(name)
     below = browser.execute_script(
         """const end = document.querySelector("footer").getBoundingClientRect().bottom;
@@ -362,7 +366,7 @@ def test_no_chart_stands_where_the_page_has_no_place_for_it(browser, page, name)
     assert below == 0
 
 
-def test_every_control_has_a_name_and_can_be_reached(browser, page):
+def test_every_control_has_a_keyand_can_be_reached(browser, page):
     page("full")
     reached = set()
     browser.execute_script("document.getElementById('class').focus()")
@@ -378,7 +382,7 @@ def test_every_control_has_a_name_and_can_be_reached(browser, page):
     }
 
 
-def test_reset_brings_the_start_back(browser, page):
+def test_reset_restores_the_start(browser, page):
     page("full")
     first = move(browser)
     assert move(browser, t=0.8, sigma=0.4, tau=900, **{"class": 1}) != first
@@ -392,10 +396,10 @@ def test_on_paper_there_are_charts_and_no_controls(browser, page):
     browser.execute_script("dispatchEvent(new Event('beforeprint'))")
     pictures = browser.find_elements("css selector", ".on-paper svg")
     assert len(pictures) == len(browser.find_elements("css selector", "[id^=chart-]")) == 11
-    assert all(one.find_elements("css selector", "path, image") for one in pictures)
+    assert all(picture.find_elements("css selector", "path, image") for picture in pictures)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     assert not browser.find_element("id", "dock").is_displayed()
-    assert all(one.is_displayed() for one in pictures)
+    assert all(picture.is_displayed() for picture in pictures)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     browser.execute_script("dispatchEvent(new Event('afterprint'))")
     assert not browser.find_elements("css selector", ".on-paper")
@@ -403,15 +407,15 @@ def test_on_paper_there_are_charts_and_no_controls(browser, page):
     assert printed.startswith(b"%PDF")
 
 
-def test_without_script_the_tables_stand_and_what_is_missing_is_said(browser, made):
+def test_without_script_the_tables_stay_and_a_note_names_what_is_missing(browser, pages):
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
-        browser.get(made["full"][1].as_uri())
+        browser.get(pages["full"][1].as_uri())
         assert not browser.find_element("id", "explorer").is_displayed()
         assert "needs JavaScript" in browser.find_element("tag name", "noscript").text
         tables = browser.find_elements("css selector", "main > section:not(#explorer) table")
         assert len(tables) > 6
-        assert all(one.is_displayed() for one in tables)
+        assert all(table.is_displayed() for table in tables)
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
@@ -419,34 +423,34 @@ def test_without_script_the_tables_stand_and_what_is_missing_is_said(browser, ma
 def test_the_script_s_functions_are_exact(browser, page):
     page("bare")
     z = np.concatenate([[0.0], np.geomspace(1e-12, 40, 400)])
-    found = browser.execute_script("return arguments[0].map(softConfusion.certainty)", z.tolist())
-    np.testing.assert_allclose(found, special.erf(z / np.sqrt(2)), rtol=2e-15)
+    values = browser.execute_script("return arguments[0].map(softConfusion.certainty)", z.tolist())
+    np.testing.assert_allclose(values, special.erf(z / np.sqrt(2)), rtol=2e-15)
     for x in (0.0, 1e-300, 1e-9, 0.3, 1.0, 17.0, 450.0, 1e5):
-        found = np.array(browser.execute_script("return [...softConfusion.bessel(40, arguments[0])]", x))
+        values = np.array(browser.execute_script("return [...softConfusion.bessel(40, arguments[0])]", x))
         expected = special.ive(np.arange(40), x)
-        np.testing.assert_allclose(found, expected, rtol=2e-13, atol=1e-300)
+        np.testing.assert_allclose(values, expected, rtol=2e-13, atol=1e-300)
     halves = [0.1, 1 / 3, 0.5, 2.0**-24, 3 * 2.0**-25, 1e-8, 0.33325195, 0.99999, 0.4999]
     for dtype in ("float16", "float32"):
         script = f"return arguments[0].map((t) => softConfusion.asStored(t, '{dtype}'))"
         assert browser.execute_script(script, halves) == [float(np.dtype(dtype).type(t)) for t in halves]
 
 
-def test_joint_histograms_that_do_not_fit_are_named_with_their_command(tmp_path, monkeypatch, browser):
+def test_joint_histograms_that_do_not_fit_are_listed_with_their_command(tmp_path, monkeypatch, browser):
     evaluation = drawn(soft_confusion=SOFT)
     path = tmp_path / "report.html"
     write_page(evaluation, path)
-    whole = path.stat().st_size
+    size = path.stat().st_size
     sizes = [len(payload.json_text(payload.joint_data(evaluation, joint))) for joint in evaluation.joint]
-    monkeypatch.setattr("dask_uncert.reports.page.scene.MOST_BYTES", whole - sizes[1] // 2)
+    monkeypatch.setattr("dask_uncert.reports.page.scene.MOST_BYTES", size - sizes[1] // 2)
     write_page(evaluation, path)
-    assert path.stat().st_size <= whole - sizes[1] // 2
+    assert path.stat().st_size <= size - sizes[1] // 2
     text = path.read_text(encoding="utf-8")
     data = json.loads(re.search(r'id="explorer-data">(.*?)</script>', text, re.S)[1])
     assert len(data["joint"]) == 2
     browser.get(path.as_uri())
     named = browser.find_element("css selector", "#explorer ul.note").text
-    left_out = [one for one in evaluation.joint if payload.command(evaluation, one) in named]
+    left_out = [joint for joint in evaluation.joint if payload.command(evaluation, joint) in named]
     assert len(left_out) == 1
-    words = shlex.split(payload.command(evaluation, left_out[0]))
-    assert words[:4] == ["dask-uncert", "sweep", ".", "--class"]
-    assert words[4] == evaluation.classes[left_out[0].settings.class_index].name
+    arguments = shlex.split(payload.command(evaluation, left_out[0]))
+    assert arguments[:4] == ["dask-uncert", "sweep", ".", "--class"]
+    assert arguments[4] == evaluation.classes[left_out[0].settings.class_index].name

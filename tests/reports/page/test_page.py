@@ -1,4 +1,4 @@
-"""The page, the figures and the schema: whole, self-contained, escaped, and the same bytes every time."""
+"""The page, the figures and the schema: complete, self-contained, escaped, and the same bytes every time."""
 
 from __future__ import annotations
 
@@ -56,22 +56,22 @@ def some_maps():
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def written_page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     evaluation = drawn(**FULL)
     return evaluation, folder, write_all(evaluation, folder, some_maps(), ABOUT)
 
 
-def test_write_all_writes_what_it_says_and_the_same_bytes_again(whole, tmp_path):
-    evaluation, folder, written = whole
+def test_write_all_writes_the_same_bytes_again(written_page, tmp_path):
+    evaluation, folder, written = written_page
     assert sorted(written) == sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
     assert write_all(evaluation, tmp_path, some_maps(), ABOUT) == written
     for name in written:
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
 
 
-def test_the_page_is_well_formed_and_stands_alone(whole):
-    _, folder, _ = whole
+def test_the_page_is_well_formed_and_stands_alone(written_page):
+    _, folder, _ = written_page
     page = Page(folder / "report.html")
     assert len(page.source.encode()) <= MOST_BYTES
     assert not {"iframe", "object", "embed"} & {tag for tag, _ in page.tags}
@@ -88,8 +88,8 @@ def test_the_page_is_well_formed_and_stands_alone(whole):
             assert all(link.startswith(("#", "data:")) for link in links)
 
 
-def test_the_page_is_accessible(whole):
-    _, folder, _ = whole
+def test_the_page_is_accessible(written_page):
+    _, folder, _ = written_page
     page = Page(folder / "report.html")
     names = [tag for tag, _ in page.tags]
     assert ("html", {"lang": "en"}) in page.tags
@@ -104,8 +104,8 @@ def test_the_page_is_accessible(whole):
     assert all(attrs.get("aria-describedby", "t-hint") in page.ids for attrs in controls)
 
 
-def test_names_are_escaped_and_undefined_is_a_dash(whole):
-    _, folder, _ = whole
+def test_names_are_escaped_and_undefined_is_a_dash(written_page):
+    _, folder, _ = written_page
     page = Page(folder / "report.html")
     assert "<b>&" not in page.source
     assert page.source.count(html.escape(AWKWARD).replace("&quot;", "&#34;")) > 3
@@ -117,19 +117,23 @@ def test_names_are_escaped_and_undefined_is_a_dash(whole):
     assert cells[first : first + 9] == ["never", "3", "0", "0", "–", "–", "–", "–", "0.0000"]
 
 
-def test_the_page_holds_the_numbers(whole):
-    evaluation, folder, _ = whole
-    found = results(evaluation)
-    assert json.loads((folder / "results.json").read_text(encoding="utf-8")) == found
+def test_the_page_holds_the_numbers(written_page):
+    evaluation, folder, _ = written_page
+    expected = results(evaluation)
+    assert json.loads((folder / "results.json").read_text(encoding="utf-8")) == expected
     text = " ".join(Page(folder / "report.html").text)
-    for number in (found["overall"]["accuracy"], found["overall"]["kappa"], found["calibration"]["ece"]):
+    for number in (
+        expected["overall"]["accuracy"],
+        expected["overall"]["kappa"],
+        expected["calibration"]["ece"],
+    ):
         assert f"{number:.4f}" in text
-    for of in found["measures"].values():
+    for of in expected["measures"].values():
         assert f"{of['wrong']['mean']:.4f}" in text
 
 
-def test_pictures_are_whole(whole):
-    _, folder, written = whole
+def test_pictures_are_whole(written_page):
+    _, folder, written = written_page
     pictures = [folder / name for name in written if name.startswith("figures/")]
     assert len({path.stem for path in pictures}) == len(pictures) / 2
     for path in pictures:
@@ -166,10 +170,10 @@ EMPTY = {
 @pytest.mark.parametrize(("options", "absent"), EMPTY.values(), ids=EMPTY)
 def test_what_is_empty_is_left_out_or_undefined(options, absent, tmp_path):
     evaluation = drawn(**options)
-    found = results(evaluation)
-    jsonschema.Draft202012Validator(results_schema()).validate(found)
-    assert dict(tables(evaluation, found))
-    write_page(evaluation, tmp_path / "report.html", results=found)
+    expected = results(evaluation)
+    jsonschema.Draft202012Validator(results_schema()).validate(expected)
+    assert dict(tables(evaluation, expected))
+    write_page(evaluation, tmp_path / "report.html", results=expected)
     page = Page(tmp_path / "report.html")
     assert not {*page.ids} & (ABSENT | absent)
     assert {"excluded", "classes", "confusion", "calibration"} <= {*page.ids}
@@ -188,13 +192,13 @@ def test_many_classes_become_a_picture(tmp_path, monkeypatch):
 
 def test_intervals_and_failed_cases_are_shown_where_there_are_any(tmp_path):
     evaluation = drawn(measures=["gini"])
-    found = results(evaluation)
-    found["overall"]["accuracy_interval"] = [0.7125, 0.7875]
-    found["classes"][0]["f1_interval"] = [0.6125, None]
-    found["selective"]["gini"]["aurc_interval"] = [0.1125, 0.1875]
-    found |= {"confidence": {"level": 0.9}, "failed": [{"case": "p<7>", "reason": "not found"}]}
-    found["cohort"] = {"cases": 12, "patients": 7, "groups": {}}
-    write_page(evaluation, tmp_path / "report.html", results=found)
+    expected = results(evaluation)
+    expected["overall"]["accuracy_interval"] = [0.7125, 0.7875]
+    expected["classes"][0]["f1_interval"] = [0.6125, None]
+    expected["selective"]["gini"]["aurc_interval"] = [0.1125, 0.1875]
+    expected |= {"confidence": {"level": 0.9}, "failed": [{"case": "p<7>", "reason": "not found"}]}
+    expected["cohort"] = {"cases": 12, "patients": 7, "groups": {}}
+    write_page(evaluation, tmp_path / "report.html", results=expected)
     text = " ".join(Page(tmp_path / "report.html").text)
     for shown in (
         "0.7125 to 0.7875",
@@ -220,8 +224,8 @@ def test_the_schema_describes_every_key():
     schema = results_schema()
     validator = jsonschema.Draft202012Validator(schema)
     validator.check_schema(schema)
-    found = json.loads(to_json(results(drawn(**FULL))))
-    validator.validate(found)
+    expected = json.loads(to_json(results(drawn(**FULL))))
+    validator.validate(expected)
 
     def described(node, path):
         for key, value in node.get("properties", {}).items():
@@ -235,10 +239,10 @@ def test_the_schema_describes_every_key():
     described(schema, ())
     for name, node in schema["$defs"].items():
         described(node, (name,))
-    found["overall"]["accuracy_interval"] = [0.7, 0.8]
-    validator.validate(found)
+    expected["overall"]["accuracy_interval"] = [0.7, 0.8]
+    validator.validate(expected)
     for wrong in ({"new": 1}, {"counted": -1}, {"confusion": [[0.5]]}, {"overall": {}}):
-        assert not validator.is_valid({**found, **wrong}), wrong
+        assert not validator.is_valid({**expected, **wrong}), wrong
 
 
 def test_results_need_no_matplotlib():
