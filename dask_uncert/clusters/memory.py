@@ -1,4 +1,4 @@
-"""How much memory a block may use: of workers that are there, or that a description promises."""
+"""How much memory a block may use, on running workers or on those that a cluster file describes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ from dask_uncert.clusters.config import ADDRESSES, Batch, Local, Mpi, read_clust
 from dask_uncert.clusters.mpi import THREADS
 from dask_uncert.errors import InputError
 
-OWN = (
-    416 << 20
-)  # bytes of a worker's process before it reads: 302 to 308 MiB, up to 399 where it compiled its kernels
-USED = 0.8  # of its memory; above it a worker takes no more tasks until it has some back
+PROCESS_BYTES = 416 << 20
+"""Memory of a worker's process before it reads: 302 to 308 MiB, up to 399 if it compiled its kernels."""
+USABLE_SHARE = 0.8  # of its memory; above it a worker pauses until memory is free again
 
 
-def usable(memory: float, threads: int) -> float:
-    """Bytes of a worker's memory that each of its threads may use, beside Python's own; 0 or less where none are left."""
-    return (USED * memory - OWN) / threads
+def block_memory(memory: float, threads: int) -> float:
+    """Return the bytes of a worker's memory that a block may use in each thread; 0 or less if none are left."""
+    return (USABLE_SHARE * memory - PROCESS_BYTES) / threads
 
 
 def described_memory(cluster: str | Path, cohort: bool = False) -> float | None:
-    """Bytes that a block may use on a cluster that "local", a file or an address describes, which is not started or asked.
+    """Return the bytes that a block may use on a cluster that "local", a file or an address describes, without starting it.
 
-    cohort: for a cohort's job, of which "local" means processes. None where the description does not say: an address
-    never does.
+    cohort: for a cohort's job, for which "local" means processes. None if the description does not say, as for an
+    address.
     """
     from dask.utils import parse_bytes
 
@@ -32,8 +31,10 @@ def described_memory(cluster: str | Path, cohort: bool = False) -> float | None:
         return None
     described = read_cluster(cluster)
     if isinstance(described, Local):
-        local = sized(replace(described, processes=True) if cohort and cluster == "local" else described)
-        return usable(parse_bytes(local.memory_limit), local.threads or 1)
+        local = with_defaults(
+            replace(described, processes=True) if cohort and cluster == "local" else described
+        )
+        return block_memory(parse_bytes(local.memory_limit), local.threads or 1)
     if isinstance(described, Batch):
         memory, threads = described.options.get("memory"), described.options.get("cores")
         processes = described.options.get("processes") or 1
@@ -44,13 +45,15 @@ def described_memory(cluster: str | Path, cohort: bool = False) -> float | None:
     if not memory or not isinstance(threads, int):
         return None
     try:
-        return usable(parse_bytes(memory) / processes, max(1, threads // processes))
+        return block_memory(parse_bytes(memory) / processes, max(1, threads // processes))
     except ValueError:
-        raise InputError(f"the memory of {cluster} must be such as '4 GiB', found {memory!r}") from None
+        raise InputError(
+            f"the memory of {cluster} must be a size such as '4 GiB', found {memory!r}"
+        ) from None
 
 
-def sized(local: Local) -> Local:
-    """With every number known. Workers in one process are not given shares of memory: each sees it all."""
+def with_defaults(local: Local) -> Local:
+    """Return the cluster with all numbers filled in. Workers in one process do not share out memory: each sees it all."""
     from dask.system import CPU_COUNT
     from dask.utils import parse_bytes
     from distributed.system import MEMORY_LIMIT
@@ -60,5 +63,7 @@ def sized(local: Local) -> Local:
     try:
         memory = parse_bytes(local.memory_limit or MEMORY_LIMIT // (workers if local.processes else 1))
     except ValueError:
-        raise InputError(f"memory_limit must be such as '4 GiB', found {local.memory_limit!r}") from None
+        raise InputError(
+            f"memory_limit must be a size such as '4 GiB', found {local.memory_limit!r}"
+        ) from None
     return replace(local, workers=workers, threads=threads, memory_limit=memory)

@@ -1,7 +1,8 @@
-"""How far a cluster's tasks are, told as they finish."""
+"""Watching a cluster's tasks: progress as they finish, and an error instead of waiting for ever."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import uuid
@@ -12,59 +13,56 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dask_uncert.errors import ClusterError, InputError
+from dask_uncert.errors import ClusterError, InputError, listed
 from dask_uncert.io.paths import AnyPath, write_atomic
 
 if TYPE_CHECKING:
     from distributed import Client, SchedulerPlugin
 
-PULSE = 2.0  # seconds between looks at the cluster
+POLL_SECONDS = 2.0  # between looks at the cluster
 PATIENCE = 60.0  # seconds without any worker before a run gives up
-STALL = 1800.0  # seconds in which nothing moved before it does
-SHOWN = 3  # tasks that a message names
-LOST = "the connection to the scheduler was lost. Run again when it is back: what was finished is kept."
-NOTHING = ".AlreadyDone"  # ends the name of the type of a result that took no work
+STALL = 1800.0  # seconds without any progress before a run gives up
+MAX_SHOWN = 3  # tasks that a message names
+LOST = "the connection to the scheduler was lost. Run again when it is back: finished work is kept."
+NO_WORK = ".AlreadyDone"  # end of the type name of results that took no work
 LOG = "workers.log"
-LINES = 500  # of each worker's log that a run looks at
+LOG_LINES = 500  # lines of each worker's log that are searched
 SERIOUS = ("WARNING", "ERROR", "CRITICAL")
 
 
 @contextmanager
-def guarded(
+def watchdog(
     client: Client,
-    named: Callable[[Any], str] = str,
+    describe_task: Callable[[Any], str] = str,
     patience: float | None = None,
     stall: float | None = None,
-    pulse: float = PULSE,
+    poll_seconds: float = POLL_SECONDS,
 ) -> Iterator[None]:
-    """ClusterError, inside of the `with`, once the scheduler is lost, no worker has been there for `patience` seconds,
-    or nothing has moved for `stall` seconds.
+    """Raise ClusterError inside of the `with` once the cluster cannot finish; without this a computation never ends.
 
-    named: says what a task works on, by its key. patience, stall: by default those of dask's configuration,
-    `dask-uncert.patience` and `dask-uncert.stall`. Without this a computation waits for ever.
+    That is once the scheduler is lost, no worker has been there for `patience` seconds, or nothing has moved for
+    `stall` seconds. describe_task: says what a task works on, by its key. patience, stall: by default
+    `dask-uncert.patience` and `dask-uncert.stall` of dask's configuration.
     """
-    limit, still = limits(patience, stall)
+    patience, stall = time_limits(patience, stall)
     over, reasons = threading.Event(), []
 
     def watch() -> None:
-        alone, moves = 0.0, StallDetector(client, still)
-        while not over.wait(pulse):
+        without_workers, detector = 0.0, StallDetector(client, stall)
+        while not over.wait(poll_seconds):
             try:
-                alone = 0.0 if client.nthreads() else alone + pulse
-                if stuck := moves.stuck():
-                    reasons.append(stalled(stuck, still, named) + " What was finished is kept.")
-            except Exception:  # what a client without its scheduler says, of many kinds
-                alone += pulse
+                without_workers = 0.0 if client.nthreads() else without_workers + poll_seconds
+                if stuck := detector.stuck():
+                    reasons.append(stall_message(stuck, stall, describe_task) + " Finished work is kept.")
+            except Exception:  # a client without its scheduler raises many kinds
+                without_workers += poll_seconds
             if client.status not in ("running", "connecting"):
                 reasons.append(LOST)
-            elif alone >= limit:
-                reasons.append(
-                    f"the cluster has had no worker for {alone:g} s. Start workers, then run again: what was finished is "
-                    f"kept."
-                )
+            elif without_workers >= patience:
+                reasons.append(no_workers_message(without_workers, "finished work is kept"))
             if reasons:
                 with suppress(Exception):
-                    drop_all(client)
+                    cancel_all(client)
                 return
 
     thread = threading.Thread(target=watch, daemon=True)
@@ -81,17 +79,19 @@ def guarded(
         over.set()
 
 
-def limits(patience: float | None, stall: float | None) -> tuple[float, float]:
-    """Seconds without any worker, and without any move, before a run gives up: given, or of dask's configuration."""
+def time_limits(patience: float | None, stall: float | None) -> tuple[float, float]:
+    """Return the seconds without any worker, and without progress, before a run gives up."""
     import dask.config
 
-    found = dask.config.get("dask-uncert.patience", PATIENCE) if patience is None else patience
-    still = dask.config.get("dask-uncert.stall", STALL) if stall is None else stall
-    return float(found), float(still)
+    if patience is None:
+        patience = dask.config.get("dask-uncert.patience", PATIENCE)
+    if stall is None:
+        stall = dask.config.get("dask-uncert.stall", STALL)
+    return float(patience), float(stall)
 
 
 class StallDetector:
-    """Whether anything the client waits for still moves, by looks at the scheduler, few for a long limit."""
+    """Looks at the scheduler now and then, rarely for a long limit: does anything the client waits for still move?"""
 
     def __init__(self, client: Client, limit: float) -> None:
         self.client, self.limit = client, limit
@@ -99,50 +99,88 @@ class StallDetector:
         self.last: Any = None
 
     def stuck(self) -> list[tuple[Any, str]]:
-        """Keys of the tasks that run, each with its worker, once nothing has moved for the limit; else []."""
+        """Return the keys of running tasks, with their workers, once nothing has moved for the limit; else []."""
         now = time.monotonic()
         if now - self.looked < self.limit / 20:
             return []
         self.looked = now
-        state, running = self.client.run_on_scheduler(_standing, client=self.client.id)
+        state, running = self.client.run_on_scheduler(_task_states, client=self.client.id)
         if state is None or state != self.last:
             self.last, self.moved = state, now
         return running or [("", "")] if now - self.moved >= self.limit else []
 
 
-def _standing(client: str, dask_scheduler: Any) -> tuple[Any, list[tuple[Any, str]]]:
-    """On the scheduler: how many of a client's tasks are in each state, None where it has none; and those that run.
+def _task_states(client: str, dask_scheduler: Any) -> tuple[Any, list[tuple[Any, str]]]:
+    """Count a client's tasks by state, on the scheduler, and list those that run; None if it waits for none.
 
-    While none of them runs, others' tasks may keep the workers busy: then any move of theirs counts as well.
+    While none of them runs, other clients' tasks may keep the workers busy: then any move of theirs counts too.
     """
     wanted = set(getattr(dask_scheduler.clients.get(client), "wants_what", ()))
-    if all(one.state in ("memory", "erred") for one in wanted):
+    if all(task.state in ("memory", "erred") for task in wanted):
         return None, []
-    found, todo = set(wanted), [*wanted]
+    tasks, todo = set(wanted), [*wanted]
     while todo:
-        new = todo.pop().dependencies - found
-        found |= new
+        new = todo.pop().dependencies - tasks
+        tasks |= new
         todo += new
-    executing = {one for worker in dask_scheduler.workers.values() for one in worker.executing} & found
-    given = executing or {one for one in found if one.state == "processing"}
-    running = [(one.key, one.processing_on.address) for one in given if one.processing_on is not None]
-    states = Counter(one.state for one in found)
+    executing = {task for worker in dask_scheduler.workers.values() for task in worker.executing} & tasks
+    sent = executing or {task for task in tasks if task.state == "processing"}
+    running = [(task.key, task.processing_on.address) for task in sent if task.processing_on is not None]
+    states = Counter(task.state for task in tasks)
     return (sorted(states.items()), None if executing else dask_scheduler.transition_counter), running
 
 
-def stalled(stuck: list[tuple[Any, str]], limit: float, named: Callable[[Any], str] = str) -> str:
-    """What a run that does not move any more says."""
-    shown = "; ".join(f"{named(key)} on {worker}" for key, worker in stuck[:SHOWN] if worker)
-    more = f"; and {len(stuck) - SHOWN} more" if len(stuck) > SHOWN else ""
+def stall_message(
+    stuck: list[tuple[Any, str]], limit: float, describe_task: Callable[[Any], str] = str
+) -> str:
+    """Return the error message of a run that no longer makes progress."""
+    running = (f"{describe_task(key)} on {worker}" for key, worker in stuck if worker)
     return (
-        f"nothing has moved for {limit:g} s ({shown or 'no task runs'}{more}): a read may hang, or a worker. See to its "
-        f"storage, start those workers again, then run again; `dask-uncert.stall` in dask's configuration is the limit."
+        f"nothing has moved for {limit:g} s ({listed(running, MAX_SHOWN, '; ') or 'no task runs'}): a read may hang, or "
+        f"a worker. Check the storage, restart those workers, then run again; `dask-uncert.stall` in dask's configuration "
+        f"sets this limit."
     )
 
 
+def no_workers_message(seconds: float, kept: str) -> str:
+    """Return the error message of a run whose cluster has lost all workers; kept: what a new run need not repeat."""
+    return f"the cluster has had no worker for {seconds:g} s. Start workers, then run again: {kept}."
+
+
+def wait_for_worker(
+    has_worker: Callable[[], bool],
+    seconds: float,
+    message: Callable[[], str],
+    check: Callable[[], None] = lambda: None,
+    poll_seconds: float = 1.0,
+) -> None:
+    """Return once the first worker has come; raise ClusterError with this message after so many seconds.
+
+    check: called at every look, to raise an error earlier.
+    """
+    end = time.monotonic() + seconds
+    while not has_worker():
+        check()
+        if time.monotonic() > end:
+            raise ClusterError(f"no worker came within {seconds} s{message()}")
+        time.sleep(poll_seconds)
+
+
 @contextmanager
-def reported(path: Path | None) -> Iterator[None]:
-    """Writes dask's performance report of what happens inside of the `with`: one page that needs no network."""
+def quiet() -> Iterator[None]:
+    """Silence distributed, which reports closed connections when workers end as they should."""
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
+def performance_page(path: Path | None) -> Iterator[None]:
+    """Write dask's performance report of what happens inside of the `with`: one page that needs no network."""
     if path is None:
         yield
         return
@@ -152,48 +190,49 @@ def reported(path: Path | None) -> Iterator[None]:
         yield
 
 
-def drop_all(client: Client) -> None:
-    """Cancel whatever the client waits for: who waits is told so."""
+def cancel_all(client: Client) -> None:
+    """Cancel everything the client waits for, which ends the waiting with an error."""
     from distributed import Future
 
     client.cancel([Future(key, client) for key in list(client.futures)], force=True)
 
 
-def logs(client: Client) -> str:
-    """What workers, and the nannies that start them, warned of, each one's last lines; "" where that is nothing."""
-    found = []
-    for who in ("worker", "nanny"):
-        with suppress(Exception):  # of workers that just leave, or have no nanny, many kinds
-            for worker, lines in sorted(client.get_worker_logs(n=LINES, nanny=who == "nanny").items()):
-                said = [str(text) for level, text in reversed(lines) if level in SERIOUS]
-                if said:
-                    found.append("\n".join([f"=== {who} {worker}", *said, ""]))
-    return "\n".join(found)
+def worker_logs(client: Client) -> str:
+    """Return the last warnings of each worker and nanny; "" if there are none."""
+    sections = []
+    for kind in ("worker", "nanny"):
+        with suppress(Exception):  # workers that are just leaving, or have no nanny, raise many kinds
+            logs = client.get_worker_logs(n=LOG_LINES, nanny=kind == "nanny")
+            for worker, lines in sorted(logs.items()):
+                warnings = [str(text) for level, text in reversed(lines) if level in SERIOUS]
+                if warnings:
+                    sections.append("\n".join([f"=== {kind} {worker}", *warnings, ""]))
+    return "\n".join(sections)
 
 
 @contextmanager
-def logged(client: Client, place: AnyPath) -> Iterator[None]:
-    """Leaves what workers warned of in a folder, where the `with` ends by what is no fault of the request."""
+def keep_logs_of_failure(client: Client, folder: AnyPath) -> Iterator[None]:
+    """Write the workers' warnings to a folder if the `with` ends with any error other than an InputError."""
     try:
         yield
     except InputError:
         raise
     except Exception:
-        if client.status == "running" and (said := logs(client)):
+        if client.status == "running" and (text := worker_logs(client)):
             with suppress(OSError):
-                write_atomic(place / LOG, said.encode())
+                write_atomic(folder / LOG, text.encode())
         raise
 
 
 @dataclass
 class BlockCounts:
-    """How many tasks have left a result, and how often one was computed whose result had been there and was lost.
+    """How many tasks have finished, and how many were computed again because their results were lost.
 
-    Results that only say that there is nothing to do any more (`graph.AlreadyDone`) do not count as computed again.
+    Results that took no work (`graph.AlreadyDone`) do not count as computed again.
     """
 
     finished: int = 0
-    again: int = 0
+    recomputed: int = 0
 
 
 @contextmanager
@@ -202,12 +241,12 @@ def progress(
 ) -> Iterator[BlockCounts]:
     """Call ``advance(n)`` as tasks finish: n grows, and its last value at the end of the ``with`` is exact.
 
-    n is how many tasks whose name starts with ``prefix`` have left a result since the ``with`` began; a
-    task counts once, however often it is computed. Calls come from the client's own thread, at most one
-    each ``interval`` seconds and one when ``total`` is reached, so that ten thousand tasks cost few
-    messages. What was put on the scheduler is removed at the end.
+    n is the number of tasks that finished since the ``with`` began and whose name starts with ``prefix``; a task counts
+    once, however often it is computed. Calls come from the client's own thread, at most one every ``interval`` seconds
+    and one when ``total`` is reached, so ten thousand tasks cost few messages. The scheduler plugin is removed at the
+    end.
 
-    Gives BlockCounts, which are exact after the ``with``, and 0 where it ended by an exception.
+    Yields BlockCounts, which are exact after the ``with``, and 0 if it ended with an exception.
     """
     topic = f"{prefix}-{uuid.uuid4().hex}"
     lock = threading.Lock()
@@ -224,7 +263,7 @@ def progress(
     client.register_plugin(_counter(topic, prefix, total, interval), name=topic)
     try:
         yield counts
-        counts.finished, counts.again = client.run_on_scheduler(
+        counts.finished, counts.recomputed = client.run_on_scheduler(
             lambda dask_scheduler: dask_scheduler.plugins[topic].counts()
         )
         report(counts.finished)
@@ -237,13 +276,13 @@ def progress(
 
 
 def _counter(topic: str, prefix: str, total: int, interval: float) -> SchedulerPlugin:
-    """The plugin that counts on the scheduler; its class is local because distributed is imported late."""
+    """Return the plugin that counts on the scheduler; its class is local because distributed is imported late."""
     from distributed import SchedulerPlugin
 
     class Counter(SchedulerPlugin):  # type: ignore[misc]
         def __init__(self) -> None:
             self.finished: set[Any] = set()
-            self.again = 0
+            self.recomputed = 0
             self.waiting = False
 
         async def start(self, scheduler: Any) -> None:
@@ -253,7 +292,7 @@ def _counter(topic: str, prefix: str, total: int, interval: float) -> SchedulerP
             if finish != "memory":
                 return
             if key in self.finished:
-                self.again += start == "processing" and not kwargs.get("typename", "").endswith(NOTHING)
+                self.recomputed += start == "processing" and not kwargs.get("typename", "").endswith(NO_WORK)
                 return
             name = key[0] if isinstance(key, tuple) else key
             if not str(name).startswith(prefix):
@@ -266,7 +305,7 @@ def _counter(topic: str, prefix: str, total: int, interval: float) -> SchedulerP
                 self.scheduler.loop.call_later(interval, self.publish)
 
         def counts(self) -> tuple[int, int]:
-            return len(self.finished), self.again
+            return len(self.finished), self.recomputed
 
         def publish(self) -> None:
             self.waiting = False

@@ -1,7 +1,7 @@
-"""Workers as ranks of an allocation's launcher: mpirun, mpiexec or srun, inside of a batch script.
+"""Workers started as MPI ranks: by mpirun, mpiexec or srun, inside of a batch script.
 
-Each rank is one `dask worker` under its nanny, which starts it again when it dies, so the launcher never sees a worker
-die: mpirun ends all ranks once one ends badly. No library of MPI is needed, for workers speak dask's own protocol.
+Each rank is one `dask worker` with a nanny that restarts it when it dies. So the launcher never sees a worker die, after
+which mpirun would end all ranks. No MPI library is needed, because workers use dask's own protocol.
 """
 
 from __future__ import annotations
@@ -14,33 +14,32 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert.clusters.config import Mpi
-from dask_uncert.clusters.jobqueue import quiet
-from dask_uncert.errors import ClusterError, InputError
+from dask_uncert.clusters.monitor import quiet, wait_for_worker
+from dask_uncert.errors import ClusterError, InputError, one_line
 
 if TYPE_CHECKING:
     from distributed import Client, SpecCluster
 
 LAUNCHER, THREADS, WAIT = "mpirun", 1, 120
-PULSE = 0.2  # seconds between looks at whether a worker has come
-PATIENCE = 10  # seconds that the launcher may take to end, asked first by its workers' end, then by SIGTERM
-LONE = 60  # seconds that a worker goes on without a scheduler
-TAIL, LONGEST = 5, 600  # lines and letters of what the launcher said that an error repeats
+POLL_SECONDS = 0.2  # between looks at whether a worker has come
+PATIENCE = 10  # seconds that the launcher may take to end: first when its workers end, then after SIGTERM
+DEATH_TIMEOUT = 60  # seconds after which a worker without a scheduler ends
+MAX_LINES, MAX_LETTERS = 5, 600  # of the launcher's output that an error repeats
 KEYS = ("tls-ca-file", "tls-cert", "tls-key")
 
 
 @contextmanager
 def start(mpi: Mpi) -> Iterator[Client]:
-    """A Client of a scheduler in this process, with a worker in every rank; all end with the `with`.
+    """Yield a Client of a scheduler in this process, with a worker in every rank; all end with the `with`.
 
-    Raises InputError for a folder that is not there, ClusterError where the launcher is not there or ends, or no worker
-    comes in time; it repeats what the launcher said last.
+    Raises InputError for a missing folder, ClusterError if the launcher is missing or ends, or no worker comes in time;
+    it repeats the launcher's last output.
     """
     command = _launcher(mpi)
     if shutil.which(command[0]) is None:
@@ -59,7 +58,21 @@ def start(mpi: Mpi) -> Iterator[Client]:
                 [*command, sys.executable, "-m", "dask", "worker", cluster.scheduler_address, *options], log
             )
         )
-        _wait(cluster, mpi, command[0], process, log)
+
+        def check() -> None:
+            if process.poll() is not None:
+                raise ClusterError(f"no worker came. {_ended(command[0], process, log)}")
+
+        wait_for_worker(
+            lambda: bool(cluster.scheduler.workers),
+            mpi.wait or WAIT,
+            lambda: (
+                f", though the launcher {command[0]} is running{_last_output(log)}. The nodes must reach this machine over "
+                f"`interface` in the cluster's file; `wait` gives more time."
+            ),
+            check,
+            POLL_SECONDS,
+        )
         stack.callback(_end, cluster, process)
         from distributed import Client
 
@@ -73,13 +86,13 @@ def start(mpi: Mpi) -> Iterator[Client]:
 
 
 def _launcher(mpi: Mpi) -> list[str]:
-    given = mpi.launcher or LAUNCHER
-    return shlex.split(given) if isinstance(given, str) else [str(word) for word in given]
+    launcher = mpi.launcher or LAUNCHER
+    return shlex.split(launcher) if isinstance(launcher, str) else [str(word) for word in launcher]
 
 
 @contextmanager
 def _keys(mpi: Mpi) -> Iterator[tuple[Path | None, Any]]:
-    """A folder that only this user can enter, with keys of this run, and what distributed makes of them."""
+    """Yield a folder with the keys of this run, which only this user can enter, and the Security made of them."""
     if mpi.tls is False:
         yield None, None
         return
@@ -88,33 +101,32 @@ def _keys(mpi: Mpi) -> Iterator[tuple[Path | None, Any]]:
     security = Security.temporary()
     texts = security.get_tls_config_for_role("worker")
     shared = _folder(mpi.shared_folder or ".", "shared_folder")
-    with tempfile.TemporaryDirectory(prefix=".dask-uncert-", dir=shared) as made:
+    with tempfile.TemporaryDirectory(prefix=".dask-uncert-", dir=shared) as folder:
         for name, text in zip(KEYS, (texts["ca_file"], texts["cert"], texts["key"]), strict=True):
-            with open(os.open(Path(made, name), os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
+            with open(os.open(Path(folder, name), os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
                 file.write(text)
-        yield Path(made), security
+        yield Path(folder), security
 
 
-def _folder(name: str, word: str) -> Path:
-    place = Path(name).expanduser().absolute()
-    if not place.is_dir():
-        raise InputError(f"{word} of the cluster's file: there is no folder {place}.")
-    return place
+def _folder(name: str, key: str) -> Path:
+    folder = Path(name).expanduser().absolute()
+    if not folder.is_dir():
+        raise InputError(f"{key} of the cluster's file: there is no folder {folder}.")
+    return folder
 
 
 @contextmanager
 def _log(mpi: Mpi) -> Iterator[Path]:
-    """The file that gets what the launcher and all workers print; kept where a folder for it is named."""
-    kept = mpi.log_directory
-    if kept is not None:
-        Path(kept).expanduser().mkdir(parents=True, exist_ok=True)
-    folder = None if kept is None else _folder(kept, "log_directory")
+    """Yield the file with the output of the launcher and all workers; it is kept if `log_directory` is set."""
+    folder = None if mpi.log_directory is None else Path(mpi.log_directory).expanduser().absolute()
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
     number, name = tempfile.mkstemp(prefix="workers-", suffix=".log", dir=folder)
     os.close(number)
     try:
         yield Path(name)
     finally:
-        if kept is None:
+        if folder is None:
             Path(name).unlink(missing_ok=True)
 
 
@@ -124,7 +136,7 @@ def _scheduler(mpi: Mpi, security: Any) -> SpecCluster:
     options: dict[str, Any] = {
         "protocol": "tcp://" if security is None else "tls://",
         "interface": mpi.interface,
-        "dashboard_address": "127.0.0.1:0",  # it asks nobody for a key
+        "dashboard_address": "127.0.0.1:0",  # it is not protected by keys
         "security": security,
     }
     try:
@@ -132,30 +144,29 @@ def _scheduler(mpi: Mpi, security: Any) -> SpecCluster:
             scheduler={"cls": Scheduler, "options": options}, security=security, silence_logs=logging.CRITICAL
         )
     except Exception as error:
-        reason = " ".join(str(error.__cause__ or error).split())
         raise ClusterError(
-            f"the scheduler did not start: {reason}. `interface` in the cluster's file must be a network of this "
-            f"machine, as `ip link` names it."
+            f"the scheduler did not start: {one_line(error.__cause__ or error)}. `interface` in the cluster's file must be a network of this "
+            f"machine, as `ip link` lists it."
         ) from error
 
 
 def _options(mpi: Mpi, keys: Path | None) -> list[str]:
-    """Of `dask worker`, under its own names."""
-    given = {
+    """Return the options of `dask worker`."""
+    options = {
         "nthreads": mpi.threads or THREADS,
         "memory-limit": mpi.memory_limit,
         "interface": mpi.interface,
         "local-directory": mpi.local_directory,
-        "death-timeout": LONE,
+        "death-timeout": DEATH_TIMEOUT,
         "dashboard-address": "127.0.0.1:0",
         **({} if keys is None else {name: keys / name for name in KEYS}),
     }
-    return ["--no-dashboard", *(f"--{word}={value}" for word, value in given.items() if value is not None)]
+    return ["--no-dashboard", *(f"--{key}={value}" for key, value in options.items() if value is not None)]
 
 
 @contextmanager
 def _launched(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The launcher, in a session of its own, so that Ctrl-C reaches this process alone; ended with the `with`."""
+    """Run the launcher in its own session, so that Ctrl-C reaches only this process; end it with the `with`."""
     with log.open("wb") as file:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
@@ -163,42 +174,27 @@ def _launched(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]
     try:
         yield process
     finally:
-        for sign in (signal.SIGTERM, signal.SIGKILL):
+        for number in (signal.SIGTERM, signal.SIGKILL):
             if process.poll() is None:
                 with suppress(ProcessLookupError):
-                    os.killpg(process.pid, sign)
+                    os.killpg(process.pid, number)
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(PATIENCE)
 
 
 def _end(cluster: SpecCluster, process: subprocess.Popen[bytes]) -> None:
-    """End scheduler and workers, and give the launcher time to see its ranks end well."""
+    """End scheduler and workers, and give the launcher time to end with them."""
     with quiet(), suppress(subprocess.TimeoutExpired):
         cluster.close(timeout=PATIENCE)
         process.wait(PATIENCE)
 
 
-def _wait(cluster: SpecCluster, mpi: Mpi, launcher: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Until the first worker is there."""
-    seconds = mpi.wait or WAIT
-    end = time.monotonic() + seconds
-    while not cluster.scheduler.workers:
-        if process.poll() is not None:
-            raise ClusterError(f"no worker came. {_ended(launcher, process, log)}")
-        if time.monotonic() > end:
-            raise ClusterError(
-                f"no worker came within {seconds} s, though the launcher {launcher} is at work{_said(log)}. The "
-                f"nodes must reach this machine over `interface` in the cluster's file; `wait` gives more time."
-            )
-        time.sleep(PULSE)
-
-
 def _ended(launcher: str, process: subprocess.Popen[bytes], log: Path) -> str:
-    return f"The launcher {launcher} ended with status {process.returncode}{_said(log)}."
+    return f"The launcher {launcher} ended with status {process.returncode}{_last_output(log)}."
 
 
-def _said(log: Path) -> str:
-    """The last lines of the launcher's output, in one."""
+def _last_output(log: Path) -> str:
+    """Return the last lines of the launcher's output as one."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
-    text = " / ".join([line for line in lines if line.strip("- ")][-TAIL:])
-    return f" and said: {text[-LONGEST:].rstrip('.')}" if text else " and said nothing"
+    text = " / ".join([line for line in lines if line.strip("- ")][-MAX_LINES:])
+    return f" and printed: {text[-MAX_LETTERS:].rstrip('.')}" if text else " and printed nothing"

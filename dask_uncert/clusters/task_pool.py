@@ -1,7 +1,8 @@
-"""A stream of tasks: as few on the scheduler at a time as keep all workers busy, however many there are in all.
+"""A bounded pool of tasks: only as many on the scheduler at a time as keep all workers busy.
 
-A task costs the scheduler and the client 3 to 7 ms, so quick items share one. An item that kills the worker process that computes it is found out: the scheduler gives a task up after a number
-of deaths, but cannot tell it from others that shared its workers, so those given up run once more, one at a time.
+A task costs the scheduler and the client 3 to 7 ms, so quick items share a task. An item that kills its worker process
+is identified: the scheduler gives up a task after several such deaths but cannot tell it from tasks that shared its
+workers, so the tasks given up run once more, one at a time.
 """
 
 from __future__ import annotations
@@ -15,201 +16,201 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dask_uncert.clusters.monitor import StallDetector, limits, stalled
+from dask_uncert.clusters.monitor import StallDetector, no_workers_message, stall_message, time_limits
 from dask_uncert.errors import ClusterError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 TASK_SECONDS = 0.25  # that a task of several items should take
-MOST = 32  # items of a task
-AHEAD = 2  # tasks a thread that wait on the scheduler: what comes next is there when a task ends
-PULSE = 2.0  # seconds of silence after which workers are counted
-RECOUNT = 5.0  # seconds between counts of the cluster's threads
-SHOWN = 3  # items of a task that a message names
-LOST = "the connection to the scheduler was lost."
+MAX_ITEMS = 32  # of a task
+TASKS_PER_THREAD = 2  # on the scheduler, so that the next is there when a task ends
+POLL_SECONDS = 2.0  # of silence after which workers are counted
+RECOUNT_SECONDS = 5.0  # between counts of the cluster's threads
+MAX_SHOWN = 3  # items of a task that a message names
 CASES = "finished cases are kept"
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class KilledError(RuntimeError):
-    """The task ended its worker process, every time it was tried."""
+    """The task killed its worker process every time it was tried."""
 
 
-def stream(
+def map_items(
     client: Client,
     function: Callable[[Item], Result],
     items: Iterable[Item],
     key: str,
     *,
-    alone: bool = False,
-    again: bool = True,
-    pulse: float = PULSE,
+    one_by_one: bool = False,
+    retry_killed: bool = True,
+    poll_seconds: float = POLL_SECONDS,
     patience: float | None = None,
     stall: float | None = None,
     kept: str = CASES,
-    named: Callable[[Item], str] = str,
+    describe: Callable[[Item], str] = str,
 ) -> Iterator[tuple[Item, Result | Exception]]:
-    """Each item and what the function made of it, or the exception it ended with, as they finish.
+    """Yield each item with its result, or with the exception it ended with, as they finish.
 
-    The exception is a KilledError where the item kills its worker process; those suspected of it come last, each once
-    more with nothing beside it. alone: all are computed so. again: False gives suspects as they are. Tasks are named
-    `key`-..., and none is left on the scheduler at the end. Raises ClusterError when the scheduler is lost, all workers are for `patience` seconds, or no item ends for `stall` seconds, limits as
-    `watching.guarded` has them; kept, named: what it says is kept then, and what items are called.
+    The exception is a KilledError if the item kills its worker process; suspects come last, each once more with no other
+    task beside it. one_by_one: compute all items like this. retry_killed: False yields suspects at once. Tasks are named
+    `key`-..., and none is left on the scheduler at the end. Raises ClusterError when the scheduler is lost, there is no
+    worker for `patience` seconds, or no item ends for `stall` seconds, as for `watchdog`; kept, describe: what the
+    message says is kept, and how it names items.
     """
     suspects: list[Item] = []
-    tasks = _Tasks(client, function, key, pulse, limits(patience, stall), kept, named)
+    tasks = _Tasks(client, function, key, poll_seconds, time_limits(patience, stall), kept, describe)
     try:
-        if alone:
-            yield from tasks.run(items, alone=True)
+        if one_by_one:
+            yield from tasks.run(items, one_by_one=True)
             return
-        for item, found in tasks.run(items):
-            if again and isinstance(found, KilledError):
+        for item, result in tasks.run(items):
+            if retry_killed and isinstance(result, KilledError):
                 suspects.append(item)
             else:
-                yield item, found
-        yield from tasks.run(suspects, alone=True)
+                yield item, result
+        yield from tasks.run(suspects, one_by_one=True)
     finally:
-        tasks.drop()
+        tasks.cancel()
 
 
 class _Tasks:
-    """The tasks on the scheduler, by key, and those that are done, in a queue that the client's thread fills."""
+    """The tasks on the scheduler, by key, and a queue of finished ones that the client's thread fills."""
 
     def __init__(
         self,
         client: Client,
         function: Callable[[Any], Any],
         key: str,
-        pulse: float,
+        poll_seconds: float,
         limits: tuple[float, float],
         kept: str,
-        named: Callable[[Any], str],
+        describe: Callable[[Any], str],
     ) -> None:
         self.client, self.function, self.key = client, function, key
-        self.kept, self.named = kept, named
-        self.pulse, (self.patience, self.stall) = pulse, limits
+        self.kept, self.describe = kept, describe
+        self.poll_seconds, (self.patience, self.stall) = poll_seconds, limits
         self.waiting: dict[str, tuple[Future, tuple[Any, ...]]] = {}
         self.done: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        self.wide, self.counted = 0, -RECOUNT
-        self.together = 1  # items of the next task
+        self.width, self.counted = 0, -RECOUNT_SECONDS
+        self.task_items = 1  # of the next task
         self.fetching = ThreadPoolExecutor(1)
 
-    def run(self, items: Iterable[Item], alone: bool = False) -> Iterator[tuple[Item, Any]]:
-        """Submit and collect as many tasks at a time as keep the cluster's threads busy; alone: item by item."""
+    def run(self, items: Iterable[Item], one_by_one: bool = False) -> Iterator[tuple[Item, Any]]:
+        """Submit and collect as many tasks at a time as keep the cluster's threads busy."""
         source, more = iter(items), True
         while more or self.waiting:
-            wide = 1 if alone else self._width()
-            while more and len(self.waiting) < wide:
-                some = tuple(islice(source, 1 if alone else self.together))
-                more = bool(some)
-                if some:
-                    self._submit(some)
+            width = 1 if one_by_one else self._width()
+            while more and len(self.waiting) < width:
+                batch = tuple(islice(source, 1 if one_by_one else self.task_items))
+                more = bool(batch)
+                if batch:
+                    self._submit(batch)
             if self.waiting:
-                yield from self._results(self._next())
+                yield from self._results(self._finished())
 
-    def drop(self) -> None:
-        """Take what is left off the scheduler."""
+    def cancel(self) -> None:
+        """Cancel the tasks that are left on the scheduler."""
         if self.waiting and self.client.status == "running":
             self.client.cancel([future for future, _ in self.waiting.values()], force=True)
         self.waiting.clear()
         self.fetching.shutdown(wait=False)
 
     def _width(self) -> int:
-        """Workers may join and leave: they are counted again from time to time."""
-        if time.monotonic() - self.counted >= RECOUNT:
-            self.wide = max(2, AHEAD * self._threads(), self.wide)
+        """Return how many tasks to have on the scheduler; workers come and go, so they are counted now and then."""
+        if time.monotonic() - self.counted >= RECOUNT_SECONDS:
+            self.width = max(2, TASKS_PER_THREAD * self._threads(), self.width)
             self.counted = time.monotonic()
-        return self.wide
+        return self.width
 
     def _threads(self) -> int:
-        return sum(self._asked(self.client.nthreads).values())
+        return sum(self._ask_scheduler(self.client.nthreads).values())
 
-    def _asked(self, question: Callable[[], Any]) -> Any:
-        """What the scheduler answers."""
+    def _ask_scheduler(self, question: Callable[[], Any]) -> Any:
         try:
             return question()
-        except (OSError, RuntimeError) as error:  # distributed's own are both
-            raise ClusterError(self._lost()) from error
+        except (OSError, RuntimeError) as error:  # distributed raises both
+            raise self._lost_scheduler() from error
 
-    def _lost(self) -> str:
-        return f"{LOST} Run again when it is back: {self.kept}."
+    def _lost_scheduler(self) -> ClusterError:
+        return ClusterError(
+            f"the connection to the scheduler was lost. Run again when it is back: {self.kept}."
+        )
 
-    def _named(self, key: Any) -> str:
-        """The items of a task."""
+    def _describe_task(self, key: Any) -> str:
         if key not in self.waiting:
             return str(key)
         items = self.waiting[key][1]
-        return ", ".join(map(self.named, items[:SHOWN])) + (" ..." if len(items) > SHOWN else "")
+        return ", ".join(map(self.describe, items[:MAX_SHOWN])) + (" ..." if len(items) > MAX_SHOWN else "")
 
     def _submit(self, items: tuple[Any, ...]) -> None:
         name = f"{self.key}-{uuid.uuid4().hex}"
-        future = self.client.submit(_each, self.function, items, key=name, pure=False)
+        future = self.client.submit(_compute, self.function, items, key=name, pure=False)
         self.waiting[name] = future, items
         future.add_done_callback(self.done.put)
 
-    def _next(self) -> list[Future]:
-        """All that are done, at least one."""
-        found: list[Future] = self._patiently(lambda: self._taken(self.pulse))
-        return found
+    def _finished(self) -> list[Future]:
+        """Wait for finished tasks; return at least one."""
+        futures: list[Future] = self._wait_for(self._poll)
+        return futures
 
-    def _taken(self, seconds: float) -> list[Future]:
-        """All that are done now, or the next that is within so many seconds; [] where none is."""
-        found = []
+    def _poll(self) -> list[Future]:
+        """Return the tasks that have finished, or the next one if it does soon; [] if none does."""
+        futures = []
         with suppress(queue.Empty):
-            found.append(self.done.get(timeout=seconds))
+            futures.append(self.done.get(timeout=self.poll_seconds))
             while True:
-                found.append(self.done.get_nowait())
-        return found
+                futures.append(self.done.get_nowait())
+        return futures
 
     def _results(self, futures: list[Future]) -> Iterator[tuple[Any, Any]]:
-        """Results are fetched together: one by one costs the scheduler and us 3 ms each."""
+        """Yield items and results, fetched together: one by one they cost the scheduler and the client 3 ms each."""
         finished = [future for future in futures if future.status == "finished"]
         values: dict[str, Any] = {}
         if finished:
             fetched = self.fetching.submit(self.client.gather, finished)
-            self._patiently(lambda: wait([fetched], timeout=self.pulse).done)
-            if fetched.exception() is not None:  # the tasks themselves ended well
-                raise ClusterError(self._lost()) from fetched.exception()
-            found = fetched.result()
-            values = dict(zip((future.key for future in finished), found, strict=True))
+            self._wait_for(lambda: wait([fetched], timeout=self.poll_seconds).done)
+            if fetched.exception() is not None:  # not of the tasks, which have finished
+                raise self._lost_scheduler() from fetched.exception()
+            values = dict(zip((future.key for future in finished), fetched.result(), strict=True))
         for future in futures:
             if future.key not in values and future.status in ("lost", "pending"):
-                future.add_done_callback(self.done.put)  # its worker ended after it; it is computed again
+                future.add_done_callback(
+                    self.done.put
+                )  # its worker was lost with the result; it is computed again
                 continue
             _, items = self.waiting.pop(future.key)
             if future.key in values:
                 seconds, results = values[future.key]
-                self.together = max(1, min(MOST, int(TASK_SECONDS * len(items) / max(seconds, 1e-6))))
+                self.task_items = max(1, min(MAX_ITEMS, int(TASK_SECONDS * len(items) / max(seconds, 1e-6))))
             elif future.status == "error":
                 error = future.exception()
                 if type(error).__name__ == "KilledWorker":
                     error = KilledError(f"it ended its worker process {error.allowed_failures + 1} times")
                 results = [error] * len(items)
             else:
-                raise ClusterError(self._lost())
+                raise self._lost_scheduler()
             future.release()
             yield from zip(items, results, strict=True)
 
-    def _patiently(self, ask: Callable[[], Any]) -> Any:
-        """What `ask` answers within a pulse, if that is true; ClusterError once no worker was there for too long."""
-        alone, moves = 0.0, StallDetector(self.client, self.stall)
-        while not (found := ask()):
+    def _wait_for(self, poll: Callable[[], Any]) -> Any:
+        """Call `poll` until it returns something; raise ClusterError once the cluster cannot finish."""
+        without_workers, detector = 0.0, StallDetector(self.client, self.stall)
+        while not (result := poll()):
             if self.client.status != "running":
-                raise ClusterError(self._lost())
-            alone = 0.0 if self._threads() else alone + self.pulse
-            if alone >= self.patience:
-                raise ClusterError(
-                    f"the cluster has had no worker for {alone:g} s. Start workers, then run again: {self.kept}."
-                )
-            if stuck := self._asked(moves.stuck):
-                raise ClusterError(f"{stalled(stuck, self.stall, self._named)} Run again then: {self.kept}.")
-        return found
+                raise self._lost_scheduler()
+            without_workers = 0.0 if self._threads() else without_workers + self.poll_seconds
+            if without_workers >= self.patience:
+                raise ClusterError(no_workers_message(without_workers, self.kept))
+            if stuck := self._ask_scheduler(detector.stuck):
+                message = stall_message(stuck, self.stall, self._describe_task)
+                raise ClusterError(f"{message} {self.kept.capitalize()}.")
+        return result
 
 
-def _each(function: Callable[[Any], Any], items: Sequence[Any]) -> tuple[float, list[Any]]:
-    """What a task does: the seconds it took, and what became of each item, a result or an exception."""
+def _compute(function: Callable[[Any], Any], items: Sequence[Any]) -> tuple[float, list[Any]]:
+    """Compute the items of a task; return its seconds, and a result or an exception for each item."""
     begin, results = time.perf_counter(), []
     for item in items:
         try:

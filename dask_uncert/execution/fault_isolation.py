@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dask_uncert.clusters.task_pool import KilledError, stream
+from dask_uncert.clusters.task_pool import KilledError, map_items
 from dask_uncert.errors import ClusterError, one_line
 from dask_uncert.execution.checkpoints import GROUPS
 from dask_uncert.execution.chunking import cut_in_groups
@@ -84,7 +84,9 @@ def _compute_by_groups(client: Client, inputs: str, reduction: Reduction) -> Any
         return reduction.sum_blocks([block])
 
     suspects = 0
-    tried = stream(client, compute_group, left, "evaluate-group", again=False, kept=KEPT, named=group_name)
+    tried = map_items(
+        client, compute_group, left, "evaluate-group", retry_killed=False, kept=KEPT, describe=group_name
+    )
     for _, result in tried:
         if isinstance(result, KilledError):
             suspects += 1
@@ -97,8 +99,14 @@ def _compute_by_groups(client: Client, inputs: str, reduction: Reduction) -> Any
         number = alone.pop(0)
         total: Any = 0
         killers_before = len(killers)
-        for block, result in stream(
-            client, compute_block, left[number], "evaluate-alone", alone=True, kept=KEPT, named=block_name
+        for block, result in map_items(
+            client,
+            compute_block,
+            left[number],
+            "evaluate-alone",
+            one_by_one=True,
+            kept=KEPT,
+            describe=block_name,
         ):
             if isinstance(result, KilledError):
                 killers.append(f"{grid.describe(grid.index(block))} ({result})")

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from dask_uncert.clusters import connect
-from dask_uncert.clusters.task_pool import stream
+from dask_uncert.clusters.task_pool import map_items
 from dask_uncert.errors import InputError
 from dask_uncert.inputs.cube import RESERVED, make_cube
 from dask_uncert.io.open import open_stored
@@ -120,7 +120,7 @@ def convert(
     tell, blocks = progress or silent, layout.blocks()
     tell("blocks", 0, len(blocks))
     with connect.connect(cluster) as client:
-        results = stream(client, Writer(stored, str(working), new_name), blocks, "convert-block")
+        results = map_items(client, Writer(stored, str(working), new_name), blocks, "convert-block")
         for done, (_, result) in enumerate(results, 1):
             if isinstance(result, Exception):
                 raise result

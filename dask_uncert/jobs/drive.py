@@ -12,7 +12,7 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
-from dask_uncert.clusters.monitor import drop_all
+from dask_uncert.clusters.monitor import cancel_all
 from dask_uncert.errors import ClusterError, InputError, OutputError, one_line
 from dask_uncert.jobs.run import FailedCasesWarning, run
 from dask_uncert.jobs.submission import Heartbeat, Submission
@@ -39,7 +39,7 @@ def drive(submission: Submission, cluster: Any) -> None:
             with suppress(ValueError):
                 client = get_client()
         if client is not None:
-            drop_all(client)
+            cancel_all(client)
 
     try:
         with heartbeat.beating(stop), warnings.catch_warnings(record=True) as caught:

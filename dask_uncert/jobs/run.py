@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert.clusters import connect
-from dask_uncert.clusters.monitor import LOG, BlockCounts, guarded, logged, logs, reported
+from dask_uncert.clusters.monitor import (
+    LOG,
+    BlockCounts,
+    keep_logs_of_failure,
+    performance_page,
+    watchdog,
+    worker_logs,
+)
 from dask_uncert.clusters.monitor import progress as watched
 from dask_uncert.errors import InputError
 from dask_uncert.execution.checkpoints import MAPS, Checkpoints, run_checkpoints
@@ -166,7 +173,7 @@ def _run_scene(
         run_checkpoints(
             output, _key(mark, plan := fit_to_memory(plan, connect.memory_per_thread(client))), fresh
         ) as kept,
-        logged(client, as_path(kept.folder)),
+        keep_logs_of_failure(client, as_path(kept.folder)),
         being_written(output, elsewhere) as working,
     ):
         start, retries = time.perf_counter(), read_retries(client) | retries
@@ -174,17 +181,17 @@ def _run_scene(
         if plan.request.layers:
             plan = _with_maps(plan, kept)
         tasks, left = plan.tasks(), plan.unfinished_blocks()
-        with guarded(client):
+        with watchdog(client):
             plan = _with_distances(plan, client, tell)
         measured = time.perf_counter()
         with (
             _watch(client, "evaluate-block", left, "evaluate", tell) as counts,
-            guarded(client, _block_names(plan)),
-            reported(page),
+            watchdog(client, _block_names(plan)),
+            performance_page(page),
         ):
             evaluation, alone = compute_isolating_faults(plan, client)
         summed = time.perf_counter()
-        cluster_facts, log = cluster_record(client, retries), logs(client)
+        cluster_facts, log = cluster_record(client, retries), worker_logs(client)
         check_unchanged(read, stored)
         save(evaluation, working / "summary.zarr")
         write_coordinates(plan)
@@ -200,7 +207,7 @@ def _run_scene(
             ),
             "blocks": plan.grid.blocks,
             "blocks_computed": left,
-            "blocks_computed_again": counts.again + (alone and alone - (left - counts.finished)),
+            "blocks_computed_again": counts.recomputed + (alone and alone - (left - counts.finished)),
             "tasks": tasks,
             "maps": list(plan.request.layers),
             "bytes_read": sum(plan.nbytes().values()),

@@ -18,7 +18,7 @@ import yaml
 import dask_uncert as du
 from dask_uncert.clusters import jobqueue
 from dask_uncert.clusters.config import Address, Batch, Local, read_cluster
-from dask_uncert.clusters.monitor import guarded
+from dask_uncert.clusters.monitor import watchdog
 from dask_uncert.errors import ClusterError, InputError
 from tests.support import ROOT, slurm
 
@@ -187,12 +187,12 @@ def test_an_adaptive_cluster_grows_within_a_run_and_changes_nothing(
 @real
 @pytest.mark.slow
 def test_jobs_that_die_at_once_are_not_submitted_for_ever(here, environment, job, tmp_path, monkeypatch):
-    monkeypatch.setattr(jobqueue, "MOST_BRIEF", 2)
+    monkeypatch.setattr(jobqueue, "MAX_SHORT_JOBS", 2)
     before = running(environment, "all")
-    short = {"worker_extra_args": ["--lifetime", "2s"], "death_timeout": 30}
+    short = {"worker_extra_args": ["--lifetime", "4s"], "death_timeout": 30}
 
     def inside():
-        with du.connect(here(jobs=1, options=short)) as client, guarded(client, patience=12):
+        with du.connect(here(jobs=1, options=short)) as client, watchdog(client, patience=20):
             client.submit(time.sleep, 600).result()
 
     with (
@@ -216,10 +216,10 @@ def test_a_job_is_lost_once_its_worker_has_been_away_for_long():
     assert watch.lost({a: False, b: True, waiting: False}, 119) == []
     assert watch.lost({a: False, b: True, waiting: False}, 120) == [a]
     assert watch.lost({("a", "4"): True, b: True, waiting: False}, 121) == []
-    assert watch.brief == 0
+    assert watch.short == 0
     assert watch.lost({("a", "4"): False, b: True}, 150) == []
     assert watch.lost({("a", "4"): False, b: True}, 160) == [("a", "4")]
-    assert watch.brief == 1
+    assert watch.short == 1
 
 
 @real
@@ -241,7 +241,7 @@ def test_a_job_that_slurm_would_refuse_is_said_before_anything_waits(here):
 def test_workers_that_never_come_end_the_wait(here, tmp_path):
     with (
         pytest.raises(
-            ClusterError, match=r"no worker came within 4 s, though slurm took the job.*its log is in"
+            ClusterError, match=r"no worker came within 4 s, though slurm accepted the job.*its log is in"
         ),
         du.connect(here(wait=4, options={"python": "/bin/false"})),
     ):
@@ -288,7 +288,7 @@ def test_the_files_that_come_with_it_are_understood(name):
 
 def test_what_is_not_there_is_said(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(InputError, match="submits jobs by qsub, which is not on this machine's PATH"):
+    with pytest.raises(InputError, match="submits jobs with qsub, which is not on this machine's PATH"):
         jobqueue._cluster(Batch("sge"))
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
     with pytest.raises(InputError, match=r"needs dask-jobqueue, which is not installed.*\[hpc\]"):

@@ -11,7 +11,7 @@ import dask
 import pytest
 
 import dask_uncert as du
-from dask_uncert.clusters.monitor import logged
+from dask_uncert.clusters.monitor import keep_logs_of_failure
 from dask_uncert.errors import ClusterError, InputError
 from tests.support import cohorts, scenes, schedulers
 
@@ -45,7 +45,7 @@ def test_a_cluster_that_is_lost_ends_the_run_in_time(job, cluster, which, said):
     threading.Thread(target=kill, daemon=True).start()
     with (
         dask.config.set({"dask-uncert.patience": 6}),
-        pytest.raises(ClusterError, match=f"({said}).* what was finished is kept"),
+        pytest.raises(ClusterError, match=f"({said}).* [Ff]inished work is kept"),
     ):
         du.run(job, cluster=address)
     over.set()
@@ -67,10 +67,10 @@ def test_what_workers_warned_of_is_left_by_a_run_that_fails(tmp_path):
         while client.run(os.getpid, on_error="ignore").values() in ([], [process]):
             time.sleep(0.1)
         client.wait_for_workers(1, timeout=30)
-        with pytest.raises(ZeroDivisionError), logged(client, tmp_path / "kept"):
+        with pytest.raises(ZeroDivisionError), keep_logs_of_failure(client, tmp_path / "kept"):
             _ = 1 / 0
         said = (tmp_path / "kept" / "workers.log").read_text()
-        with pytest.raises(InputError), logged(client, tmp_path / "refused"):
+        with pytest.raises(InputError), keep_logs_of_failure(client, tmp_path / "refused"):
             raise InputError("a wrong request")
     assert "=== nanny tcp://127.0.0.1:" in said
     assert "Restarting worker" in said
@@ -106,7 +106,7 @@ def test_a_read_that_hangs_ends_the_run_in_time(job, tmp_path):
             pytest.raises(
                 ClusterError,
                 match=r"nothing has moved for 6 s \(the block y 200:400, x 400:600 on tcp://127.0.0.1:.* a read may hang.*"
-                r"What was finished is kept",
+                r"Finished work is kept",
             ),
         ):
             du.run(job, cluster=address)
@@ -118,13 +118,13 @@ def test_a_read_that_hangs_ends_the_run_in_time(job, tmp_path):
 @pytest.mark.slow
 def test_a_case_that_hangs_ends_a_cohort_in_time(tmp_path):
     (tmp_path / "hanging.py").write_text(
-        HANGING.replace("block_tasks.EvaluateBlock.__call__", "cohorts.CasePass.small")
+        HANGING.replace("block_tasks.EvaluateBlock.__call__", "cohorts.EvaluateCase.evaluate_small")
         .replace(
             "from dask_uncert.execution import tasks as block_tasks",
             "from dask_uncert.jobs.cohort import case as cohorts",
         )
-        .replace("arrays, offset", "line, known")
-        .replace("tuple(offset) == (200, 400)", "line.case.name == 'B'")
+        .replace("arrays, offset", "row, finished")
+        .replace("tuple(offset) == (200, 400)", "row.case.name == 'B'")
     )
     cohort = cohorts.Cohort(tmp_path, ["A", "B", "C"])
     environment = {**os.environ, "DASK_DISTRIBUTED__WORKER__PRELOAD": str(tmp_path / "hanging.py")}
@@ -132,7 +132,7 @@ def test_a_case_that_hangs_ends_a_cohort_in_time(tmp_path):
         schedulers.scheduler(tmp_path, workers=1, environment=environment) as (address, _),
         dask.config.set({"dask-uncert.stall": 6}),
         pytest.raises(
-            ClusterError, match=r"nothing has moved for 6 s \(B.* on tcp://.*finished cases are kept"
+            ClusterError, match=r"nothing has moved for 6 s \(B.* on tcp://.*Finished cases are kept"
         ),
     ):
         du.run(cohort.job(), cluster=address)

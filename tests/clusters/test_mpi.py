@@ -163,7 +163,7 @@ def test_a_launcher_that_ends_within_a_run_is_said(described, long_job, tmp_path
 def test_what_a_launcher_says_of_a_wrong_word_is_repeated(described):
     with (
         pytest.raises(
-            ClusterError, match=r"no worker came\. The launcher mpirun ended with .* said: .*nonsense"
+            ClusterError, match=r"no worker came\. The launcher mpirun ended with .* printed: .*nonsense"
         ),
         du.connect(described(launcher="mpirun --nonsense")),
     ):
@@ -173,11 +173,11 @@ def test_what_a_launcher_says_of_a_wrong_word_is_repeated(described):
 def test_a_launcher_that_fails_or_starts_nobody_is_said(described):
     start = time.monotonic()
     for launcher, said in (
-        ("false", "no worker came. The launcher false ended with status 1 and said nothing."),
-        (["sh", "-c", "echo one; echo two >&2; exit 3"], "ended with status 3 and said: one / two."),
+        ("false", "no worker came. The launcher false ended with status 1 and printed nothing."),
+        (["sh", "-c", "echo one; echo two >&2; exit 3"], "ended with status 3 and printed: one / two."),
         (
             ["sh", "-c", "echo here; sleep 600 & wait"],
-            "no worker came within 2 s.* is at work and said: here. The",
+            "no worker came within 2 s.* is running and printed: here. The",
         ),
         ("nothing_of_the_kind -n 4", "the launcher nothing_of_the_kind is not on this machine's PATH"),
     ):

@@ -7,7 +7,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from dask_uncert.clusters.connect import connect
-from dask_uncert.clusters.task_pool import AHEAD, MOST, KilledError, stream
+from dask_uncert.clusters.task_pool import MAX_ITEMS, TASKS_PER_THREAD, KilledError, map_items
 from dask_uncert.errors import ClusterError
 
 
@@ -24,12 +24,12 @@ def test_thousands_of_items_and_few_on_the_scheduler(client):
         return n * n
 
     found = {}
-    for n, value in stream(client, square, range(2000), "square"):
+    for n, value in map_items(client, square, range(2000), "square"):
         found[n] = value
         if n % 100 == 0:
             most.append(client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
     assert found == {n: n * n for n in range(2000)}
-    assert max(most) <= 2 * AHEAD * 2  # with those that are done and not yet let go
+    assert max(most) <= 2 * TASKS_PER_THREAD * 2  # with those that are done and not yet let go
     left = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
     end = time.monotonic() + 5
     while left and time.monotonic() < end:
@@ -45,18 +45,18 @@ def test_items_are_taken_as_they_are_needed(client):
             taken.append(n)
             yield n
 
-    for done, _ in enumerate(stream(client, abs, items(), "abs")):
-        assert len(taken) <= done + 1 + (2 * AHEAD + 2) * MOST
+    for done, _ in enumerate(map_items(client, abs, items(), "abs")):
+        assert len(taken) <= done + 1 + (2 * TASKS_PER_THREAD + 2) * MAX_ITEMS
 
 
 def test_an_exception_is_the_result_of_its_item_alone(client):
-    found = dict(stream(client, lambda n: 6 // n, [1, 2, 0, 3], "divide"))
+    found = dict(map_items(client, lambda n: 6 // n, [1, 2, 0, 3], "divide"))
     assert isinstance(found.pop(0), ZeroDivisionError)
     assert found == {1: 6, 2: 3, 3: 2}
 
 
 def test_a_stream_that_is_left_leaves_nothing(client):
-    for _ in stream(client, time.sleep, [0.01] * 100, "sleep"):
+    for _ in map_items(client, time.sleep, [0.01] * 100, "sleep"):
         break
     end = time.monotonic() + 10
     while (
@@ -71,7 +71,7 @@ def test_a_cluster_without_workers_is_given_up_in_time():
     with LocalCluster(n_workers=0, **quiet) as cluster, Client(cluster, set_as_default=False) as client:
         begin = time.perf_counter()
         with pytest.raises(ClusterError, match=r"no worker for .* s. Start workers, then run again"):
-            list(stream(client, abs, [1, 2], "abs", pulse=0.1, patience=0.5))
+            list(map_items(client, abs, [1, 2], "abs", poll_seconds=0.1, patience=0.5))
         assert time.perf_counter() - begin < 20
 
 
@@ -85,7 +85,7 @@ def test_d2_an_item_that_kills_its_process_is_found_out_and_no_other():
 
     with connect(processes=True, workers=2, threads=1) as client:
         begin = time.perf_counter()
-        found = list(stream(client, work, range(12), "work"))
+        found = list(map_items(client, work, range(12), "work"))
         seconds = time.perf_counter() - begin
     assert len(found) == 12
     results = dict(found)
@@ -106,6 +106,6 @@ def test_innocents_that_shared_a_worker_are_not_blamed():
         return n
 
     with connect(processes=True, workers=1, threads=4) as client:
-        found = dict(stream(client, work, range(4), "work"))
+        found = dict(map_items(client, work, range(4), "work"))
     assert isinstance(found.pop(0), KilledError)
     assert found == {1: 1, 2: 2, 3: 3}

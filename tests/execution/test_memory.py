@@ -14,7 +14,7 @@ import yaml
 import zarr
 
 import dask_uncert as du
-from dask_uncert.clusters.memory import OWN, described_memory
+from dask_uncert.clusters.memory import PROCESS_BYTES, described_memory
 from dask_uncert.errors import InputError
 from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.jobs.load import plan_job, read_job
@@ -123,7 +123,7 @@ def test_no_block_needs_more_than_the_plan_says(case, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     planned, grown, own = map(int, done.stdout.split())
     assert planned / 4 < grown <= planned  # blocks were that large, and no larger
-    assert own < OWN
+    assert own < PROCESS_BYTES
 
 
 @pytest.fixture
@@ -210,12 +210,16 @@ def test_a_described_cluster_says_how_much_there_is(tmp_path):
         per_thread = described_memory(tmp_path / "c.yaml")
         return per_thread and round(per_thread)
 
-    assert memory("kind: local\nmemory_limit: 4 GiB\nthreads: 2") == round((0.8 * 4096 * MIB - OWN) / 2)
+    assert memory("kind: local\nmemory_limit: 4 GiB\nthreads: 2") == round(
+        (0.8 * 4096 * MIB - PROCESS_BYTES) / 2
+    )
     assert memory("kind: slurm\noptions: {memory: 32 GB, cores: 8, processes: 2}") == round(
-        (0.8 * 16e9 - OWN) / 4
+        (0.8 * 16e9 - PROCESS_BYTES) / 4
     )
     assert memory("kind: sge\noptions: {cores: 8}") is None
-    assert memory("kind: mpi\nmemory_limit: 8 GiB\nthreads: 4") == round((0.8 * 8192 * MIB - OWN) / 4)
+    assert memory("kind: mpi\nmemory_limit: 8 GiB\nthreads: 4") == round(
+        (0.8 * 8192 * MIB - PROCESS_BYTES) / 4
+    )
     assert memory("kind: mpi") is None
     assert memory("kind: address\naddress: tls://h:1") is None
     assert described_memory("tcp://nobody:1") is None

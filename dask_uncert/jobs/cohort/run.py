@@ -12,8 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert.clusters import connect
-from dask_uncert.clusters.monitor import LOG, LOST, guarded, logged, logs, reported
-from dask_uncert.clusters.task_pool import stream
+from dask_uncert.clusters.monitor import (
+    LOG,
+    LOST,
+    keep_logs_of_failure,
+    performance_page,
+    watchdog,
+    worker_logs,
+)
+from dask_uncert.clusters.task_pool import map_items
 from dask_uncert.errors import ClusterError, InputError, listed, plural
 from dask_uncert.io.output_folder import Progress, being_written
 from dask_uncert.io.paths import AnyPath, is_remote, remove
@@ -63,10 +70,14 @@ def run_cohort(
     started, start = datetime.now(UTC), time.perf_counter()
     # A case may end its process: on this machine processes of their own bear that, threads would end with it.
     processes = {"processes": True} if cluster == "local" else {}
-    with connect.connect(cluster, **processes) as client, logged(client, cache.path), reported(page):
+    with (
+        connect.connect(cluster, **processes) as client,
+        keep_logs_of_failure(client, cache.path),
+        performance_page(page),
+    ):
         evaluate = plan.sent(output, connect.memory_per_thread(client))
         outcomes = _evaluate_all(evaluate, plan, earlier, client, progress)
-        cluster_facts, log = cluster_record(client), logs(client)
+        cluster_facts, log = cluster_record(client), worker_logs(client)
     failed = _failures(outcomes, earlier)
     if len(failed) == len(outcomes):
         name, reason = next(iter(failed.items()))
@@ -133,8 +144,8 @@ def _evaluate_all(
     large: list[ManifestRow] = []
     progress("cases", 0, len(plan.rows))
     items = ((row, finished.get(row.case.name, "")) for row in plan.rows)
-    for (row, _), outcome in stream(
-        client, evaluate, items, "evaluate-case", named=lambda item: item[0].case.name
+    for (row, _), outcome in map_items(
+        client, evaluate, items, "evaluate-case", describe=lambda item: item[0].case.name
     ):
         if isinstance(outcome, Exception):
             outcome = CaseOutcome("failed", reason=failure_reason(outcome))
@@ -145,7 +156,7 @@ def _evaluate_all(
         progress("cases", len(outcomes), len(plan.rows))
     for row in sorted(large, key=lambda row: row.case.name):
         try:
-            with guarded(client):
+            with watchdog(client):
                 outcome = evaluate.evaluate_large(row)
         except ClusterError:
             raise
