@@ -22,11 +22,11 @@ from dask_uncert.blocks.classification import (
     largest_uncertainty,
 )
 from dask_uncert.blocks.encoding import GAPS, rounding_of, three_axes
-from dask_uncert.errors import listed
+from dask_uncert.errors import listed, plural
 from dask_uncert.formulas.array_dispatch import tolerance as dtype_tolerance
 from dask_uncert.formulas.labels import UNKNOWN, class_indices
 from dask_uncert.formulas.typing import Bools, Floats
-from dask_uncert.inputs.cube import SAMPLE, Cube, Precision
+from dask_uncert.inputs.cube import SAMPLE, Cube
 from dask_uncert.inputs.scene import Encoding, Scene
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.weighted_decisions import LARGEST
@@ -72,32 +72,40 @@ def inspect_block(
         counted = arrays[problem].ravel()[index >= 0]
         invalid = invalid_weights(counted) if problem == "weight" else invalid_uncertainties(request, counted)
         return _values_out_of_range(counted[invalid])
-    stacked = problem == "samples"
+    stacked, counted = problem == "samples", index >= 0
+    shape = arrays["reference"].shape[: len(offset)]
     members = arrays["samples"] if stacked else [arrays["probabilities"]]
-    precision = encoding.samples if stacked else encoding.probabilities
-    shape, counted = arrays["reference"].shape[: len(offset)], index >= 0
-
-    def vectors(member: NDArray[Any]) -> _Vectors:
-        return _Vectors(member, encoding.class_axis, precision, len(request.classes))
-
     for member in members if stacked else ():  # pixels that lack a sample do not count
-        counted &= ~np.isnan(vectors(member).sums)
+        counted &= ~np.isnan(_off_simplex(member, problem, request, encoding)[-1])
     total, anywhere = OutOfRange(), np.zeros(counted.size, np.bool_)
     for number, member in enumerate(members):
-        found = vectors(member)
-        off = found.off & counted
+        off, low, high, sums = _off_simplex(member, problem, request, encoding)
+        off &= counted
         if off.any():
             at = np.unravel_index(int(np.flatnonzero(off)[0]), shape)
             first = tuple(int(i) + o for i, o in zip(at, offset, strict=True))
             total += OutOfRange(
                 1,
-                float(found.low[off].min()),
-                float(found.high[off].max()),
-                (float(found.sums[off].min()), float(found.sums[off].max())),
+                float(low[off].min()),
+                float(high[off].max()),
+                (float(sums[off].min()), float(sums[off].max())),
                 (*first, number) if stacked else first,
             )
         anywhere |= off
     return replace(total, number=int(np.count_nonzero(anywhere)))
+
+
+def _off_simplex(
+    values: NDArray[Any], problem: str, request: Request, encoding: Encoding
+) -> tuple[Bools, NDArray[Any], NDArray[Any], Floats]:
+    """Return which vectors are off the simplex, their extreme values, and their sums once clipped, all (n,)."""
+    precision = encoding.samples if problem == "samples" else encoding.probabilities
+    stored, dtype = three_axes(values, encoding.class_axis, precision.scale)
+    tolerance = rounding_of(dtype, len(request.classes), precision).tolerance
+    low, high = stored.min(axis=1).ravel(), stored.max(axis=1).ravel()
+    sums = np.clip(stored, 0.0, 1.0).sum(axis=1, dtype=np.float64).ravel()
+    off = (low < -tolerance) | (high > 1 + tolerance) | (np.abs(sums - 1) > tolerance)
+    return off, low, high, sums
 
 
 def _unknown_codes(request: Request, codes: NDArray[Any], gaps: NDArray[np.uint8] | None) -> Counter[Any]:
@@ -114,28 +122,13 @@ def _values_out_of_range(values: NDArray[Any]) -> OutOfRange:
     return OutOfRange(len(values), float(values.min()), float(values.max())) if values.size else OutOfRange()
 
 
-class _Vectors:
-    """Vectors of a block: which are off the simplex, their extreme values, and their sums once clipped, all (n,)."""
-
-    def __init__(
-        self, values: NDArray[Any], class_axis: int | None, precision: Precision, classes: int
-    ) -> None:
-        stored, dtype = three_axes(values, class_axis, precision.scale)
-        tolerance = rounding_of(dtype, classes, precision).tolerance
-        self.low, self.high = stored.min(axis=1).ravel(), stored.max(axis=1).ravel()
-        self.sums: Floats = np.clip(stored, 0.0, 1.0).sum(axis=1, dtype=np.float64).ravel()
-        self.off: Bools = (
-            (self.low < -tolerance) | (self.high > 1 + tolerance) | (np.abs(self.sums - 1) > tolerance)
-        )
-
-
 def problem_message(problem: str, finding: Any, request: Request, scene: Scene) -> str:
     """Return one paragraph about what `inspect_block` has found in all blocks."""
     if problem == "codes":
         return unknown_codes_message(finding, request, scene.cubes["reference"].where)
     cubes = [cube for cube in scene.cubes.values() if cube.kind == problem and cube.gap is None]
     more = f" and {len(cubes) - 1} more" if len(cubes) > 1 else ""
-    start = f"{problem}: {cubes[0].where}{more} holds {finding.number} counted pixels"
+    start = f"{problem}: {cubes[0].where}{more} holds {plural(finding.number, 'counted pixel')}"
     if problem == "uncertainty":
         return (
             f"{start} outside [0, {largest_uncertainty(request):g}]: from {finding.low:g} to {finding.high:g}. Scale it, "
@@ -153,7 +146,7 @@ def problem_message(problem: str, finding: Any, request: Request, scene: Scene) 
     tolerance = rounding_of(dtype, len(request.classes), cubes[0].precision).tolerance
     first = ", ".join(f"{dim} = {i}" for dim, i in zip(dims, finding.first, strict=True))
     return (
-        f"{start} that are no probabilities within {tolerance:g} (for {dtype}): values from {finding.low:.7g} to "
+        f"{start} that are not probabilities within {tolerance:g} (for {dtype}): values from {finding.low:.7g} to "
         f"{finding.high:.7g}, sums (clipped) from {finding.sums[0]:.7g} to {finding.sums[1]:.7g}; the first at {first}. "
         f"If these are logits or scaled numbers, convert them or declare `scale`; to accept rounding this large, set "
         f"`tolerance`."
@@ -162,10 +155,10 @@ def problem_message(problem: str, finding: Any, request: Request, scene: Scene) 
 
 def unknown_codes_message(counts: Mapping[Any, int], request: Request, where: str) -> str:
     """Return one paragraph about codes that are neither classes nor ignored, with the number of pixels of each."""
-    codes = listed([f"{code} ({number} pixels)" for code, number in sorted(counts.items())], SHOWN)
+    codes = listed([f"{code} ({plural(number, 'pixel')})" for code, number in sorted(counts.items())], SHOWN)
     fractions = any(isinstance(code, float) and not code.is_integer() for code in counts)
     return (
-        f"reference: {where} holds codes that are not in the class table{' or are no whole numbers' if fractions else ''}: "
+        f"reference: {where} holds codes that are not in the class table{' or are not whole numbers' if fractions else ''}: "
         f"{codes}. The class table has {', '.join(map(str, request.codes))}; ignored: "
         f"{', '.join(map(str, request.ignore)) or 'none'}. Add the codes to `classes` or to `ignore`."
     )
@@ -175,7 +168,7 @@ def _shares_problem(finding: OutOfRange, reference: Cube, raters: int | None) ->
     allowed = dtype_tolerance(reference.dtype)
     if raters is not None and finding.low >= -allowed and finding.high <= 1 + allowed:
         return (
-            f"that are no multiples of 1/{raters} in {reference.dtype}. Correct `raters`, or leave it out: shares are then "
+            f"that are not multiples of 1/{raters} in {reference.dtype}. Correct `raters`, or leave it out: shares are then "
             f"counted in intervals."
         )
     return (

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.blocks.encoding import BLANK, GAPS
-from dask_uncert.errors import UnusableBlockError
+from dask_uncert.errors import UnusableBlockError, plural
 from dask_uncert.formulas.calibration import predicted_probability
 from dask_uncert.formulas.fixed_point import encode
 from dask_uncert.formulas.residuals import is_symmetric, nssr_of_covariances, nssr_of_variances
@@ -194,6 +194,6 @@ def unusable_uncertainties_message(
         least = f"{pixels.asymmetric} are not symmetric, the least pivot is {pixels.least:.7g}"
         advice = "If these are correlations, precisions or Cholesky factors, convert them"
     return (
-        f"{name}: {where} holds {pixels.number} counted pixels {fault}: {least}; the first at {first}. {advice}; "
+        f"{name}: {where} holds {plural(pixels.number, 'counted pixel')} {fault}: {least}; the first at {first}. {advice}; "
         f"or mask those pixels out. Nothing is added to make them usable."
     )

@@ -124,7 +124,7 @@ def test_maps_are_undefined_where_the_prediction_has_nothing(tmp_path_factory, s
 def test_vectors_off_the_simplex_are_refused_unless_the_job_leaves_them_out():
     p = np.array([[0.5, 0.5], [0.2, 0.3], [0.9, 0.1]])
     y = np.array([0, 1, 1])
-    with pytest.raises(InputError, match="1 counted pixels that are no probabilities"):
+    with pytest.raises(InputError, match="1 counted pixel that are not probabilities"):
         du.evaluate(p, y)
     found = du.evaluate(du.Input(p, out_of_tolerance="leave_out"), y)
     assert found.ledger.reasons() == {"masked": 0, "ignored": 0, "probabilities_off": 1}

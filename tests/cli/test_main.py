@@ -161,7 +161,7 @@ def test_unusable_input_leaves_nothing_behind(job, tmp_path):
         du.run(write(job, tmp_path))
     group["labels"][...] = 1
     group["posterior"][2, 2] = 0.2
-    with pytest.raises(InputError, match=r"1 counted pixels .* y = 2, x = 2"):
+    with pytest.raises(InputError, match=r"1 counted pixel .* y = 2, x = 2"):
         du.run(write(job, tmp_path))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["job.yaml", "scene.zarr"]
 

@@ -246,7 +246,7 @@ def test_unusable_input_is_said_whole_for_every_cut(block):
     arrays = scene()
     arrays["reference"][[1, 5, 9], [2, 2, 8]] = 9
     arrays["reference"][4, 4] = 3
-    with pytest.raises(InputError, match=r"3 \(1 pixels\), 9 \(3 pixels\)\. The class table has 1, 2, 7"):
+    with pytest.raises(InputError, match=r"3 \(1 pixel\), 9 \(3 pixels\)\. The class table has 1, 2, 7"):
         evaluate(**arrays, **WORDS, block=block)
     arrays = scene()
     arrays["mask"][:] = True

@@ -103,8 +103,8 @@ def test_l5_codes_that_are_no_indices(ask):
         found = ask(p, np.array([1, 2, 5, 5], dtype), classes=table)
         assert found["confusion"] == [[1, 0, 0], [0, 1, 0], [0, 1, 1]]
         assert found["overall"]["accuracy"] == 0.75
-    assert "7 (1 pixels)" in ask(p, np.array([1, 2, 7, 5]), 2, classes=table)
-    assert "5.4 (1 pixels)" in ask(p, np.array([1, 2, 5.4, 5]), 2, classes=table)
+    assert "7 (1 pixel)" in ask(p, np.array([1, 2, 7, 5]), 2, classes=table)
+    assert "5.4 (1 pixel)" in ask(p, np.array([1, 2, 5.4, 5]), 2, classes=table)
 
 
 def test_l6_unlabelled_is_no_class(ask):
@@ -142,7 +142,7 @@ def test_b5_logits_are_declared_never_guessed(ask):
     both = np.stack([np.zeros_like(z), z], axis=-1)
     assert ask(both, y, inputs={"probabilities": {"logits": True}}, **words)["soft_confusion"][0]["TP"] == 3
     said = ask(z, y, 2, **words)
-    assert "holds 2 counted pixels that are no probabilities" in said
+    assert "holds 2 counted pixels that are not probabilities" in said
     assert "from -1.2 to 2" in said
 
 
@@ -151,7 +151,7 @@ def test_b6_sums(ask):
     assert ask(np.full((2, 3), 1 / 3).astype("f2"), np.array([0, 1]), classes=table)["counted"] == 2
     found = ask(np.array([[1.0000001, -1e-7]], "f4"), np.array([0]), classes={0: "a", 1: "b"})
     assert sum(found["repaired"].values()) == 1
-    assert "no probabilities" in ask(np.array([[0.2, 0.3]]), np.array([0]), 2, classes={0: "a", 1: "b"})
+    assert "not probabilities" in ask(np.array([[0.2, 0.3]]), np.array([0]), 2, classes={0: "a", 1: "b"})
     packed = np.full((1, 3), 85, "u1")
     assert "declared `scale`" in ask(packed, np.array([0]), 2, classes=table)
     assert (
@@ -293,7 +293,7 @@ def test_f1_labels_through_nifti_scaling(ask, tmp_path):
     assert found["confusion"] == np.eye(6).tolist()
     labels[2] = 2.5
     nibabel.save(nibabel.Nifti1Image(labels, np.eye(4), header), tmp_path / "y.nii.gz")
-    assert "are no whole numbers" in ask(p, {"store": "y.nii.gz"}, 2, classes={i: str(i) for i in range(6)})
+    assert "are not whole numbers" in ask(p, {"store": "y.nii.gz"}, 2, classes={i: str(i) for i in range(6)})
 
 
 def test_f2_the_same_object_on_a_flipped_axis(ask, tmp_path):
@@ -337,4 +337,4 @@ def test_f3_nothing_is_broadcast(ask, tmp_path):
     )
     np.save(tmp_path / "p3.npy", np.moveaxis(vectors([[0, 1], [1, 0]], 2), -1, 0) * 0.6 + 0.1)
     wrong = {"store": "p3.npy", "dims": ["y", "x", "class"]}
-    assert "no probabilities" in ask(wrong, {"store": "y2.npy", "dims": ["y", "x"]}, 2, **words)
+    assert "not probabilities" in ask(wrong, {"store": "y2.npy", "dims": ["y", "x"]}, 2, **words)

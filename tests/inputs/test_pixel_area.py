@@ -60,7 +60,7 @@ def test_equal_weights_give_the_numbers_of_counts_and_summaries_add():
 
 @pytest.mark.parametrize("bad", [-1.0, np.inf, 1e17])
 def test_weights_that_cannot_be_are_refused(bad):
-    with pytest.raises(InputError, match=r"weight: .* holds 1 counted pixels outside"):
+    with pytest.raises(InputError, match=r"weight: .* holds 1 counted pixel outside"):
         du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1], weight=np.array([1.0, bad]))
 
 

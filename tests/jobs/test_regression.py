@@ -162,7 +162,7 @@ def test_an_unusable_variance_leaves_nothing_behind(job, tmp_path):
     zarr.open_group(str(tmp_path / "scene.zarr"), mode="r+")["variance"][6, 3, 1] = 0
     said = str(command("run", ask(job, tmp_path), "--quiet").exception)
     assert (
-        "1 counted pixels whose variance is not positive: the least value is 0; the first at y = 6, x = 3"
+        "1 counted pixel whose variance is not positive: the least value is 0; the first at y = 6, x = 3"
         in said
     )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["job.yaml", "scene.zarr"]

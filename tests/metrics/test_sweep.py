@@ -149,7 +149,7 @@ def test_fuzzy_references(seed, raters, dtype, fixed, threshold, sigma, name):
 
 def test_shares_that_no_raters_give_are_refused():
     p, shares = np.full(4, 0.5), np.array([0.0, 0.25, 0.3, np.nan])
-    with pytest.raises(InputError, match=r"1 counted pixels with shares that are no multiples of 1/4"):
+    with pytest.raises(InputError, match=r"1 counted pixel with shares that are not multiples of 1/4"):
         evaluate(p, Input(shares, fuzzy=True, raters=4), **BINARY, uncertainty=p)
     with pytest.raises(InputError, match="holds codes"):
         evaluate(p, Input(np.array([0, 1, 1, 0]), raters=4), **BINARY, uncertainty=p)
