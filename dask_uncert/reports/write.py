@@ -25,7 +25,7 @@ from dask_uncert.reports.results.scene import to_json
 from dask_uncert.reports.tables.cohort import cohort_tables
 from dask_uncert.reports.tables.csv import as_csv
 from dask_uncert.reports.tables.regression import regression_tables
-from dask_uncert.reports.tables.scene import tables as scene_tables
+from dask_uncert.reports.tables.scene import scene_tables
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
 

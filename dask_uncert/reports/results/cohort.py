@@ -1,4 +1,4 @@
-"""What is said of a cohort beside its pooled numbers: who is in it, who failed, and what is read off the cases."""
+"""Results of a cohort beyond its pooled numbers: its cases, those that failed, and statistics over patients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from dask_uncert.formulas.bootstrap_intervals import Confidence, Interval
-from dask_uncert.metrics import cohort as cohort_metrics
+from dask_uncert.metrics.cohort import GroupStatistics, case_scalars, case_table
+from dask_uncert.metrics.cohort import cohort as statistics_of
+from dask_uncert.metrics.cohort import cohort_by as statistics_by
 from dask_uncert.metrics.comparison import TESTS, Comparison
 from dask_uncert.metrics.scalars import QUANTILES
 from dask_uncert.reports.results.headline import Metric, headline
@@ -25,7 +27,7 @@ MOST_GROUPS = 24
 
 @dataclass(frozen=True)
 class OtherModel:
-    """Another model on the same cases: what it is called, its cases, the comparison, this model the first, its level."""
+    """Another model on the same cases: its name and cases, its comparison with this model, the intervals' level."""
 
     name: str
     stack: Stack
@@ -35,10 +37,11 @@ class OtherModel:
 
 @dataclass(frozen=True)
 class Cohort:
-    """The cases of a finished evaluation; why others failed, by name; how intervals are asked for, as in the job.
+    """Cases of a finished evaluation, and what else a report shows of them.
 
-    lost: who they are that failed, as far as it is known. pictures: gives the maps of a case, of a size to show.
-    raters: the same cases against each rater alone, by the rater's name.
+    failed: reason of each failed case, by name. confidence: how intervals are made, as in the job. lost: failed
+    cases whose patient, visit and groups are known. pictures: gives the maps of a case, of a size to show. raters:
+    the same cases against each rater alone, by the rater's name.
     """
 
     stack: Stack
@@ -49,52 +52,53 @@ class Cohort:
     against: OtherModel | None = None
     raters: Mapping[str, Stack] = field(default_factory=dict)
 
-    def how(self) -> Confidence | None:
-        """How intervals are made; None without any, also where one patient says nothing of how patients differ."""
+    def intervals(self) -> Confidence | None:
+        """Return how intervals are made; None without any, and for a single patient."""
         if self.confidence is None or len(set(self.stack.patients)) < 2:
             return None
-        return Confidence(*(self.confidence[word] for word in ("replicates", "level", "seed")))
+        return Confidence(*(self.confidence[key] for key in ("replicates", "level", "seed")))
 
 
 @dataclass(frozen=True)
 class CohortStatistics:
-    """All that is read off the cases. groups: every metric, without intervals, by column and value.
+    """Everything that is read off the cases of a cohort.
 
-    shown: the metrics of the headline, with intervals; columns of few values alone. table: a row a case. raters: the
-    metrics of the headline against each rater, with intervals.
+    whole: every metric over all cases, with intervals. groups: every metric, without intervals, by column and
+    value. shown: the metrics of the headline, with intervals, of columns with few values. sizes: cases by column
+    and value. table: a row a case. raters: the metrics of the headline against each rater, with intervals.
     """
 
     cohort: Cohort
     headline: tuple[Metric, ...]
-    whole: cohort_metrics.GroupStatistics
-    groups: dict[str, dict[str, cohort_metrics.GroupStatistics]]
-    shown: dict[str, dict[str, cohort_metrics.GroupStatistics]]
+    whole: GroupStatistics
+    groups: dict[str, dict[str, GroupStatistics]]
+    shown: dict[str, dict[str, GroupStatistics]]
     sizes: dict[str, dict[str, int]]
     table: dict[str, Sequence[Any]]
-    raters: dict[str, cohort_metrics.GroupStatistics] = field(default_factory=dict)
+    raters: dict[str, GroupStatistics] = field(default_factory=dict)
 
 
 def cohort_statistics(cohort: Cohort, evaluation: Evaluation) -> CohortStatistics:
-    """Read everything off the cases; evaluation: their sum."""
-    stack, how, shown = cohort.stack, cohort.how(), headline(evaluation)
-    names, each = [metric.name for metric in shown], cohort_metrics.case_scalars(stack)
+    """Return everything that is read off the cases; evaluation: their sum."""
+    stack, confidence, shown = cohort.stack, cohort.intervals(), headline(evaluation)
+    names, by_case = [metric.name for metric in shown], case_scalars(stack)
     sizes = {column: dict(sorted(Counter(values).items())) for column, values in stack.groups.items()}
-    few = [column for column, parts in sizes.items() if len(parts) <= MOST_GROUPS]
+    few = [column for column, groups in sizes.items() if len(groups) <= MOST_GROUPS]
     return CohortStatistics(
         cohort,
         shown,
-        cohort_metrics.cohort(stack, how, None, each),
-        {column: cohort_metrics.cohort_by(stack, column, None, None, each) for column in sizes},
-        {column: cohort_metrics.cohort_by(stack, column, how, names, each) for column in few},
-        sizes,
-        cohort_metrics.case_table(stack, each),
-        {name: cohort_metrics.cohort(of, how, names) for name, of in cohort.raters.items()},
+        whole=statistics_of(stack, confidence, None, by_case),
+        groups={column: statistics_by(stack, column, None, None, by_case) for column in sizes},
+        shown={column: statistics_by(stack, column, confidence, names, by_case) for column in few},
+        sizes=sizes,
+        table=case_table(stack, by_case),
+        raters={name: statistics_of(rated, confidence, names) for name, rated in cohort.raters.items()},
     )
 
 
 def cohort_intervals(statistics: CohortStatistics) -> Intervals | None:
     """Return the intervals of the pooled numbers of a cohort; None where there are none."""
-    whole, confidence = statistics.whole, statistics.cohort.how()
+    whole, confidence = statistics.whole, statistics.cohort.intervals()
     if confidence is None or whole.pooled_interval is None:
         return None
     ends = zip(whole.metrics, *whole.pooled_interval, strict=True)
@@ -106,7 +110,7 @@ def cohort_results(evaluation: Evaluation, statistics: CohortStatistics) -> dict
     """Return the results of a cohort: those of its pooled evaluation, and what is read off its cases."""
     cohort, whole = statistics.cohort, statistics.whole
     found = results(evaluation, cohort_intervals(statistics))
-    by_rater = {name: _group(len(cohort.raters[name]), of) for name, of in statistics.raters.items()}
+    confidence = {"confidence": found.pop("confidence")} if "confidence" in found else {}
     found["cohort"] = {
         "cases": len(cohort.stack),
         "patients": len(whole.patients),
@@ -117,33 +121,35 @@ def cohort_results(evaluation: Evaluation, statistics: CohortStatistics) -> dict
             column: {value: _group(statistics.sizes[column][value], of) for value, of in groups.items()}
             for column, groups in statistics.shown.items()
         },
-        **({"by_rater": by_rater} if by_rater else {}),
     }
+    if statistics.raters:
+        raters = statistics.raters.items()
+        found["cohort"]["by_rater"] = {name: _group(len(cohort.raters[name]), of) for name, of in raters}
     found["failed"] = [{"case": name, "reason": reason} for name, reason in cohort.failed.items()]
-    if "confidence" in found:
-        found["confidence"] = found.pop("confidence")
+    found |= confidence
     if cohort.against is not None:
         found["comparison"] = comparison_results(cohort.against.comparison, "this", cohort.against.name)
     plain: dict[str, Any] = undefined_as_null(found)
     return plain
 
 
-def _group(cases: int, of: cohort_metrics.GroupStatistics) -> dict[str, Any]:
+def _group(cases: int, of: GroupStatistics) -> dict[str, Any]:
     return {"cases": cases, "patients": len(of.patients), "metrics": _metrics(of)}
 
 
-def _metrics(of: cohort_metrics.GroupStatistics) -> dict[str, Any]:
+def _metrics(of: GroupStatistics) -> dict[str, Any]:
+    """Return the statistics of every metric, by its name."""
     found = {}
     for i, name in enumerate(of.metrics):
-        one: dict[str, Any] = {}
-        for key, values, ends in (
+        row: dict[str, Any] = {}
+        for key, values, interval in (
             ("pooled", of.pooled, of.pooled_interval),
             ("mean", of.mean, of.mean_interval),
         ):
-            one[key] = values[i]
-            if ends is not None:
-                one[f"{key}{INTERVAL}"] = [ends.low[i], ends.high[i]]
-        found[name] = one | {
+            row[key] = values[i]
+            if interval is not None:
+                row[f"{key}{INTERVAL}"] = [interval.low[i], interval.high[i]]
+        found[name] = row | {
             "std": of.std[i],
             "median": of.quantiles[QUANTILES.index(0.5), i],
             "quantiles": {f"{q:g}": of.quantiles[k, i] for k, q in enumerate(QUANTILES)},
@@ -154,36 +160,26 @@ def _metrics(of: cohort_metrics.GroupStatistics) -> dict[str, Any]:
     return found
 
 
-def comparison_results(found: Comparison, first: str, second: str) -> dict[str, Any]:
-    """Two models compared, as plain data: the part `comparison` of results, and what `compare --json` prints."""
-    metrics = {}
-    for i, name in enumerate(found.metrics):
-        one: dict[str, Any] = {}
-        for key, both, difference, ends in (
-            ("mean", found.mean, found.mean_difference, found.mean_interval),
-            ("pooled", found.pooled, found.pooled_difference, found.pooled_interval),
-        ):
-            interval = [ends.low[i], ends.high[i]]
-            one |= {
-                key: both[:, i],
-                f"{key}_difference": difference[i],
-                f"{key}_difference{INTERVAL}": interval,
-            }
+def comparison_results(comparison: Comparison, first: str, second: str) -> dict[str, Any]:
+    """Return two models compared, as plain data: `comparison` in results, and what `compare --json` prints."""
+    metrics, differences = {}, comparison.differences()
+    for i, name in enumerate(comparison.metrics):
+        row: dict[str, Any] = {}
+        for key in ("mean", "pooled"):
+            both, difference, interval = differences[key]
+            row |= {key: both[:, i], f"{key}_difference": difference[i]}
+            row[f"{key}_difference{INTERVAL}"] = [interval.low[i], interval.high[i]]
         for test in TESTS:
-            of = getattr(found, test)
-            one[test] = {
-                "statistic": of.statistic[i],
-                "p_value": of.p_value[i],
-                "p_holm": found.holm[test][i],
-            }
-        metrics[name] = one | {"n": found.t_test.n[i], "undefined": found.t_test.undefined[i]}
+            of, holm = getattr(comparison, test), comparison.holm[test][i]
+            row[test] = {"statistic": of.statistic[i], "p_value": of.p_value[i], "p_holm": holm}
+        metrics[name] = row | {"n": comparison.t_test.n[i], "undefined": comparison.t_test.undefined[i]}
     plain: dict[str, Any] = undefined_as_null(
         {
             "first": first,
             "second": second,
-            "patients": len(found.patients),
-            "only": [list(names) for names in found.only],
-            "all_swaps": found.exact,
+            "patients": len(comparison.patients),
+            "only": comparison.only,
+            "all_swaps": comparison.exact,
             "metrics": metrics,
         }
     )
@@ -191,6 +187,6 @@ def comparison_results(found: Comparison, first: str, second: str) -> dict[str, 
 
 
 def best_first(metric: Metric, values: Any) -> Any:
-    """Order of cases by a metric, the worst first; undefined ones last."""
+    """Return the order of cases by a metric, the worst first; undefined ones last."""
     key = np.asarray(values, np.float64)
     return np.argsort(key if metric.best > 0 else -key, kind="stable")

@@ -7,65 +7,60 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from dask_uncert.errors import plural
 from dask_uncert.metrics.comparison import Comparison
 from dask_uncert.reports.results.cohort import comparison_results
-from dask_uncert.reports.tables.cohort import header_and
-from dask_uncert.reports.tables.csv import as_csv as written
+from dask_uncert.reports.tables import csv
+from dask_uncert.reports.tables.cohort import with_header
 
 TESTS = {"t_test": "t-test", "signed_rank": "Wilcoxon", "permutation": "permutation"}
-OF = {"mean": ("t_test", "signed_rank"), "pooled": ("permutation",)}
-"""Of which difference each test is."""
+TESTED = {"mean": ("t_test", "signed_rank"), "pooled": ("permutation",)}
+"""Tests of each difference."""
 NOTE = (
-    "difference: A less B. mean: over patients; pooled: of all pixels together. p-values, in brackets corrected for "
-    "asking {number} questions (Holm)."
+    "Differences are A minus B. mean: over patients; pooled: all pixels together. p: probability of a difference this "
+    "large or larger if the models perform equally; in brackets Holm-adjusted for {comparisons}."
 )
 
 
-def as_table(found: Comparison, level: float) -> str:
-    """Of each metric the means over patients with their tests, and the pooled numbers with theirs."""
-    head = [
-        "",
-        "A",
-        "B",
-        "difference",
-        f"{100 * level:g} % interval",
-        *(f"p {name}" for name in TESTS.values()),
+def as_table(comparison: Comparison, level: float) -> str:
+    """Return a table with two lines a metric: means over patients and pooled numbers, each with its tests."""
+    heads = [f"{100 * level:g} % interval", *(f"p {name}" for name in TESTS.values())]
+    lines: list[list[str]] = [["", "A", "B", "difference", *heads]]
+    differences = comparison.differences()
+    for i in range(len(comparison.metrics)):
+        for key in ("mean", "pooled"):
+            both, difference, interval = differences[key]
+            numbers = [_number(both[0, i]), _number(both[1, i]), _number(difference[i], "+")]
+            ends = f"{_number(interval.low[i], '+')} to {_number(interval.high[i], '+')}"
+            tests = [_p_values(comparison, test, i) if test in TESTED[key] else "" for test in TESTS]
+            lines.append([f"  {key}", *numbers, ends, *tests])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    header, *rows = (_line(line, widths) for line in lines)
+    named = [
+        line for i, metric in enumerate(comparison.metrics) for line in (metric, *rows[2 * i : 2 * i + 2])
     ]
-    lines: list[list[str]] = []
-    for i in range(len(found.metrics)):
-        for of, both, difference, ends in (
-            ("mean", found.mean, found.mean_difference, found.mean_interval),
-            ("pooled", found.pooled, found.pooled_difference, found.pooled_interval),
-        ):
-            tested = [_p(found, test, i) if test in OF[of] else "" for test in TESTS]
-            shown = [_number(both[0, i]), _number(both[1, i]), _number(difference[i], "+")]
-            interval = f"{_number(ends.low[i], '+')} to {_number(ends.high[i], '+')}"
-            lines.append([f"  {of}", *shown, interval, *tested])
-    widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
-    rows = [_line(head, widths)]
-    for i, metric in enumerate(found.metrics):
-        rows += [metric, *(_line(line, widths) for line in lines[2 * i : 2 * i + 2])]
-    return "\n".join([*rows, "", NOTE.format(number=len(found.metrics))])
+    note = NOTE.format(comparisons=plural(len(comparison.metrics), "comparison"))
+    return "\n".join([header, *named, "", note])
 
 
-def about(found: Comparison, first: str, second: str) -> str:
-    """Which is A, which is B, on how many patients."""
-    lines = [f"A  {first}", f"B  {second}"]
-    lines.append(f"{len(found.patients)} patients" + (", all swaps listed" if found.exact else ""))
-    for who, only in zip("AB", found.only, strict=True):
+def about(comparison: Comparison, first: str, second: str) -> str:
+    """Return which model is A, which is B, and how many patients they are compared on."""
+    swaps = ", all swaps listed" if comparison.exact else ""
+    lines = [f"A  {first}", f"B  {second}", f"{plural(len(comparison.patients), 'patient')}{swaps}"]
+    for model, only in zip("AB", comparison.only, strict=True):
         if only:
-            lines.append(f"left out, for {who} alone has them: {', '.join(only)}")
+            lines.append(f"left out, in {model} alone: {', '.join(only)}")
     return "\n".join(lines)
 
 
-def as_csv(found: Comparison) -> str:
-    """A row a metric, every digit; undefined numbers are empty."""
-    return written(header_and(found.rows()))
+def as_csv(comparison: Comparison) -> str:
+    """Return a row a metric, every digit; undefined numbers are empty."""
+    return csv.as_csv(with_header(comparison.rows()))
 
 
-def as_json(found: Comparison, first: str, second: str) -> str:
-    """What `results.json` holds as `comparison`; undefined numbers are null."""
-    plain: dict[str, Any] = comparison_results(found, first, second)
+def as_json(comparison: Comparison, first: str, second: str) -> str:
+    """Return what `results.json` holds as `comparison`; undefined numbers are null."""
+    plain: dict[str, Any] = comparison_results(comparison, first, second)
     return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -75,7 +70,7 @@ def _line(texts: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _number(value: float, sign: str = "") -> str:
-    """With four decimals.
+    """Return a number with four decimals.
 
     >>> _number(0.25, "+"), _number(math.nan)
     ('+0.2500', '–')
@@ -83,13 +78,13 @@ def _number(value: float, sign: str = "") -> str:
     return "–" if math.isnan(value) else f"{value:{sign if value else ''},.4f}"
 
 
-def _p(found: Comparison, test: str, i: int) -> str:
-    """A p-value, and the corrected one in brackets."""
-    return f"{p_text(getattr(found, test).p_value[i])} ({p_text(found.holm[test][i])})"
+def _p_values(comparison: Comparison, test: str, i: int) -> str:
+    """Return a p-value, and the adjusted one in brackets."""
+    return f"{p_text(getattr(comparison, test).p_value[i])} ({p_text(comparison.holm[test][i])})"
 
 
 def p_text(value: float | None) -> str:
-    """A p-value with two digits, at least three decimals; tiny ones as a bound.
+    """Return a p-value with two digits, at least three decimals; tiny ones as a bound.
 
     >>> p_text(0.0312), p_text(0.5), p_text(1.0), p_text(2e-7), p_text(None)
     ('0.031', '0.500', '1.000', '<0.0001', '–')

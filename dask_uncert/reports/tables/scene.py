@@ -1,13 +1,11 @@
 """The numbers of an Evaluation as CSV files: the same numbers as `results.json`, and the full ECDF grids.
 
-UTF-8, one header row that names units, `\\n` line ends, floats with every digit (`repr`), an empty cell where
-a number is undefined. The same Evaluation gives the same bytes.
+Headers name units; a cell is empty where a number is undefined. The same Evaluation gives the same bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +15,8 @@ from dask_uncert.metrics import distributions, selective
 from dask_uncert.metrics.distributions import OUTCOMES
 from dask_uncert.metrics.scalars import QUANTILES, SELECTIVE, scalars_by_path
 from dask_uncert.reports.names import file_names, unit
-from dask_uncert.reports.results.intervals import Intervals, scene_intervals, without_intervals
-from dask_uncert.reports.results.scene import results, undefined_as_null
-from dask_uncert.reports.tables.csv import as_csv
+from dask_uncert.reports.results.intervals import Intervals, without_intervals
+from dask_uncert.reports.results.scene import undefined_as_null
 from dask_uncert.summaries.evaluation import Evaluation
 
 Table = list[list[Any]]
@@ -28,33 +25,11 @@ N = "n (pixels)"
 BY_MEASURE = ("measure", "unit of values", "outcome", N, "mean", "std")
 
 
-def write_tables(
-    evaluation: Evaluation,
-    folder: str | Path,
-    found: dict[str, Any] | None = None,
-    intervals: Intervals | None = None,
-) -> list[str]:
-    """Write every table into `folder`, made if need be; return the file names in the order written.
-
-    found, intervals: results and the intervals in them, if the caller has them already.
-    """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    if found is None:
-        intervals = scene_intervals(evaluation)
-        found = results(evaluation, intervals)
-    written = []
-    for name, table in tables(evaluation, found, intervals):
-        (folder / f"{name}.csv").write_text(as_csv(table), encoding="utf-8", newline="")
-        written.append(f"{name}.csv")
-    return written
-
-
-def tables(
-    evaluation: Evaluation, found: dict[str, Any], intervals: Intervals | None = None
+def scene_tables(
+    evaluation: Evaluation, results: dict[str, Any], intervals: Intervals | None = None
 ) -> Iterator[tuple[str, Table]]:
-    """Yield the name and the rows, a header first, of every table."""
-    found = without_intervals(found)
+    """Yield the name and the rows, a header first, of every table; intervals: those in the results."""
+    found = without_intervals(results)
     calibration, files = found["calibration"], file_names(evaluation.measures)
     yield "overall", _overall(found)
     yield "excluded", _excluded(found)

@@ -212,7 +212,7 @@ def test_compare_refuses_what_is_not_two_models_on_the_same_cases(models, tmp_pa
         du.compare(one, models / "fewer")
     found = du.compare(one, models / "fewer", common=True, replicates=20)
     assert (found.patients, found.only) == (("P0", "P1", "P3", "P4", "P6"), (("P2", "P5"), ()))
-    assert "left out, for A alone has them: P2, P5" in called(one, models / "fewer", "--common").output
+    assert "left out, in A alone: P2, P5" in called(one, models / "fewer", "--common").output
     scene = tmp_path / "scene"
     du.save(du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1]), scene / "summary.zarr")
     (scene / "run.json").write_text("{}")

@@ -21,7 +21,7 @@ from dask_uncert.reports.figures.maps import picture
 from dask_uncert.reports.page.scene import MOST_BYTES
 from dask_uncert.reports.results.scene import results, to_json
 from dask_uncert.reports.results.schema import results_schema
-from dask_uncert.reports.tables.scene import tables
+from dask_uncert.reports.tables.scene import scene_tables
 from dask_uncert.reports.write import write_all
 from tests.support.pages import Page, write_page
 
@@ -172,7 +172,7 @@ def test_what_is_empty_is_left_out_or_undefined(options, absent, tmp_path):
     evaluation = drawn(**options)
     expected = results(evaluation)
     jsonschema.Draft202012Validator(results_schema()).validate(expected)
-    assert dict(tables(evaluation, expected))
+    assert dict(scene_tables(evaluation, expected))
     write_page(evaluation, tmp_path / "report.html", results=expected)
     page = Page(tmp_path / "report.html")
     assert not {*page.ids} & (ABSENT | absent)
