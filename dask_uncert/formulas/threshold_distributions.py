@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,10 +84,6 @@ def _logistic_slope(z: Floats) -> Any:
     return 0.5 / np.cosh(np.minimum(z, 700.0) / 2) ** 2
 
 
-def _laplace_slope(z: Floats) -> Any:
-    return np.exp(-z)
-
-
 def _triangular(z: Floats) -> Any:
     near = np.minimum(z, 1.0)
     return near * (2 - near)
@@ -99,28 +94,20 @@ def _cauchy_slope(z: Floats) -> Any:
 
 
 def _student(df: float) -> ThresholdDistribution:
-    return ThresholdDistribution(
-        partial(_student_value, df=df),
-        partial(_student_slope, df=df),
-        partial(_student_curvature, df=df),
-        math.sqrt(df / (df + 2)),
-    )
+    def certainty(z: Floats) -> Any:
+        # the regularised beta function of z**2 / (df + z**2), in a form that z = inf survives
+        with np.errstate(divide="ignore", over="ignore"):
+            return special.betainc(0.5, df / 2, 1 / (1 + df / np.square(z)))
 
+    def slope(z: Floats) -> Any:
+        from scipy import stats  # it takes a third of a worker's start, for one distribution
 
-def _student_value(z: Floats, df: float) -> Any:
-    # the regularised beta function of z**2 / (df + z**2), in a form that z = inf survives
-    with np.errstate(divide="ignore", over="ignore"):
-        return special.betainc(0.5, df / 2, 1 / (1 + df / np.square(z)))
+        return 2 * stats.t.pdf(z, df)
 
+    def curvature(z: Floats) -> Any:
+        return slope(z) * (df + 1) * z / (df + np.square(z))
 
-def _student_slope(z: Floats, df: float) -> Any:
-    from scipy import stats  # it takes a third of a worker's start, for one distribution
-
-    return 2 * stats.t.pdf(z, df)
-
-
-def _student_curvature(z: Floats, df: float) -> Any:
-    return _student_slope(z, df) * (df + 1) * z / (df + np.square(z))
+    return ThresholdDistribution(certainty, slope, curvature, math.sqrt(df / (df + 2)))
 
 
 _NAMED: dict[str, ThresholdDistribution] = {
@@ -131,7 +118,9 @@ _NAMED: dict[str, ThresholdDistribution] = {
         lambda z: np.tanh(z / 2) * _logistic_slope(z),
         2 * math.atanh(1 / math.sqrt(3)),
     ),
-    "laplace": ThresholdDistribution(lambda z: -np.expm1(-z), _laplace_slope, _laplace_slope, 0.0),
+    "laplace": ThresholdDistribution(
+        lambda z: -np.expm1(-z), lambda z: np.exp(-z), lambda z: np.exp(-z), 0.0
+    ),
     "uniform": ThresholdDistribution(
         lambda z: np.minimum(z, 1.0), lambda z: np.where(z < 1, 1.0, 0.0), np.zeros_like, 0.0, kink=1.0
     ),

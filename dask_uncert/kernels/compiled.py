@@ -13,6 +13,7 @@ import numpy as np
 from dask_uncert.formulas.homophily import squared_distances
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.formulas.typing import Floats, Indices
+from dask_uncert.kernels import measures as steps
 from dask_uncert.kernels.elementary import logarithm
 from dask_uncert.kernels.ensemble import add_member, close_members
 from dask_uncert.kernels.histograms import (
@@ -24,22 +25,7 @@ from dask_uncert.kernels.histograms import (
     sum_soft_weights,
 )
 from dask_uncert.kernels.joint import count_joint, find_rows
-from dask_uncert.kernels.measures import (
-    STRIDE,
-    STRIP,
-    bounded,
-    compiled,
-    decide,
-    euclidean,
-    fisher_rao,
-    gather,
-    homophily,
-    kullback_leibler,
-    normalise,
-    renyi,
-    t_entropy,
-    tsallis,
-)
+from dask_uncert.kernels.measures import STRIDE, STRIP, compiled
 from dask_uncert.kernels.sparse_rows import filled_cells
 from dask_uncert.kernels.types import AnyFloats, Pixels, Rounding
 
@@ -141,9 +127,9 @@ def _measure(probabilities, pixels, codes, orders, alphas, squares, rounding, re
             wants_logs = True
     for start in range(0, n, STRIP):
         width = min(STRIP, n - start)
-        gather(probabilities, pixels, start, width, p)
-        decide(p, rounding.level, best, runner, lowest, first_index, second_index, over)
-        normalise(p, best, total, lowest, keep, hole, rounding, states)
+        steps.gather(probabilities, pixels, start, width, p)
+        steps.decide(p, rounding.level, best, runner, lowest, first_index, second_index, over)
+        steps.normalise(p, best, total, lowest, keep, hole, rounding, states)
         if wants_logs:
             for c in range(classes):
                 for j in range(STRIP):
@@ -157,25 +143,25 @@ def _measure(probabilities, pixels, codes, orders, alphas, squares, rounding, re
             result.state[start + j] = states[j]
         for m in range(codes.size):
             if codes[m] == EUCLIDEAN:
-                euclidean(p, orders[m], values)
+                steps.euclidean(p, orders[m], values)
             elif codes[m] == KULLBACK_LEIBLER:
-                kullback_leibler(p, logs, orders[m], values)
+                steps.kullback_leibler(p, logs, orders[m], values)
             elif codes[m] == FISHER_RAO:
-                fisher_rao(p, orders[m], values)
+                steps.fisher_rao(p, orders[m], values)
             elif codes[m] == RENYI:
-                renyi(p, logs, best, total, alphas[m], orders[m], values)
+                steps.renyi(p, logs, best, total, alphas[m], orders[m], values)
             elif codes[m] == TSALLIS:
-                tsallis(p, logs, alphas[m], values)
+                steps.tsallis(p, logs, alphas[m], values)
             elif codes[m] == T_ENTROPY:
-                t_entropy(p, values)
+                steps.t_entropy(p, values)
             elif codes[m] == VARIANCE:
                 for j in range(STRIP):
                     top = best[j] / total[j]
                     values[j] = 4.0 * top * (1.0 - top)
             elif codes[m] == HOMOPHILY:
-                homophily(p, squares[m], values)
+                steps.homophily(p, squares[m], values)
             else:
                 values[:] = np.nan
-            bounded(values, keep, hole)
+            steps.bounded(values, keep, hole)
             for j in range(width):
                 result.values[m, start + j] = values[j]

@@ -41,23 +41,24 @@ def measure(
     np.put_along_axis(rest, predicted[:, None], -np.inf, axis=1)
     second = rest.argmax(axis=1)
     confused = (stored > rounding.level).sum(axis=1)
-    missing = np.isnan(stored).any(axis=1)
-    lowest, highest = stored.min(axis=1), stored.max(axis=1)
     clipped = np.clip(stored, 0.0, 1.0)
     total = clipped.sum(axis=1)
-    off = np.abs(total - 1.0)
-    bad = (lowest < -rounding.tolerance) | (highest > 1 + rounding.tolerance) | (off > rounding.tolerance)
-    repairs = np.where((lowest < 0) | (highest > 1), CLIPPED, 0) | np.where(
-        off > rounding.exact, RENORMALISED, 0
-    )
-    state = np.where(missing, MISSING, np.where(bad, OFF, repairs)).astype(np.uint8)
-    usable = ~missing & ~bad
+    state = _states(stored, total, rounding.tolerance, rounding.exact)
+    usable = (state & (MISSING | OFF)) == 0
     p = clipped[usable] / total[usable, None]
     values = np.full((len(measures), pixels.size), np.nan)
     for row, uncertainty, maximum in zip(values, measures, maxima, strict=True):
         if is_pointwise(uncertainty):
             row[usable] = measure_values(uncertainty, p, axis=1, maximum=maximum)
-    return Pixels(values, predicted, second, confused, np.clip(highest, None, 1.0), state)
+    return Pixels(values, predicted, second, confused, np.clip(stored.max(axis=1), None, 1.0), state)
+
+
+def _states(stored: Floats, total: Floats, tolerance: float, exact: float) -> NDArray[np.uint8]:
+    """Return the state of stored vectors (n, classes) whose clipped parts add up to `total`."""
+    lowest, highest, off = stored.min(axis=1), stored.max(axis=1), np.abs(total - 1.0)
+    bad = (lowest < -tolerance) | (highest > 1 + tolerance) | (off > tolerance)
+    repairs = np.where((lowest < 0) | (highest > 1), CLIPPED, 0) | np.where(off > exact, RENORMALISED, 0)
+    return np.where(np.isnan(total), MISSING, np.where(bad, OFF, repairs)).astype(np.uint8)
 
 
 def count_decisions(
@@ -182,16 +183,11 @@ def add_member(
     """Add one member of samples at these pixels; see `compiled.add_member`."""
     classes = probabilities.shape[1]
     stored = np.moveaxis(probabilities, 1, 2).reshape(-1, classes)[pixels].astype(np.float64)
-    lowest, highest = stored.min(axis=1), stored.max(axis=1)
     clipped = np.clip(stored, 0.0, 1.0)
     total = np.zeros(pixels.size)
     for c in range(classes):  # in the order of the classes, so that means are equal to the last bit
         total += clipped[:, c]
-    off = np.abs(total - 1.0)
-    bad = (lowest < -tolerance) | (highest > 1 + tolerance) | (off > tolerance)
-    repairs = np.where((lowest < 0) | (highest > 1), CLIPPED, 0) | np.where(off > exact, RENORMALISED, 0)
-    missing = np.isnan(total)
-    state[pixels] |= np.where(missing, MISSING, np.where(bad, OFF, repairs)).astype(np.uint8)
+    state[pixels] |= _states(stored, total, tolerance, exact)
     votes[pixels, stored.argmax(axis=1)] += 1
     with np.errstate(invalid="ignore", divide="ignore"):
         p = clipped / total[:, np.newaxis]

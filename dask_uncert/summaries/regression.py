@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -12,18 +11,12 @@ from dask_uncert.formulas import calibration
 from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.typing import Counts, Floats
+from dask_uncert.summaries.distribution import edges_with
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.summary import Summary, counts
 
-BINS = 1000
 LEVELS = (0.5, 0.6827, 0.9, 0.95, 0.99)
 """Nominal levels of coverage; edges of bins, so that coverage at them is exact."""
-
-
-@lru_cache(maxsize=16)
-def edges_with(levels: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the edges of `BINS` equal bins over [0, 1] and the levels among them, rising."""
-    return tuple(sorted({i / BINS for i in range(BINS + 1)} | set(levels)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +62,7 @@ class RegressionEvaluation(Summary):
     @classmethod
     def zero(cls, outputs: int, levels: tuple[float, ...] = LEVELS) -> Self:
         """Return the evaluation of no pixels."""
-        edges = edges_with(levels)
+        edges = edges_with(levels, 1.0)
         return cls(
             outputs,
             levels,

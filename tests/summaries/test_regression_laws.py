@@ -14,7 +14,6 @@ from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.regression import (
     LEVELS,
     RegressionEvaluation,
-    edges_with,
     regression_area,
     regression_coverage,
     regression_curve,
@@ -71,7 +70,7 @@ def test_unequal_frames_do_not_add(other):
 
 
 def test_levels_are_edges():
-    edges = edges_with(LEVELS)
+    edges = ZERO.edges
     assert len(edges) == 1002
     assert set(LEVELS) < set(edges)
     assert list(edges) == sorted(edges)
