@@ -8,6 +8,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss, roc_auc_score
 
 from dask_uncert.execution.evaluate import evaluate
+from dask_uncert.formulas import selective
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.metrics import classification, distributions
 
@@ -38,14 +39,8 @@ def test_without_spread_and_damping_soft_is_scikit_learns_confusion(dtype, seed,
     rng = np.random.default_rng(seed)
     p, y = rng.random(500).astype(dtype), rng.integers(0, 2, 500)
     t = float(rng.choice([0.3, 0.5, 0.7]))
-    found = evaluate(
-        p,
-        y,
-        axis=None,
-        classes=["no", "yes"],
-        soft_confusion=[{"class": "yes", "thresholds": [t]}],
-        block=(block,),
-    )
+    soft = [{"class": "yes", "thresholds": [t]}]
+    found = evaluate(p, y, axis=None, classes=["no", "yes"], soft_confusion=soft, block=(block,))
     cells = classification.soft_cells(found.soft_confusion[0])
     (tn, fp), (fn, tp) = confusion_matrix(y, p > np.dtype(dtype).type(t))
     assert {k: v.item() for k, v in cells.items()} == {"TP": tp, "TN": tn, "FP": fp, "FN": fn}
@@ -79,7 +74,7 @@ def test_a_true_class_given_zero_is_counted_not_hidden():
     assert found == {"value": np.inf, "infinite": 1, "finite": pytest.approx(np.log(2) / 2, abs=1e-12)}
 
 
-def test_n1_forty_million_voxels():
+def test_forty_million_voxels():
     """Counts of 4e7, by adding one evaluation to itself: ECE .20, where float32 bins give 0 or .53."""
     right = evaluate(np.tile([0.05, 0.95], (3, 1)), np.array([1, 1, 1]))
     wrong = evaluate(np.array([[0.05, 0.95]]), np.array([0]))
@@ -100,8 +95,6 @@ def test_error_detection_is_bounded_by_bins(seed):
     found = evaluate(p, y, measures=["entropy"])
     u = -(p * np.log(np.where(p > 0, p, 1))).sum(axis=1) / np.log(4)
     wrong = p.argmax(axis=1) != y
-    from dask_uncert.formulas import selective
-
     histograms = [distributions.histogram(found, "entropy", outcome) for outcome in ("correct", "wrong")]
     low, high = selective.bounds(selective.error_auroc, *histograms)
     exact = roc_auc_score(wrong, u)

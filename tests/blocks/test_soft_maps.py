@@ -11,21 +11,16 @@ from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
-from dask_uncert.formulas.soft_confusion import soft_weights
+from dask_uncert.formulas.soft_confusion import CELLS, soft_weights
 from dask_uncert.jobs.report import report
 from dask_uncert.jobs.run import run
 from dask_uncert.spec.inputs import Input
 
 ENTRY = {
-    "class": ["Corn, no till", "tree"],
-    "thresholds": [0.4, 0.8],
-    "sigmas": [0.2, 0],
-    "dampings": [1, 0],
-    "uncertainty": "gini",
-    "maps": True,
-}
+    "class": ["Corn, no till", "tree"], "thresholds": [0.4, 0.8], "sigmas": [0.2, 0], "dampings": [1, 0],
+    "uncertainty": "gini", "maps": True,
+}  # fmt: skip
 WORDS = {"classes": {1: "soil", 2: "Corn, no till", 7: "tree"}, "ignore": [0], "measures": ["gini"]}
-CELLS = ("TP", "TN", "FP", "FN")
 COLOURS = np.array([(0, 255, 0), (0, 0, 255), (255, 0, 0), (160, 32, 240)])
 
 
@@ -67,10 +62,9 @@ def weights(arrays, index, code):
 def test_the_maps_are_those_of_the_formulas(whole):
     arrays = scene()
     inside = counted(arrays)
+    cells = ("TP_", "TN_", "FP_", "FN_", "")
     assert set(whole) == {"gini"} | {
-        f"soft_{cell}{label}"
-        for label in ("Corn_no_till", "tree")
-        for cell in ("TP_", "TN_", "FP_", "FN_", "")
+        f"soft_{cell}{label}" for label in ("Corn_no_till", "tree") for cell in cells
     }
     for index, code, label in ((1, 2, "Corn_no_till"), (2, 7, "tree")):
         wanted = weights(arrays, index, code)
@@ -160,17 +154,17 @@ def test_a_job_draws_them(tmp_path, whole):
     for name, values in scene().items():
         group.create_array(name, data=values, chunks=(5, 4, *values.shape[2:]))
         inputs[name] = {"store": str(tmp_path / "scene.zarr"), "array": name, "dims": dims[: values.ndim]}
-    job = {
-        "version": 1,
-        "kind": "scene",
-        "inputs": inputs,
-        "classes": WORDS["classes"],
-        "ignore": [0],
-        "measures": ["gini"],
-        "soft_confusion": [ENTRY],
-        "output": str(tmp_path / "out"),
-    }
-    run(job)
+    output = str(tmp_path / "out")
+    run(
+        {
+            "version": 1,
+            "kind": "scene",
+            "inputs": inputs,
+            **WORDS,
+            "soft_confusion": [ENTRY],
+            "output": output,
+        }
+    )
     pictures = {path.name: path.read_bytes() for path in (tmp_path / "out" / "figures").iterdir()}
     labels = ("Corn_no_till", "tree")
     assert {

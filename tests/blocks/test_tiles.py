@@ -81,10 +81,6 @@ def parts_of(whole):
     return [alone(tuple(slice(k * SIZE, k * SIZE + SIZE) for k in place)) for place in places]
 
 
-def of(evaluation):
-    return scalars(evaluation)
-
-
 @given(st.tuples(st.integers(1, 21), st.integers(1, 26)), st.integers(2, 5))
 @settings(max_examples=6, deadline=None)
 def test_any_cut_and_any_tree_give_the_same_bits(block, split_every):
@@ -118,7 +114,7 @@ def test_a_tile_counts_what_a_scene_of_it_alone_would(whole):
     found = unit_scalars(units)
     assert len(units.names) == 3 * 4 - 1
     for i, part in enumerate(parts_of(whole)):
-        numbers = of(part)
+        numbers = scalars(part)
         assert set(numbers) - set(found) == NOT_OF_TILES
         off = [k for k in found if not np.array_equal(found[k][i], numbers[k], equal_nan=True)]
         assert not off
@@ -126,7 +122,7 @@ def test_a_tile_counts_what_a_scene_of_it_alone_would(whole):
 
 def test_tiles_add_up_to_the_scene(whole):
     assert replace(whole, tiles=None) == evaluate(**scene(), **WORDS)
-    numbers = of(whole)
+    numbers = scalars(whole)
     found = scalars(whole, weighted_totals(TileUnits(whole), np.ones((1, 11), np.int64)))
     for name, value in found.items():
         assert np.array_equal(value[0], numbers[name], equal_nan=True), name
@@ -168,7 +164,7 @@ def test_intervals_are_those_of_a_plain_loop_over_tiles(whole):
     parts = parts_of(whole)
 
     def values(total):
-        numbers = of(total)
+        numbers = scalars(total)
         return [float(numbers[name]) for name in names]
 
     weights = bootstrap_weights(whole.tiles.names, range(40), 3)

@@ -12,6 +12,7 @@ from scipy import stats
 
 from dask_uncert.formulas import distributions as di
 from dask_uncert.formulas.fixed_point import encode
+from tests.support.arrays import by_slice
 
 EDGES = np.linspace(0, 1, 11)
 VALUES = hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(0, 1))
@@ -129,7 +130,7 @@ def test_thresholds_must_be_edges():
     for outside in (0.0, -1.0, 2.0, np.nan):
         with pytest.raises(ValueError, match="not edges"):
             di.uncertainty_confusion(counts, counts, EDGES, outside)
-    single = EDGES.astype(np.float32)  # case B7: the number .7, however it travelled
+    single = EDGES.astype(np.float32)  # the number .7 in any form
     for tau in (0.7, np.float64(0.7), np.float32(0.7)):
         assert di.uncertainty_confusion(counts, counts, single, tau)["TC"] == 7
     with pytest.raises(ValueError, match="10 bins have 11 edges"):
@@ -141,9 +142,6 @@ def test_thresholds_must_be_edges():
 @given(hnp.arrays(np.int64, (2, 3, 10), elements=st.integers(0, 9)))
 @settings(max_examples=20, deadline=None)
 def test_leading_dimensions(stack):
-    def each(f):
-        return np.stack([np.stack([f(h) for h in row]) for row in stack])
-
     for f in (
         di.ecdf,
         lambda h: di.quantiles(h, EDGES, [0.1, 0.5]),
@@ -151,7 +149,7 @@ def test_leading_dimensions(stack):
         lambda h: di.uncertainty_confusion(h, h[..., ::-1], EDGES, [0.1, 0.5])["TU"],
         lambda h: di.uncertainty_confusion(h, h[..., ::-1], EDGES, 0.5)["USpe"],
     ):
-        np.testing.assert_array_equal(f(stack), each(f))
+        np.testing.assert_array_equal(f(stack), by_slice(f, stack))
 
 
 def test_leading_dimensions_of_moments():
@@ -159,5 +157,4 @@ def test_leading_dimensions_of_moments():
     state = encode(np.stack([x, x**2, x**3], axis=-2)).sum(axis=-2)
     n = np.full((2, 4), 50)
     for f in (di.mean, di.standard_deviation, di.skewness):
-        each = np.stack([np.stack([f(50, s) for s in row]) for row in state])
-        np.testing.assert_array_equal(f(n, state), each)
+        np.testing.assert_array_equal(f(n, state), by_slice(f, n, state))

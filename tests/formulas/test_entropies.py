@@ -61,7 +61,7 @@ def test_shannon_and_t_entropy_agree_with_others():
         assert t_entropy(p) == pytest.approx(expected, rel=0, abs=1e-12)
 
 
-def test_n3_zeros():
+def test_zero_probabilities():
     assert renyi_entropy([0, 0.5, 0.5], 1, normalised=False) == pytest.approx(math.log(2), abs=1e-15)
     for hot in (np.array([1, 0, 0], dtype="float32"), np.array([1, 0, 0], dtype="uint8")):
         for found in (renyi_entropy(hot, 1), renyi_entropy(hot, 1, normalised=False), tsallis_entropy(hot)):
@@ -69,7 +69,7 @@ def test_n3_zeros():
             assert not np.signbit(found)
 
 
-def test_n6_poles():
+def test_orders_near_the_poles():
     p = [0.5, 0.25, 0.25]
     for alpha, expected in ((1, 1.0397207708), (2, 0.9808292530), (np.inf, 0.6931471806)):
         assert renyi_entropy(p, alpha, normalised=False) == pytest.approx(expected, rel=0, abs=5e-11)

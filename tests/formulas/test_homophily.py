@@ -8,11 +8,7 @@ from dask_uncert.formulas.homophily import check_distances, homophily_uncertaint
 from dask_uncert.formulas.simplex_ascent import ascend
 from dask_uncert.formulas.simplex_distances import geometric_uncertainty
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
-
-
-def table(rng, classes):
-    h = np.triu(rng.random((classes, classes)), 1)
-    return h + h.T
+from tests.support.arrays import distance_table
 
 
 @pytest.mark.parametrize("classes", [3, 8])
@@ -22,7 +18,7 @@ def test_never_above_one(classes):
     edges = [np.eye(classes)[i] / 2 + np.eye(classes)[j] / 2 for i in range(classes) for j in range(i)]
     p = np.concatenate([p, edges])
     for _ in range(100):
-        found = homophily_uncertainty(p, table(rng, classes))
+        found = homophily_uncertainty(p, distance_table(rng, classes))
         assert found.min() >= 0
         assert found.max() <= 1
 
@@ -33,12 +29,11 @@ def test_two_thousand_tables():
     centre_misses = 0
     p = np.concatenate([rng.dirichlet(np.full(8, a), 100) for a in (0.1, 0.5, 2.0)])
     for _ in range(2000):
-        s = table(rng, 8) ** 2
+        s = distance_table(rng, 8) ** 2
         found = simplex_maximum(s)
         assert found.certificate.kind == "exact"
-        assert np.einsum("ni,ij,nj->n", p, s, p).max() <= found.value * (
-            1 + 1e-12
-        )  # HU <= 1, not by clipping
+        # HU is at most 1, and not by clipping
+        assert np.einsum("ni,ij,nj->n", p, s, p).max() <= found.value * (1 + 1e-12)
         q = ascend(s, np.full(8, 1 / 8))
         assert q @ s @ q <= found.value * (1 + 1e-12)
         centre_misses += q @ s @ q < found.value * (1 - 1e-9)
@@ -55,7 +50,7 @@ def test_equal_distances_are_gini():
 
 def test_scale_is_ignored():
     rng = np.random.default_rng(2)
-    h, p = table(rng, 6), rng.dirichlet(np.ones(6), size=30)
+    h, p = distance_table(rng, 6), rng.dirichlet(np.ones(6), size=30)
     for scale in (2.0**-900, 1e-200, 17.0, 1e200):
         found = homophily_uncertainty(p, h * scale)
         np.testing.assert_allclose(found, homophily_uncertainty(p, h), rtol=0, atol=1e-12)
@@ -85,7 +80,7 @@ def test_published_gaussians(x, alpha, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=6e-7)
 
 
-def test_tables_that_are_none_are_refused_by_entry():
+def test_invalid_tables_are_refused_by_entry():
     good = [[0, 0.5, 0.33], [0.5, 0, 1], [0.33, 1, 0]]
     assert check_distances(good).dtype == np.float64
 

@@ -11,34 +11,28 @@ from hypothesis.extra import numpy as hnp
 from dask_uncert.formulas.array_dispatch import normalise, tolerance
 from dask_uncert.formulas.measure_values import measure_maximum, measure_values
 from dask_uncert.formulas.measures import MEASURES, is_pointwise, parse_measure
+from tests.support.arrays import distance_table
 
 ONE_VECTOR = [m for m in MEASURES.values() if is_pointwise(m)]
-ONE_VECTOR += [
-    parse_measure({"geometric": {"distance": distance, "n": n}})
-    for distance in ("euclidean", "kullback-leibler", "fisher-rao")
-    for n in (1, 3)
-]
-ONE_VECTOR += [
-    parse_measure({"geometric": {"distance": "renyi", "n": 1, "alpha": alpha}})
-    for alpha in (0.3, 1, 40, np.inf)
-]
-ONE_VECTOR += [
-    parse_measure({"renyi": {"alpha": alpha}}) for alpha in (0.01, 0.7, 1 + 3e-6, 1.3, 200.0, np.inf)
-]
-ONE_VECTOR += [parse_measure({"tsallis": {"alpha": alpha}}) for alpha in (0.01, 0.7, 1, 1 + 3e-6, 3, 60.0)]
+DISTANCES = ("euclidean", "kullback-leibler", "fisher-rao")
+ONE_VECTOR += map(
+    parse_measure,
+    (
+        *({"geometric": {"distance": distance, "n": n}} for distance in DISTANCES for n in (1, 3)),
+        *({"geometric": {"distance": "renyi", "n": 1, "alpha": alpha}} for alpha in (0.3, 1, 40, np.inf)),
+        *({"renyi": {"alpha": alpha}} for alpha in (0.01, 0.7, 1 + 3e-6, 1.3, 200.0, np.inf)),
+        *({"tsallis": {"alpha": alpha}} for alpha in (0.01, 0.7, 1, 1 + 3e-6, 3, 60.0)),
+    ),
+)
 BY_NAME = {measure.name: measure for measure in ONE_VECTOR}
 every_measure = pytest.mark.parametrize("name", BY_NAME)
-
-
-def table(classes, seed=0):
-    h = np.triu(np.random.default_rng(seed).random((classes, classes)), 1)
-    return h + h.T
 
 
 def ready(name, classes):
     measure = BY_NAME[name]
     if measure.kind == "homophily":
-        measure = dataclasses.replace(measure, distances=tuple(map(tuple, table(classes).tolist())))
+        h = distance_table(np.random.default_rng(0), classes)
+        measure = dataclasses.replace(measure, distances=tuple(map(tuple, h.tolist())))
     return measure
 
 

@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from dask_uncert.formulas import selective as se
+from tests.support.arrays import by_slice
 
 FORMULAS = (se.aurc, se.excess_aurc, se.augrc, se.error_auroc, se.error_auprc)
 TWO = hnp.arrays(np.int64, st.integers(1, 8).map(lambda b: (2, b)), elements=st.integers(0, 9))
@@ -201,5 +202,4 @@ def test_leading_dimensions():
         lambda c, w: se.risk_at_coverage(c, w, [0.3, 0.9]),
         lambda c, w: se.coverage_at_risk(c, w, 0.4),
     ):
-        each = [[f(correct[i, j], wrong[i, j]) for j in range(3)] for i in range(2)]
-        np.testing.assert_array_equal(f(correct, wrong), np.array(each))
+        np.testing.assert_array_equal(f(correct, wrong), by_slice(f, correct, wrong))

@@ -62,7 +62,7 @@ def test_published_table():
     np.testing.assert_allclose(found, [0.499856, 0.885873, 0.970323, 0.467034], atol=5e-7)
 
 
-def test_n5_fisher_rao_at_and_near_the_centre():
+def test_fisher_rao_at_and_near_the_centre():
     thirds = np.full(3, 1 / 3, dtype="float32")
     assert 1 - 1e-7 <= geometric_uncertainty(thirds, "fisher-rao") <= 1
     p = np.random.default_rng(2).dirichlet(np.ones(3), size=2000).astype("float32")

@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 
+from dask_uncert.formulas.homophily import check_distances
 from dask_uncert.formulas.simplex_ascent import ascend
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
 
@@ -22,6 +23,39 @@ def brute_force(s):
                 if (q >= -1e-12).all():
                     best = max(best, float(q @ s[np.ix_(support, support)] @ q))
     return best * unit
+
+
+TRENTO = np.array([
+    [0, 0.89, 0.58, 0.35, 0.36, 0.88],
+    [0.89, 0, 0.56, 0.85, 1, 0.33],
+    [0.58, 0.56, 0, 0.6, 0.73, 0.65],
+    [0.35, 0.85, 0.6, 0, 0.51, 0.91],
+    [0.36, 1, 0.73, 0.51, 0, 0.95],
+    [0.88, 0.33, 0.65, 0.91, 0.95, 0],
+])  # fmt: skip
+BCSS = np.array([
+    [0, 0.46, 0.34, 0.51, 0.74],
+    [0.46, 0, 0.26, 0.8, 0.33],
+    [0.34, 0.26, 0, 0.55, 0.47],
+    [0.51, 0.8, 0.55, 0, 1],
+    [0.74, 0.36, 0.47, 1, 0],
+])  # fmt: skip
+
+
+def test_published_class_distances():
+    """The matrices (9) and (10) of [C23]; the second is printed with .33 and .36 for one pair."""
+    found = simplex_maximum(TRENTO**2)
+    assert found.value == pytest.approx(0.500165343916, abs=1e-12)
+    np.testing.assert_allclose(found.argument, [0, 0.473986, 0, 0, 0.497006, 0.029008], atol=5e-7)
+    with pytest.raises(ValueError, match=r"H\[1, 4\] = 0.33 but H\[4, 1\] = 0.36$"):
+        check_distances(BCSS)
+    for distance in (0.33, 0.36):
+        table = BCSS.copy()
+        table[1, 4] = table[4, 1] = distance
+        found = simplex_maximum(table**2)
+        assert found.value == pytest.approx(0.5, abs=1e-12)
+        np.testing.assert_allclose(found.argument, [0, 0, 0, 0.5, 0.5], atol=1e-12)
+        assert found.certificate.kind == "exact"
 
 
 def symmetric(h):
@@ -98,11 +132,9 @@ def test_sixty_four_classes_have_a_bound():
             continue
         found = simplex_maximum(h * h)
         assert found.value <= found.certificate.upper_bound, kind
-        assert (
-            found.certificate.gap == found.certificate.upper_bound / found.value - 1
-            or found.certificate.gap < 1e-9
-        )
-        assert found.certificate.gap < 0.05, kind
+        gap = found.certificate.gap
+        assert gap == found.certificate.upper_bound / found.value - 1 or gap < 1e-9
+        assert gap < 0.05, kind
 
 
 def test_same_bits_again_and_scale():
@@ -115,12 +147,7 @@ def test_same_bits_again_and_scale():
 
 def test_tables_are_checked():
     assert simplex_maximum(np.zeros((3, 3))).value == 0
-    for wrong in (
-        [[0, 1], [2, 0]],
-        [[1, 1], [1, 0]],
-        [[0, -1], [-1, 0]],
-        [[0, np.nan], [np.nan, 0]],
-        [[0, 1]],
-    ):
+    off = np.nan
+    for wrong in ([[0, 1], [2, 0]], [[1, 1], [1, 0]], [[0, -1], [-1, 0]], [[0, off], [off, 0]], [[0, 1]]):
         with pytest.raises(ValueError, match=r"expected|must be"):
             simplex_maximum(wrong)

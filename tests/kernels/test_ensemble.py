@@ -10,15 +10,12 @@ from hypothesis import strategies as st
 from dask_uncert.blocks.encoding import rounding_of, three_axes
 from dask_uncert.kernels import compiled, reference
 from dask_uncert.kernels.types import MISSING, OFF
+from tests.support.arrays import probability_vectors
 
 
 def drawn(rng, members, pixels, classes, dtype):
     """Vectors with vertices, ties, the centre, holes and vectors off the simplex among them."""
-    p = rng.dirichlet(np.full(classes, rng.choice([0.05, 0.5, 5.0])), (members, pixels))
-    kind = rng.integers(0, 5, (members, pixels))
-    p[kind == 0] = np.eye(classes)[rng.integers(0, classes, (kind == 0).sum())]
-    p[kind == 1] = 1 / classes
-    p = p.astype(dtype)
+    p = probability_vectors(rng, (members, pixels), classes).astype(dtype)
     p[rng.random((members, pixels)) < 0.03, 0] = np.nan
     p[rng.random((members, pixels)) < 0.03] *= 2
     return p

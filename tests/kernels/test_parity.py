@@ -18,8 +18,9 @@ from dask_uncert.kernels.types import Rounding
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Class
 from dask_uncert.summaries.soft_confusion import SoftSettings
+from tests.support.arrays import distance_table, probability_vectors
 
-POINTWISE = [one for one in MEASURES.values() if is_pointwise(one)] + [
+POINTWISE = [measure for measure in MEASURES.values() if is_pointwise(measure)] + [
     parse_measure(words)
     for words in (
         {"geometric": {"distance": "euclidean", "n": 1}},
@@ -37,24 +38,13 @@ POINTWISE = [one for one in MEASURES.values() if is_pointwise(one)] + [
 
 
 def with_distances(measures, classes, rng):
-    table = rng.random((classes, classes))
-    table = table + table.T
-    np.fill_diagonal(table, 0.0)
-    rows = tuple(map(tuple, table.tolist()))
+    rows = tuple(map(tuple, distance_table(rng, classes).tolist()))
     made = tuple(replace(m, distances=rows) if m.kind == "homophily" else m for m in measures)
     return made, tuple(measure_maximum(m) or 1.0 for m in made)
 
 
 def drawn(rng, pixels, classes, dtype):
-    """Vectors from nearly uniform to certain, with vertices, ties, zeros and the centre among them."""
-    p = rng.dirichlet(np.full(classes, rng.choice([0.05, 0.5, 5.0])), pixels)
-    kind = rng.integers(0, 6, pixels)
-    p[kind == 0] = np.eye(classes)[rng.integers(0, classes, (kind == 0).sum())]
-    p[kind == 1] = 1 / classes
-    p[kind == 2] = np.round(p[kind == 2] * 4) / 4
-    total = p.sum(axis=1, keepdims=True)
-    p = np.divide(p, total, out=np.full_like(p, 1 / classes), where=total > 0)
-    return p.astype(dtype)
+    return probability_vectors(rng, pixels, classes).astype(dtype)
 
 
 @settings(max_examples=40, deadline=None)

@@ -16,10 +16,17 @@ from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Class, Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings, uncertainty_intervals
 from dask_uncert.summaries.ledger import Ledger
+from dask_uncert.summaries.registry import evaluation_from_plain
+from dask_uncert.summaries.regression import RegressionEvaluation
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
-from dask_uncert.summaries.summary import Summary, UnequalFramesError
+from dask_uncert.summaries.summary import UnequalFramesError
+from tests.support.summaries import filled
 
 H = ((0.0, 1.0, 2.0), (1.0, 0.0, 0.1), (2.0, 0.1, 0.0))
+JOINT = JointSettings(
+    1, "uncertainty", (0.3,), "float32", "interval", 16, None, ((0.0, 0.0), (1.0, 1.0)),
+    uncertainty_intervals(math.inf, 2, 1),
+)  # fmt: skip
 ZEROS = {
     "ledger": Ledger.zero(),
     "decisions": Decisions.zero(3),
@@ -27,19 +34,8 @@ ZEROS = {
     "predicted uncertainty": Distribution.zero(MEASURES["uncertainty"], (2.5,), 3),
     "calibration": Calibration.zero(5, 3),
     "soft_confusion": SoftConfusion.zero(SoftSettings(1, (0.5,), (0.0, 0.1), (0.0, math.inf), "gini")),
-    "joint": JointHistogram.zero(
-        JointSettings(
-            1,
-            "uncertainty",
-            (0.3,),
-            "float32",
-            "interval",
-            16,
-            None,
-            ((0.0, 0.0), (1.0, 1.0)),
-            uncertainty_intervals(math.inf, 2, 1),
-        )
-    ),
+    "joint": JointHistogram.zero(JOINT),
+    "regression": RegressionEvaluation.zero(3),
 }
 ZEROS["evaluation"] = Evaluation(
     classes=(Class(1, "a"), Class(2, "b"), Class(5, "ü")),
@@ -55,27 +51,6 @@ ZEROS["evaluation"] = Evaluation(
     joint=(ZEROS["joint"],),
 )
 KINDS = pytest.mark.parametrize("kind", ZEROS)
-
-
-def filled(summary, seed):
-    """The same frame with drawn counts, up to 2**55."""
-    rng = np.random.default_rng(seed)
-
-    def draw(value):
-        if isinstance(value, Summary):
-            changes = {}
-            for field in dataclasses.fields(value):
-                inner = getattr(value, field.name)
-                if "dims" in field.metadata:
-                    changes[field.name] = rng.integers(0, 2**55, inner.shape)
-                else:
-                    changes[field.name] = draw(inner)
-            return dataclasses.replace(value, **changes)
-        if isinstance(value, tuple) and value and isinstance(value[0], Summary):
-            return tuple(draw(one) for one in value)
-        return value
-
-    return draw(summary)
 
 
 @KINDS
@@ -95,7 +70,7 @@ def test_laws_of_addition(kind, seeds):
 
 @KINDS
 def test_counts_pass_two_to_the_24_and_the_31(kind):
-    """N1: no accumulator has the storage's dtype."""
+    """No accumulator has the storage's dtype."""
     zero = ZEROS[kind]
     for name, _, value in zero.arrays():
         assert value.dtype == np.int64, name
@@ -157,17 +132,35 @@ def test_unequal_frames_refuse(other, what):
         ZEROS["evaluation"] + other
 
 
+@pytest.mark.parametrize(("name", "kind"), [("evaluation", "classification"), ("regression", "regression")])
 @given(seed=st.integers(0, 2**32 - 1))
-def test_written_and_read_back(tmp_path_factory, seed):
-    evaluation = filled(ZEROS["evaluation"], seed)
+def test_written_and_read_back(tmp_path_factory, name, kind, seed):
+    evaluation = filled(ZEROS[name], seed)
     store = str(tmp_path_factory.mktemp("summary") / "summary.zarr")
     write_counts(store, evaluation.frame(), evaluation.arrays())
-    assert Evaluation.from_plain(*read_counts(store)) == evaluation
+    frame, arrays = read_counts(store)
+    assert frame["kind"] == kind
+    assert evaluation_from_plain(frame, arrays) == evaluation
 
 
-def test_to_dataset_holds_everything():
-    evaluation = filled(ZEROS["evaluation"], 4)
+@KINDS
+def test_what_a_frame_lacks_or_does_not_know_is_an_error(kind):
+    summary = ZEROS[kind]
+    frame, arrays = summary.frame(), {path: value for path, _, value in summary.arrays()}
+    assert summary.from_plain(frame, arrays) == summary
+    for wrong in ({**frame, "kind": "other"}, {**frame, "more": 1}):
+        with pytest.raises(TypeError, match=frame["kind"]):
+            summary.from_plain(wrong, arrays)
+    for key in arrays:
+        with pytest.raises(KeyError):
+            summary.from_plain(frame, {path: value for path, value in arrays.items() if path != key})
+
+
+@pytest.mark.parametrize("kind", ["evaluation", "regression"])
+def test_to_dataset_holds_everything(kind):
+    evaluation = filled(ZEROS[kind], 4)
     dataset = evaluation.to_dataset()
+    assert set(dataset) == {path.replace("/", ".") for path, _, _ in evaluation.arrays()}
     for path, _, value in evaluation.arrays():
         assert np.array_equal(dataset[path.replace("/", ".")].values, value)
-    assert dataset.attrs["frame"]["classes"][2] == [5, "ü"]
+    assert dataset.attrs["frame"] == evaluation.frame()

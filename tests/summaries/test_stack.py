@@ -1,7 +1,5 @@
 """The laws of a Stack: sums, parts, order of arrival, and what comes back out of it."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,7 +16,8 @@ from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 from dask_uncert.summaries.sparse_rows import RUNS, SparseRow, SparseRows, StreamedSum, add_rows
 from dask_uncert.summaries.stack import Case, Stack
-from dask_uncert.summaries.summary import Summary, UnequalFramesError
+from dask_uncert.summaries.summary import UnequalFramesError
+from tests.support.summaries import filled
 
 ZERO = Evaluation(
     classes=(Class(0, "no"), Class(7, "yes")),
@@ -53,22 +52,7 @@ NAMES = st.lists(st.text("abcP159 é", min_size=1, max_size=4), min_size=1, max_
 
 def drawn(seed: int, share: float = 0.2, most: int = 2**50) -> Evaluation:
     """An Evaluation of ZERO's frame in which about this share of the cells is not 0."""
-    rng = np.random.default_rng(seed)
-
-    def fill(summary):
-        changes = {}
-        for field in dataclasses.fields(summary):
-            value = getattr(summary, field.name)
-            if "dims" in field.metadata:
-                kept = rng.random(value.shape) < share
-                changes[field.name] = np.where(kept, rng.integers(1, most, value.shape), 0)
-            elif isinstance(value, Summary):
-                changes[field.name] = fill(value)
-            elif isinstance(value, tuple) and value and isinstance(value[0], Summary):
-                changes[field.name] = tuple(fill(one) for one in value)
-        return dataclasses.replace(summary, **changes)
-
-    return fill(ZERO)
+    return filled(ZERO, seed, share, most)
 
 
 @given(names=NAMES, seed=st.integers(0, 1000), data=st.data())
