@@ -49,7 +49,7 @@ class Batch(NamedTuple):
     """Some pixels from `start` on, all else (n,); `reason` why each is left out, or COUNTED.
 
     present: both numbers are there. least: the least variance or pivot; usable: that is positive, and a covariance is
-    symmetric.
+    symmetric; refused: counted, but not usable.
     """
 
     start: int
@@ -59,11 +59,7 @@ class Batch(NamedTuple):
     least: Floats
     symmetric: Bools
     usable: Bools
-
-    @property
-    def refused(self) -> Bools:
-        """Counted pixels whose stated uncertainty cannot be used."""
-        return np.asarray((self.reason == COUNTED) & ~self.usable)
+    refused: Bools
 
 
 def evaluate_regression_block(
@@ -140,7 +136,8 @@ def _batches(
             nssr, least = nssr_of_covariances(residual, spread)
             symmetric = is_symmetric(spread, rounding)
         usable = np.asarray((least > 0) & symmetric)
-        yield Batch(start, reason, present, nssr, least, symmetric, usable)
+        refused = (reason == COUNTED) & ~usable
+        yield Batch(start, reason, present, nssr, least, symmetric, usable, refused)
 
 
 @dataclass(frozen=True)

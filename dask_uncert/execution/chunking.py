@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -42,8 +41,8 @@ class Grid:
 
     def group(self, index: Sequence[int], groups: int) -> int:
         """Return which of at most so many groups a block belongs to."""
-        stops = [group.stop for group in cut_in_groups(self.blocks, groups)]
-        return bisect_right(stops, int(np.ravel_multi_index(tuple(index), self.numblocks)))
+        number = int(np.ravel_multi_index(tuple(index), self.numblocks))
+        return next(i for i, group in enumerate(cut_in_groups(self.blocks, groups)) if number in group)
 
     def offset(self, index: Sequence[int]) -> tuple[int, ...]:
         """Return the first pixel of a block along each dimension."""

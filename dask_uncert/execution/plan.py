@@ -10,17 +10,10 @@ from typing import Any
 import numpy as np
 
 from dask_uncert.errors import InputError, LostPixelsError, UnusableBlockError
-from dask_uncert.execution import chunking
+from dask_uncert.execution import chunking, tasks
 from dask_uncert.execution.checkpoints import Checkpoints
 from dask_uncert.execution.class_distances import DistancePlan
 from dask_uncert.execution.graph import Reduction, count_tasks
-from dask_uncert.execution.tasks import (
-    AnyRequest,
-    EvaluateBlock,
-    InspectBlock,
-    problem_message,
-    working_memory,
-)
 from dask_uncert.formulas.class_distances import Metric
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.inputs.scene import Scene
@@ -37,7 +30,7 @@ class Plan:
     metric: of class distances that are to be measured first. target_bytes: of input in a block.
     """
 
-    request: AnyRequest
+    request: tasks.AnyRequest
     scene: Scene
     grid: chunking.Grid
     metric: Metric | None = None
@@ -69,13 +62,13 @@ class Plan:
 
     def tasks(self) -> int:
         """Return the number of tasks of the pass and of the class distances."""
-        tasks = count_tasks(self._reduction().delayed(self.split_every))
-        return tasks + (self.distances.tasks() if self.distances else 0)
+        number = count_tasks(self._reduction().delayed(self.split_every))
+        return number + (self.distances.tasks() if self.distances else 0)
 
     def block_memory(self) -> int:
         """Return the bytes that one task of the pass needs at most, beside Python's own."""
         memory = chunking.reading_memory(self.sources, self.grid)
-        memory += working_memory(self.request, self.sources, self.grid)
+        memory += tasks.working_memory(self.request, self.sources, self.grid)
         return max(memory, self.distances.block_memory()) if self.distances else memory
 
     def unfinished_blocks(self) -> int:
@@ -95,9 +88,8 @@ class Plan:
         """
         plan = self.with_distances()
         with plan._diagnosed():
-            return plan._complete(
-                run(plan._reduction()) if run else plan._reduction().compute(self.split_every)
-            )
+            reduction = plan._reduction()
+            return plan._complete(run(reduction) if run else reduction.compute(self.split_every))
 
     def compute_here(self) -> AnyEvaluation:
         """Run the pass in this thread, block by block, without dask; class distances must be known."""
@@ -122,7 +114,7 @@ class Plan:
     def _reduction(self) -> Reduction:
         tiled = isinstance(self.request, Request) and self.request.tiles is not None
         return Reduction(
-            EvaluateBlock(self.request, self.scene, self.writer, self.engine),
+            tasks.EvaluateBlock(self.request, self.scene, self.writer, self.engine),
             self.sources,
             self.grid,
             "evaluate-block" if self.writer is None else "evaluate-block-write-map",
@@ -155,7 +147,7 @@ class Plan:
             for name, cube in self.sources.items()
             if problem != "codes" or name == "reference" or cube.gap is not None
         }
-        inspect = InspectBlock(problem, self.request, self.scene)
+        inspect = tasks.InspectBlock(problem, self.request, self.scene)
         inspection = Reduction(inspect, cubes, self.grid, "inspect-block")
         finding = inspection.compute_here() if here else inspection.compute()
-        raise InputError(problem_message(problem, finding, self.request, self.scene))
+        raise InputError(tasks.problem_message(problem, finding, self.request, self.scene))

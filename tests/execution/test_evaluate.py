@@ -15,6 +15,7 @@ from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.io.summary_store import load, save
 from dask_uncert.metrics import classification
 from dask_uncert.reports.results.scene import results, to_json
+from tests.support.unreadable import Unreadable
 
 WORDS = {
     "classes": {1: "soil", 2: "tree", 7: "water"},
@@ -108,21 +109,11 @@ def test_inputs_are_left_alone():
     assert all(np.array_equal(arrays[name], before[name]) for name in arrays)
 
 
-class Untouchable:
-    """An array that may be described, but not read."""
-
-    def __init__(self, shape, dtype):
-        self.shape, self.dtype, self.ndim = shape, np.dtype(dtype), len(shape)
-
-    def __getitem__(self, region):
-        raise AssertionError(f"read {region}")
-
-
 def test_nothing_is_read_before_compute():
     p = da.from_array(
-        Untouchable((64, 64, 3), "float32"), chunks=(8, 8, 3), meta=np.empty((0, 0, 0), "float32")
+        Unreadable((64, 64, 3), "float32"), chunks=(8, 8, 3), meta=np.empty((0, 0, 0), "float32")
     )
-    r = da.from_array(Untouchable((64, 64), "uint8"), chunks=(8, 8), meta=np.empty((0, 0), "uint8"))
+    r = da.from_array(Unreadable((64, 64), "uint8"), chunks=(8, 8), meta=np.empty((0, 0), "uint8"))
     lazy = evaluate(p, r, compute=False)
     with pytest.raises(AssertionError, match="read"):
         lazy.compute(scheduler="synchronous")

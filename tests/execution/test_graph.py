@@ -11,20 +11,11 @@ from dask_uncert.execution import chunking, graph
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.spec.options import SceneOptions
-
-
-class Described:
-    """Shape and dtype, and nothing to read."""
-
-    def __init__(self, shape, dtype="float32"):
-        self.shape, self.dtype, self.ndim = shape, np.dtype(dtype), len(shape)
-
-    def __getitem__(self, region):
-        raise AssertionError("read")
+from tests.support.unreadable import Unreadable
 
 
 def cube(shape, chunks, dims=("y", "x", "class"), dtype="float32", name="probabilities"):
-    return Cube(name, Described(shape, dtype), dims, chunks)
+    return Cube(name, Unreadable(shape, dtype), dims, chunks)
 
 
 def test_a_task_is_many_chunks():
