@@ -67,7 +67,7 @@ def dask_uncert_command(shared_client, without_pictures, monkeypatch, capsys):
     from dask_uncert.cli import main
     from dask_uncert.clusters import connect as connect_cluster
 
-    monkeypatch.setattr(connect_cluster, "_start", lambda local: nullcontext(shared_client))
+    monkeypatch.setattr(connect_cluster, "_start_local", lambda local: nullcontext(shared_client))
 
     def call(*words):
         monkeypatch.setattr("sys.argv", ["dask-uncert", *map(str, words)])

@@ -1,7 +1,7 @@
-"""The output folder: written under another name, renamed when whole, never overwritten by mistake.
+"""The output folder: written under another name, renamed when complete, never overwritten by mistake.
 
-An object store cannot rename. There the files are written on this machine first and copied when all are whole, with
-`run.json` last; where an earlier result is replaced, its `run.json` goes first.
+An object store cannot rename. For one, the files are first written on this machine and copied when all are complete,
+`run.json` last; if an earlier result is replaced, its `run.json` is removed first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from dask_uncert.errors import InputError, OutputError
+from dask_uncert.errors import InputError, OutputError, one_line
 from dask_uncert.io.paths import (
     AnyPath,
     copy_files,
@@ -45,36 +45,35 @@ Progress = Callable[[str, int, int], None]
 
 
 def read_record(folder: AnyPath) -> dict[str, Any]:
-    """The `run.json` of a finished folder; InputError where there is none."""
+    """Return the `run.json` of a finished folder; raise InputError if there is none."""
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}.")
     try:
-        found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(
-            f"{folder} holds no {RECORD}: it is unfinished, or no output of dask-uncert."
+            f"{folder} holds no {RECORD}: it is unfinished, or not an output of dask-uncert."
         ) from None
     except (OSError, ValueError) as error:
         raise InputError(f"{folder / RECORD} cannot be read: {error}.") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{folder / RECORD} is no record of a run.")
-    return found
+    if not isinstance(record, dict):
+        raise InputError(f"{folder / RECORD} is not a record of a run.")
+    return record
 
 
 def is_finished(folder: AnyPath, fingerprint: str | None, fresh: bool) -> bool:
-    """Whether the folder already holds this very evaluation, so that nothing needs to be run.
+    """Return whether the folder already holds this evaluation, so that nothing needs to be run.
 
-    fingerprint: of the job and its inputs, or None where inputs cannot be compared. Raises InputError where
-    the folder holds something else that would be lost: another job's results (unless `fresh`), or files that
-    are not ours.
+    fingerprint: of the job and its inputs, or None if inputs cannot be compared. Raises InputError if the folder holds
+    something else that would be lost: another job's results (unless `fresh`), or files that dask-uncert did not write.
     """
     try:
-        there = folder.exists()
-    except Exception as error:  # of object stores and their credentials, many kinds
+        exists = folder.exists()
+    except Exception as error:  # object stores and their credentials raise many kinds
         if not is_remote(folder):
             raise
-        raise InputError(f"the output {folder} cannot be reached: {' '.join(str(error).split())}.") from error
-    if not there:
+        raise InputError(f"the output {folder} cannot be reached: {one_line(error)}.") from error
+    if not exists:
         return False
     if not folder.is_dir():
         raise InputError(f"the output {folder} is a file; name a folder.")
@@ -97,10 +96,10 @@ def is_finished(folder: AnyPath, fingerprint: str | None, fresh: bool) -> bool:
 
 @contextmanager
 def being_written(folder: AnyPath, elsewhere: Mapping[str, AnyPath] | None = None) -> Iterator[Path]:
-    """A local folder; what is in it is the output when the `with` ends well, and gone when it does not.
+    """Yield a local folder that becomes the output when the `with` ends well, and is removed when it does not.
 
-    An earlier result stays whole until the new one is. elsewhere: of an output behind a URL, folders that lie in its
-    store already, by their names in the output; they are copied there. It may be filled inside of the `with`.
+    An earlier result stays complete until the new one is. elsewhere: for an output behind a URL, folders that are in
+    its store already, by their names in the output, to be copied there. It may be filled inside of the `with`.
     """
     try:
         with (
@@ -112,37 +111,37 @@ def being_written(folder: AnyPath, elsewhere: Mapping[str, AnyPath] | None = Non
     except OSError as error:
         if error.errno not in UNWRITABLE and not isinstance(error, PermissionError):
             raise
-        said = os.strerror(error.errno) if error.errno in UNWRITABLE else " ".join(str(error).split())
+        reason = os.strerror(error.errno) if error.errno in UNWRITABLE else one_line(error)
         raise OutputError(
-            f"{folder} could not be written: {said}. What was there before stands; run again when it can be written "
-            f"to: what is finished is kept where it found room."
+            f"{folder} could not be written: {reason}. An earlier result is unchanged. Run again when the folder can be "
+            f"written: finished work was kept as far as there was room."
         ) from error
 
 
 @contextmanager
 def rewritten(folder: AnyPath) -> Iterator[Path]:
-    """A local folder; files written to it replace those of the finished output, or stand beside them."""
+    """Yield a local folder; files written to it are added to the finished output or replace its files."""
     if isinstance(folder, Path):
         yield folder
         return
-    with tempfile.TemporaryDirectory(prefix="dask-uncert-") as made:
-        yield Path(made)
-        upload_files(Path(made), folder, list_files(Path(made)))
+    with tempfile.TemporaryDirectory(prefix="dask-uncert-") as local:
+        yield Path(local)
+        upload_files(Path(local), folder, list_files(Path(local)))
 
 
 @contextmanager
 def _copied(folder: AnyPath, elsewhere: Mapping[str, AnyPath]) -> Iterator[Path]:
-    """A temporary folder, copied behind the URL at the end, together with what lies there elsewhere."""
-    with tempfile.TemporaryDirectory(prefix="dask-uncert-") as made:
-        working = Path(made)
+    """Yield a temporary folder that is copied behind the URL at the end, with the folders `elsewhere` in its store."""
+    with tempfile.TemporaryDirectory(prefix="dask-uncert-") as local:
+        working = Path(local)
         yield working
         names = list_files(working)
         write_atomic(folder / NOTE, UNFINISHED.encode())
         remove(folder / RECORD)
-        moved = {name: place for name, place in elsewhere.items() if place != folder / name}
-        for name, place in moved.items():
-            remove(folder / name)
-            copy_tree(place, folder / name)
+        for name, source in elsewhere.items():
+            if source != folder / name:
+                remove(folder / name)
+                copy_tree(source, folder / name)
         upload_files(working, folder, [name for name in names if name != RECORD])
         kept = {*names, NOTE}
         for name in list_files(folder):
@@ -154,31 +153,31 @@ def _copied(folder: AnyPath, elsewhere: Mapping[str, AnyPath]) -> Iterator[Path]
 
 @contextmanager
 def _renamed(folder: Path) -> Iterator[Path]:
-    """A folder beside the final one, renamed to it at the end.
+    """Yield a folder beside the final one that is renamed to it at the end.
 
-    Its name is this process's own, so that two runs to the same output do not disturb each other. What runs that were
-    killed on this machine left is removed.
+    Its name holds this process's number, so two runs to the same output do not disturb each other. Folders left by runs
+    that were killed on this machine are removed.
     """
-    mine = f"{folder.name}.unfinished-{socket.gethostname()}-"
-    working = folder.with_name(f"{mine}{os.getpid()}")
+    prefix = f"{folder.name}.unfinished-{socket.gethostname()}-"
+    working = folder.with_name(f"{prefix}{os.getpid()}")
     made = [parent for parent in working.parents if not parent.exists()]
     try:
-        for left in folder.parent.glob(f"{glob.escape(mine)}*") if folder.parent.is_dir() else ():
+        for left in folder.parent.glob(f"{glob.escape(prefix)}*") if folder.parent.is_dir() else ():
             if left.name.endswith(REPLACED) and not folder.exists():
                 left.rename(folder)  # a run was killed between two renames: put the earlier result back
-            elif left == working or not _is_running(left.name.removeprefix(mine).removesuffix(REPLACED)):
+            elif left == working or not _is_running(left.name.removeprefix(prefix).removesuffix(REPLACED)):
                 shutil.rmtree(left, ignore_errors=True)
         working.mkdir(parents=True)
         (working / NOTE).write_text(UNFINISHED, encoding="utf-8")
     except OSError as error:
-        raise InputError(f"the output folder {working} cannot be made: {error}.") from None
+        raise InputError(f"the output folder {working} cannot be created: {error}.") from None
     try:
         yield working
         (working / NOTE).unlink()
         put_in_place(working, folder)
     finally:
         shutil.rmtree(working, ignore_errors=True)
-        for parent in made:  # the nearest first; with the result in it, it stays
+        for parent in made:  # the nearest first; one that holds the result is kept
             with suppress(OSError):
                 parent.rmdir()
 
@@ -194,7 +193,7 @@ def _is_running(process: str) -> bool:
 
 
 def put_in_place(working: AnyPath, folder: AnyPath, last: str = RECORD) -> None:
-    """Rename a whole folder to its final name; what was there stays until that is done.
+    """Rename a complete folder to its final name; an earlier one stays until that is done.
 
     Behind a URL it is copied, the file `last` after all others.
     """
@@ -221,13 +220,13 @@ def put_in_place(working: AnyPath, folder: AnyPath, last: str = RECORD) -> None:
 
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
-    """Write `run.json`, the last file of a folder: where it is, the folder is whole."""
+    """Write `run.json`, the last file of a folder: if it exists, the folder is complete."""
     text = json.dumps(_finite(record), indent=1, ensure_ascii=False, allow_nan=False, default=str) + "\n"
     (folder / RECORD).write_text(text, encoding="utf-8")
 
 
 def _finite(value: Any) -> Any:
-    """With infinities, which JSON lacks, as text."""
+    """Return the value with infinities, which JSON lacks, as text."""
     if isinstance(value, dict):
         return {k: _finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -236,10 +235,10 @@ def _finite(value: Any) -> Any:
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that the numbers pass through."""
+    """Return the versions of Python and of the packages that compute the numbers."""
     return {"python": platform.python_version(), **{name: version(name) for name in VERSIONS}}
 
 
 def peak_memory() -> int:
-    """The largest resident size this process ever had, in bytes."""
+    """Return the largest resident size this process ever had, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -16,7 +16,7 @@ from dask_uncert.io.open import open_stored
 from dask_uncert.io.output_folder import Progress, put_in_place
 from dask_uncert.io.paths import AnyPath, absolute, is_remote, remove
 from dask_uncert.io.readers.stored_array import StoredArray
-from dask_uncert.io.zarr_copy import DONE, Writer, about, create, layout_of, mark_of
+from dask_uncert.io.zarr_copy import DONE, Writer, copied_attributes, create, layout_of, source_of
 from dask_uncert.jobs.provenance import digest, silent
 
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ def convert(
         remove(working)
         if isinstance(working, Path):
             working.parent.mkdir(parents=True, exist_ok=True)
-        attributes = about(stored.attributes, stored.decoding, stored.dtype, stored.geometry(cube.dims))
+        attributes = copied_attributes(
+            stored.attributes, stored.decoding, stored.dtype, stored.geometry(cube.dims)
+        )
         coordinates = stored.coordinates(cube.dims)
         create(
             working, new_name, layout, stored.dtype, cube.dims, attributes, coordinates,
@@ -135,7 +137,7 @@ def convert(
 
 def _conversion(folder: AnyPath) -> str | None:
     """Return the fingerprint of the conversion that a folder holds; None if it holds none."""
-    return (mark_of(folder) or {}).get("conversion")
+    return (source_of(folder) or {}).get("conversion")
 
 
 def _check_apart(source: str, target: AnyPath) -> None:

@@ -83,5 +83,5 @@ def test_what_may_be_replaced(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot be made"), being_written(tmp_path / "file" / "out"):
+    with pytest.raises(InputError, match="cannot be created"), being_written(tmp_path / "file" / "out"):
         pass

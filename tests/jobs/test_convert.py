@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.io.open import open_stored
-from dask_uncert.io.zarr_copy import DONE, Writer, layout_of, mark_of
+from dask_uncert.io.zarr_copy import DONE, Writer, layout_of, source_of
 from dask_uncert.jobs.convert import _check_apart
 from tests.support import DATA
 
@@ -162,7 +162,7 @@ def test_nothing_else_is_overwritten(tmp_path, shared_client):
         du.convert(tmp_path / "a.npy", tmp_path / "b.zarr", **words)
     assert (tmp_path / "b.zarr" / "precious").exists()
     du.convert(tmp_path / "a.npy", tmp_path / "b.zarr", fresh=True, **words)
-    assert mark_of(tmp_path / "b.zarr") is not None
+    assert source_of(tmp_path / "b.zarr") is not None
     before = {path: path.read_bytes() for path in (tmp_path / "b.zarr").rglob("*") if path.is_file()}
     for target in (tmp_path / "b.zarr", tmp_path / "b.zarr" / "inside.zarr"):
         with pytest.raises(InputError, match="is the input"):

@@ -1,6 +1,6 @@
-"""What OME-Zarr says of an image: which levels it has, what its axes are, where it lies. Versions 0.4 and 0.5.
+"""Metadata of OME-Zarr images, versions 0.4 and 0.5: levels, axes, scale and translation.
 
-Of versions before, which name axes or not and never say where an image lies, levels are found as well.
+Levels of earlier versions are found too; these may not name axes and never have a scale.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ WORLD = "xyz"
 
 @dataclass(frozen=True)
 class Image:
-    """One level of an image: its array's path, its axes' names, and, where that is said, scale and translation.
+    """One level of an image: its array's path, the names of its axes, and scale and translation if known.
 
-    scale, translation: of every axis, in `units`, which are None where an axis has none.
+    scale, translation: of every axis, in `units`, which are None for an axis without.
     """
 
     path: str
@@ -38,7 +38,7 @@ class Image:
     units: tuple[str | None, ...] = ()
 
     def geometry(self, dims: Sequence[str]) -> Geometry | None:
-        """Where voxel centres lie, under the names the dimensions go by; None where the metadata do not say."""
+        """Return the positions of voxel centres; None if the metadata have no scale."""
         if self.scale is None or self.dims is None:
             return None
         chosen = [i for i, name in enumerate(self.dims) if self.space[i] and name in WORLD]
@@ -54,7 +54,7 @@ class Image:
 
 
 def is_level(store: str, path: str) -> bool:
-    """Whether a local array may be a level of an image: metadata of one lie in the folder above it."""
+    """Return whether a local array may be a level of an image: the folder above has metadata of one."""
     above = os.path.join(store, os.path.dirname(path))
     for name in (".zattrs", "zarr.json"):
         try:
@@ -67,50 +67,49 @@ def is_level(store: str, path: str) -> bool:
 
 
 def image_of(group: Any, path: str, where: str) -> Image | None:
-    """What the store's group says of the array at `path`: a level of an image, or an image, whose first is meant.
+    """Return the metadata of the array at `path`, a level of an image, or an image, of which the first level is meant.
 
-    None where there is no image's metadata. where: for messages. Raises InputError for metadata that cannot be right.
+    None if there are none. where: for messages. Raises InputError for metadata that cannot be right.
     """
-    here = group[path] if path else group
-    if hasattr(here, "shape"):  # an array: a level of the image above it, perhaps
+    node = group[path] if path else group
+    if hasattr(node, "shape"):  # an array, perhaps a level of the image above it
         above, _, name = path.rpartition("/")
         parent = group[above] if above else group
-        listed = _multiscales(parent, where)
-        for one in listed:
-            for at, level in enumerate(_levels(one, where)):
+        for image in _multiscales(parent, where):
+            for number, level in enumerate(_levels(image, where)):
                 if level.strip("/") == name:
-                    return _image(one, at, path, here, where)
+                    return _image(image, number, path, node, where)
         return None
-    listed = _multiscales(here, where)
-    if not listed:
+    images = _multiscales(node, where)
+    if not images:
         return None
-    if len(listed) > 1:
-        names = ", ".join(str(level) for one in listed for level in _levels(one, where))
-        raise InputError(f"{where} holds {len(listed)} images; name a level with `array`: {names}.")
-    (one,) = listed
-    level = f"{path}/{_levels(one, where)[0]}".strip("/")
+    if len(images) > 1:
+        names = ", ".join(level for image in images for level in _levels(image, where))
+        raise InputError(f"{where} holds {len(images)} images; name a level with `array`: {names}.")
+    (image,) = images
+    level = f"{path}/{_levels(image, where)[0]}".strip("/")
     try:
         array = group[level]
     except KeyError:
         raise InputError(
             f"{where}: its metadata name the level {level!r}, but there is no such array."
         ) from None
-    return _image(one, 0, level, array, where)
+    return _image(image, 0, level, array, where)
 
 
 def _multiscales(group: Any, where: str) -> list[Mapping[str, Any]]:
     attributes = dict(group.attrs)
     inner = attributes.get("ome")
-    found = (inner if isinstance(inner, Mapping) else attributes).get("multiscales", [])
-    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
-        raise InputError(f"{where}: its metadata `multiscales` are no list of images: {_short(found)}.")
-    return found
+    images = (inner if isinstance(inner, Mapping) else attributes).get("multiscales", [])
+    if not isinstance(images, list) or not all(isinstance(image, Mapping) for image in images):
+        raise InputError(f"{where}: its metadata `multiscales` are not a list of images: {_short(images)}.")
+    return images
 
 
-def _levels(one: Mapping[str, Any], where: str) -> list[str]:
-    datasets = one.get("datasets")
+def _levels(image: Mapping[str, Any], where: str) -> list[str]:
+    datasets = image.get("datasets")
     if not isinstance(datasets, list) or not datasets:
-        raise InputError(f"{where}: its OME-Zarr metadata list no `datasets`: {_short(one)}.")
+        raise InputError(f"{where}: its OME-Zarr metadata list no `datasets`: {_short(image)}.")
     paths = [level.get("path") if isinstance(level, Mapping) else None for level in datasets]
     if not all(isinstance(path, str) and path and ".." not in path.split("/") for path in paths):
         raise InputError(
@@ -119,12 +118,12 @@ def _levels(one: Mapping[str, Any], where: str) -> list[str]:
     return [str(path) for path in paths]
 
 
-def _image(one: Mapping[str, Any], at: int, path: str, array: Any, where: str) -> Image:
-    axes = one.get("axes")
+def _image(image: Mapping[str, Any], number: int, path: str, array: Any, where: str) -> Image:
+    axes = image.get("axes")
     if axes is None:
         return Image(path, None)
     if not isinstance(axes, list) or not axes:
-        raise InputError(f"{where}: its OME-Zarr metadata have `axes` that are no list: {_short(axes)}.")
+        raise InputError(f"{where}: its OME-Zarr metadata have `axes` that are not a list: {_short(axes)}.")
     if all(isinstance(axis, str) for axis in axes):  # version 0.3
         return Image(path, _names(axes, array, where))
     if not all(isinstance(axis, Mapping) and isinstance(axis.get("name"), str) for axis in axes):
@@ -133,17 +132,18 @@ def _image(one: Mapping[str, Any], at: int, path: str, array: Any, where: str) -
     space = tuple(axis.get("type") == "space" for axis in axes)
     units = tuple(axis.get("unit") if isinstance(axis.get("unit"), str) else None for axis in axes)
     scale, translation = np.ones(len(dims)), np.zeros(len(dims))
-    said = False
-    level = one["datasets"][at]
-    for given in (level.get("coordinateTransformations"), one.get("coordinateTransformations")):
-        for step in _steps(given, where):
-            said = True
-            values = _values(step, len(dims), where)
-            if step["type"] == "scale":
-                scale, translation = scale * values, translation * values
-            elif step["type"] == "translation":
-                translation = translation + values
-    if not said:
+    steps = [
+        step
+        for part in (image["datasets"][number], image)
+        for step in _steps(part.get("coordinateTransformations"), where)
+    ]
+    for step in steps:
+        values = _values(step, len(dims), where)
+        if step["type"] == "scale":
+            scale, translation = scale * values, translation * values
+        elif step["type"] == "translation":
+            translation = translation + values
+    if not steps:
         raise InputError(
             f"{where}: its OME-Zarr metadata state no `coordinateTransformations` for the level {path!r}."
         )
@@ -158,14 +158,14 @@ def _names(names: Sequence[str], array: Any, where: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _steps(given: Any, where: str) -> list[Mapping[str, Any]]:
-    steps = [] if given is None else given
+def _steps(transformations: Any, where: str) -> list[Mapping[str, Any]]:
+    steps = [] if transformations is None else transformations
     kinds = ("scale", "translation", "identity")
     usable = isinstance(steps, list) and all(isinstance(s, Mapping) and s.get("type") in kinds for s in steps)
     if not usable:
         raise InputError(
             f"{where}: its OME-Zarr metadata have `coordinateTransformations` other than scale and translation: "
-            f"{_short(given)}."
+            f"{_short(steps)}."
         )
     return list(steps)
 
@@ -173,9 +173,9 @@ def _steps(given: Any, where: str) -> list[Mapping[str, Any]]:
 def _values(step: Mapping[str, Any], axes: int, where: str) -> Any:
     if step["type"] == "identity":
         return np.ones(axes)
-    given = step.get(step["type"])
+    numbers = step.get(step["type"])
     try:
-        values = np.asarray(given, np.float64)
+        values = np.asarray(numbers, np.float64)
     except (TypeError, ValueError):
         values = np.empty(0)
     if (
@@ -184,7 +184,7 @@ def _values(step: Mapping[str, Any], axes: int, where: str) -> Any:
         or (step["type"] == "scale" and (values <= 0).any())
     ):
         raise InputError(
-            f"{where}: its OME-Zarr metadata state {step['type']} {_short(given)}; expected {axes} numbers"
+            f"{where}: its OME-Zarr metadata state {step['type']} {_short(numbers)}; expected {axes} numbers"
             f"{' above 0' if step['type'] == 'scale' else ''}."
         )
     return values

@@ -1,4 +1,4 @@
-"""Writing GeoTIFF: a map as bands, row of tiles by row of tiles."""
+"""Writing GeoTIFF: a map as bands, one row of tiles after the other."""
 
 from __future__ import annotations
 
@@ -18,20 +18,14 @@ TILE = 512
 def write_geotiff(
     path: str, map_: Any, dims: tuple[str, ...], geometry: Geometry | None, nodata: float | None
 ) -> None:
-    """Write a map (y, x), or a picture with its colours last, with its place and reference system.
+    """Write a map (y, x), or a picture with its colours last, with its transform and reference system.
 
-    map_: has shape and dtype, and is sliced. Raises InputError where the map lies askew of the file's plane.
+    map_: an array with shape and dtype that is read by slicing. Raises InputError if the map's plane is tilted.
     """
     height, width = map_.shape[:2]
     bands = map_.shape[2] if len(map_.shape) == 3 else 1
-    profile: dict[str, Any] = {
-        "driver": "GTiff",
-        "height": height,
-        "width": width,
-        "count": bands,
-        "nodata": nodata,
-    }
-    profile |= {"dtype": str(map_.dtype), "compress": "deflate", "BIGTIFF": "IF_SAFER"}
+    profile: dict[str, Any] = {"driver": "GTiff", "height": height, "width": width, "count": bands}
+    profile |= {"nodata": nodata, "dtype": str(map_.dtype), "compress": "deflate", "BIGTIFF": "IF_SAFER"}
     if min(height, width) >= 16:
         profile |= {"tiled": True, "blockxsize": _side(width), "blockysize": _side(height)}
     if bands == 3:
@@ -39,7 +33,7 @@ def write_geotiff(
     if geometry is not None:
         profile |= {"transform": _transform(geometry, dims), "crs": geometry.crs}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it has no place, where nothing says so
+        warnings.simplefilter("ignore")  # about a missing georeference
         with rasterio.open(path, "w", **profile) as file:
             for start in range(0, height, TILE):
                 values = np.asarray(map_[start : start + TILE])
@@ -48,7 +42,7 @@ def write_geotiff(
 
 
 def _side(n: int) -> int:
-    """Of a tile, a multiple of 16."""
+    """Return the side of a tile, a multiple of 16."""
     return min(TILE, n // 16 * 16)
 
 

@@ -15,17 +15,16 @@ SPATIAL = 3
 
 
 def write_nifti(path: str, values: NDArray[Any], dims: Sequence[str], geometry: Geometry | None) -> None:
-    """Write a volume of up to three dimensions; without a geometry it lies nowhere (both codes 0).
+    """Write a volume of up to three dimensions; without a geometry it has no position (both codes are 0).
 
-    Numbers are not scaled. Axes that a map lacks are made, of one index.
+    Numbers are not scaled. Axes that a map lacks are added, with a single index.
     """
     affine = np.eye(4)
     if geometry is not None:
         for axis, dim in enumerate(dims):
             affine[:SPATIAL, axis] = geometry.steps[geometry.dims.index(dim)]
-        for axis in range(len(dims), SPATIAL):  # across those there are
-            rest = np.linalg.svd(affine[:SPATIAL, :axis].T)[2][-1]
-            affine[:SPATIAL, axis] = rest
+        for axis in range(len(dims), SPATIAL):  # perpendicular to the others
+            affine[:SPATIAL, axis] = np.linalg.svd(affine[:SPATIAL, :axis].T)[2][-1]
         affine[:SPATIAL, SPATIAL] = geometry.origin
     volume = values.reshape(values.shape + (1,) * (SPATIAL - values.ndim))
     kind: Any = nibabel.Nifti1Image

@@ -1,4 +1,4 @@
-"""Writing an OME-Zarr 0.5 image of several levels, each half as wide as the one before."""
+"""Writing an OME-Zarr 0.5 image of several levels, each half the size of the one before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.readers.zarr import opening
 
-SMALLEST = 256  # pixels a side: levels are made until the longest side has no more
+SMALLEST = 256  # pixels a side: the last level has no longer side
 CHUNK = 256
 UNITS = {"mm": "millimeter", "m": "meter"}
 
@@ -20,9 +20,9 @@ UNITS = {"mm": "millimeter", "m": "meter"}
 def write_pyramid(
     path: str, name: str, values: NDArray[Any], dims: Sequence[str], geometry: Geometry | None, labels: bool
 ) -> None:
-    """Write a map as an image. labels: its values are codes, which are picked and never averaged.
+    """Write a map as an image. labels: its values are codes, which are sampled and never averaged.
 
-    values: over the grid `dims`; NaN is undefined: a mean is of the defined ones.
+    values: over the grid `dims`. NaN is undefined: means are of the defined pixels.
     """
     levels = [values]
     while max(levels[-1].shape) > SMALLEST:
@@ -36,7 +36,7 @@ def write_pyramid(
     for number, level in enumerate(levels):
         factors = [full / small for full, small in zip(values.shape, level.shape, strict=True)]
         factors = [2.0 ** round(np.log2(f)) if f > 1 else 1.0 for f in factors]
-        # The centre of a mean of pixels lies between theirs; a pixel that is picked stays where it is.
+        # The centre of averaged pixels is between theirs; a sampled pixel stays where it is.
         shift = [0.0 if labels else (f - 1) / 2 for f in factors]
         steps = [scale[dim] for dim in dims]
         datasets.append(
@@ -51,17 +51,15 @@ def write_pyramid(
                 ],
             }
         )
-    image: dict[str, Any] = {
-        "name": name,
-        "axes": axes,
-        "datasets": datasets,
-        "type": "nearest" if labels else "mean",
+    kind = "nearest" if labels else "mean"
+    image: dict[str, Any] = {"name": name, "axes": axes, "datasets": datasets, "type": kind}
+    metadata: dict[str, Any] = {
+        "version": "0.5",
+        "multiscales": [image],
+        **({"image-label": {}} if labels else {}),
     }
-    said: dict[str, Any] = {"version": "0.5", "multiscales": [image]}
-    if labels:
-        said["image-label"] = {}
     with opening(path, to_write=True):
-        group = zarr.open_group(path, mode="w", attributes={"ome": said})
+        group = zarr.open_group(path, mode="w", attributes={"ome": metadata})
         for number, level in enumerate(levels):
             array = group.create_array(
                 str(number), shape=level.shape, dtype=level.dtype, chunks=tuple(min(CHUNK, n) for n in level.shape),
@@ -71,7 +69,7 @@ def write_pyramid(
 
 
 def _half(values: NDArray[Any], labels: bool) -> NDArray[Any]:
-    """Every second pixel, or the mean of the defined ones of each two along every axis longer than one."""
+    """Return every second pixel, or the mean of each two defined ones, along every axis longer than one."""
     if labels:
         return values[tuple(slice(None, None, 2 if n > 1 else 1) for n in values.shape)]
     sums, numbers = np.nan_to_num(values.astype(np.float64)), (~np.isnan(values)).astype(np.float64)
