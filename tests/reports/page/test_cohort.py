@@ -1,4 +1,4 @@
-"""The report of a cohort: strips, tables, figures, and its page with and without a script."""
+"""The report of a cohort: results, tables, figures, and its page with and without a script."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from io import BytesIO
 import jsonschema
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
@@ -24,7 +22,6 @@ from dask_uncert.reports.figures import thumbnails
 from dask_uncert.reports.figures.cohort_strips import whole_strips
 from dask_uncert.reports.figures.layout import png
 from dask_uncert.reports.figures.maps import UNDEFINED
-from dask_uncert.reports.figures.strips import MOST_DOTS, WIDTH, axis_of, positions_across, strip
 from dask_uncert.reports.figures.style import BLUE, VERMILION
 from dask_uncert.reports.results.cohort import best_first, cohort_results, cohort_statistics
 from dask_uncert.reports.results.headline import headline
@@ -33,65 +30,7 @@ from dask_uncert.reports.write import write_all
 from tests.support import cohorts
 from tests.support.pages import Page, resize, write_page
 
-values = st.lists(st.floats(-1, 1) | st.just(float("nan")), min_size=1, max_size=60)
 F1 = "classes/it's <b>&/f1"
-
-
-def value_at(axis, percent):
-    span = axis.high - axis.low
-    return pytest.approx(axis.low + percent / 100 * span, abs=1e-4 * span + 1e-9)
-
-
-@given(values, st.sampled_from([(-np.inf, np.inf), (-1.0, 1.0)]))
-def test_an_axis_holds_its_values_from_tick_to_tick(held, ends):
-    axis = axis_of(held, *ends)
-    known = [v for v in held if np.isfinite(v)]
-    assert axis.low < axis.high
-    assert all(axis.low - 1e-9 <= v <= axis.high + 1e-9 for v in known)
-    assert ends[0] <= axis.low < axis.high <= ends[1]
-    ticks = axis.ticks()
-    assert 2 <= len(ticks) <= 12
-    assert all(0 <= tick.x <= 100 for tick in ticks)
-    for tick in ticks:  # a label says where its tick is
-        assert value_at(axis, tick.x) == float(tick.label)
-    assert len({tick.label for tick in ticks}) == len(ticks)
-
-
-@given(values, st.sampled_from([36.0, 58.0]))
-def test_a_strip_has_a_dot_a_defined_case_where_its_value_is(held, height):
-    array = np.array(held)
-    axis = axis_of(held)
-    cases = [10 + i for i in range(len(held))]
-    drawn = strip(axis, cases, array, np.full(5, np.nan), (None,) * 3, (0.0, None, None), height)
-    assert {dot.case for dot in drawn.dots} == {c for c, v in zip(cases, held, strict=True) if v == v}
-    rising = [dot.value for dot in drawn.dots]
-    assert rising == sorted(rising)
-    for dot in drawn.dots:
-        assert dot.value == held[dot.case - 10]
-        assert value_at(axis, dot.x) == dot.value
-        assert drawn.radius <= dot.y <= height - drawn.radius
-    assert drawn.quantiles is None
-    assert drawn.mean == (None, None, None)
-
-
-@given(st.lists(st.floats(0, 100), max_size=40), st.sampled_from([36.0, 58.0]))
-def test_dots_overlap_only_where_all_lanes_are_full(places, height):
-    rising = sorted(places)
-    lanes = positions_across(rising, 3.5, height)
-    number = len(set(positions_across([50.0] * 40, 3.5, height)))
-    for i, (x, y) in enumerate(zip(rising, lanes, strict=True)):
-        near = [j for j in range(i) if (x - rising[j]) * WIDTH / 100 < 7 - 1e-9]
-        if len({lanes[j] for j in near}) < number:
-            assert all(lanes[j] != y for j in near)
-
-
-def test_of_many_cases_the_ends_are_drawn():
-    many = np.random.default_rng(0).random(3 * MOST_DOTS)
-    drawn = strip(axis_of(many), range(len(many)), many, np.quantile(many, [0.05, 0.25, 0.5, 0.75, 0.95]),
-                  (0.5, 0.4, 0.6), (0.5, 0.4, 0.6), 58.0)  # fmt: skip
-    assert len(drawn.dots) == drawn.drawn == MOST_DOTS
-    assert (drawn.dots[0].value, drawn.dots[-1].value) == (many.min(), many.max())
-    assert drawn.quantiles == sorted(drawn.quantiles)
 
 
 @pytest.fixture(scope="module")
