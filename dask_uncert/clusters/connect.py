@@ -16,14 +16,14 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert.clusters import jobqueue, mpi
-from dask_uncert.clusters.config import ADDRESSES, Address, Batch, Local, Mpi, read_cluster, with_words
+from dask_uncert.clusters.config import ADDRESSES, Address, Batch, Local, Mpi, read_cluster
 from dask_uncert.clusters.memory import block_memory, with_defaults
 from dask_uncert.errors import ClusterError, InputError, listed, one_line
+from dask_uncert.io.validation import validated
 
 if TYPE_CHECKING:
     from distributed import Client, SpecCluster
@@ -87,8 +87,9 @@ def connect(
     """
     if not timeout > 0:
         raise InputError(f"timeout must be a number of seconds above 0, found {timeout!r}")
-    local = asdict(Local(workers, threads, processes, memory_limit, dashboard))
-    options = {name: value for name, value in local.items() if value is not None}
+    names = ("workers", "threads", "processes", "memory_limit", "dashboard")
+    local = dict(zip(names, (workers, threads, processes, memory_limit, dashboard), strict=True))
+    options = validated(Local, local, "connect(): ").model_dump(exclude={"kind"}, exclude_none=True)
     running = not isinstance(cluster, str | Path) or str(cluster).startswith(ADDRESSES)
     if options and running:
         raise InputError(
@@ -96,7 +97,7 @@ def connect(
             "out, or set them where its workers are started"
         )
     if isinstance(cluster, str | Path):
-        described = Address(str(cluster)) if running else read_cluster(cluster)
+        described = Address(address=str(cluster)) if running else read_cluster(cluster)
         if options and not isinstance(described, Local):
             raise InputError(
                 f"{', '.join(options)} describe a local cluster, which {cluster} is not: leave them out"
@@ -108,7 +109,7 @@ def connect(
         elif isinstance(described, Mpi):
             opened = mpi.start(described)
         else:
-            opened = _start_local(with_defaults(with_words(described, options, "connect()")))
+            opened = _start_local(with_defaults(described.model_copy(update=options)))
         with opened as client:
             if not isinstance(described, Local):
                 check_versions(client)

@@ -59,7 +59,7 @@ def start(batch: Batch) -> Iterator[Client]:
                 lambda: bool(client.scheduler_info()["workers"]),
                 batch.wait or WAIT,
                 lambda: (
-                    f", though {batch.system} accepted the job. It may be queued (check with the system's own command; "
+                    f", though {batch.kind} accepted the job. It may be queued (check with the system's own command; "
                     f"`wait` in the cluster's file gives more time), or have ended at once: {_log_hint(batch)}."
                 ),
             )
@@ -75,12 +75,12 @@ def _cluster(batch: Batch) -> Any:
         import dask_jobqueue
     except ModuleNotFoundError:
         raise InputError(
-            f"a cluster of kind {batch.system} needs dask-jobqueue, which is not installed. Run `python -m pip install "
+            f"a cluster of kind {batch.kind} needs dask-jobqueue, which is not installed. Run `python -m pip install "
             f"'dask-uncert[hpc]'`."
         ) from None
-    if shutil.which(SUBMIT[batch.system]) is None:
+    if shutil.which(SUBMIT[batch.kind]) is None:
         raise InputError(
-            f"a cluster of kind {batch.system} submits jobs with {SUBMIT[batch.system]}, which is not on this machine's "
+            f"a cluster of kind {batch.kind} submits jobs with {SUBMIT[batch.kind]}, which is not on this machine's "
             f"PATH. Run the command on a login node."
         )
     options: dict[str, Any] = dict(batch.options)
@@ -94,14 +94,14 @@ def _cluster(batch: Batch) -> Any:
         options["protocol"], options["security"] = "tls://", Security.temporary()
         options.setdefault("shared_temp_directory", tempfile.mkdtemp(prefix=".dask-uncert-", dir=os.getcwd()))
     try:
-        return getattr(dask_jobqueue, SYSTEMS[batch.system])(**options)
+        return getattr(dask_jobqueue, SYSTEMS[batch.kind])(**options)
     except (TypeError, ValueError) as error:
         raise InputError(f"the cluster's options cannot be used: {one_line(error)}.") from None
 
 
 def _check_job(batch: Batch, cluster: Any) -> None:
     """Let SLURM test the job: it can say that it would refuse it."""
-    if batch.system != "slurm":
+    if batch.kind != "slurm":
         return
     with tempfile.NamedTemporaryFile("w", suffix=".sh") as script:
         script.write(cluster.job_script())

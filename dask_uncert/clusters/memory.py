@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from dask_uncert.clusters.config import ADDRESSES, Batch, Local, Mpi, read_cluster
@@ -32,7 +31,7 @@ def described_memory(cluster: str | Path, cohort: bool = False) -> float | None:
     described = read_cluster(cluster)
     if isinstance(described, Local):
         local = with_defaults(
-            replace(described, processes=True) if cohort and cluster == "local" else described
+            described.model_copy(update={"processes": True}) if cohort and cluster == "local" else described
         )
         return block_memory(parse_bytes(local.memory_limit), local.threads or 1)
     if isinstance(described, Batch):
@@ -66,4 +65,4 @@ def with_defaults(local: Local) -> Local:
         raise InputError(
             f"memory_limit must be a size such as '4 GiB', found {local.memory_limit!r}"
         ) from None
-    return replace(local, workers=workers, threads=threads, memory_limit=memory)
+    return local.model_copy(update={"workers": workers, "threads": threads, "memory_limit": memory})

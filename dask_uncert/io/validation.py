@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from dask_uncert.errors import InputError, listed
 
 MOST_PROBLEMS = 5  # that one message lists
-SHORT = {"missing": "is missing", "too_short": "is empty"}
+SHORT = {"missing": "is missing", "too_short": "is empty", "string_too_short": "is empty"}
 """By pydantic's type of an error, what to say instead of its message."""
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
@@ -79,7 +79,10 @@ def validated(model: type[AnyModel], options: Mapping[str, Any], where: str = ""
 def problems(error: ValidationError, options: Any) -> str:
     """Return what is wrong with options, problem by problem, as one sentence or more."""
     found: dict[tuple[str, ...], str] = {}
-    for problem in error.errors():
+    # Each type that a value may have reports its own problem: wrong types last, and only the deepest ones.
+    for problem in sorted(
+        error.errors(), key=lambda problem: problem["type"].endswith(("_type", "_parsing"))
+    ):
         message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
         path = _path(problem["loc"], options, problem["type"] == "missing")
         if problem["type"] in SHORT:
@@ -90,7 +93,6 @@ def problems(error: ValidationError, options: Any) -> str:
         else:
             message = f": {message}" if path else message.replace("unknown", "Unknown", 1)
         found.setdefault(path, f"`{'.'.join(path)}` {message}".replace("` :", "`:") if path else message)
-    # Each type that a value may have reports its own problem; the deepest is about the type that was meant.
     told = [
         text
         for path, text in found.items()

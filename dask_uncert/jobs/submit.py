@@ -82,7 +82,7 @@ def submit(
         )
     if "://" not in target:
         target = str(Path(target).resolve()) if cluster is not None else resolve(target, folder)
-    described = Address(target) if "://" in target else read_cluster(target)
+    described = Address(address=target) if "://" in target else read_cluster(target)
     submission = Submission(
         str(path),
         str(output_of(checked, folder, out)),
@@ -93,9 +93,9 @@ def submit(
         None if overrides is None else dict(overrides),
     )
     if isinstance(described, Batch):
-        if described.system != "slurm":
+        if described.kind != "slurm":
             raise InputError(
-                f"submit supports SLURM among batch systems; put `dask-uncert run` in a job of {described.system}."
+                f"submit supports SLURM among batch systems; put `dask-uncert run` in a job of {described.kind}."
             )
         return _to_slurm(submission, described)
     if isinstance(described, Address):

@@ -188,14 +188,14 @@ def test_an_address_without_a_scheduler_ends_in_time() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("kind: local\nworker: 2\n", "does not know worker; known words: workers, threads"),
-        ("kind: local\nworkers: 0\n", "workers of .* must be a whole number above 0, found 0"),
-        ("kind: local\nthreads: true\n", "threads of .* must be a whole number"),
-        ("kind: local\nprocesses: 3\n", "processes of .* must be true or false, found 3"),
-        ("kind: local\nmemory_limit: [4]\n", "memory_limit of .* must be a number of bytes"),
-        ("kind: local\ndashboard: ':8787'\n", "dashboard of .* must be true, false or a port"),
+        ("kind: local\nworker: 2\n", "Unknown key `worker`. Did you mean `workers`\\?"),
+        ("kind: local\nworkers: 0\n", "`workers` should be greater than or equal to 1, found 0"),
+        ("kind: local\nthreads: true\n", "`threads` should be a number, found True"),
+        ("kind: local\nprocesses: 3\n", "`processes` should be a valid boolean.* found 3"),
+        ("kind: local\nmemory_limit: [4]\n", "`memory_limit` should be a number of bytes, such as '4 GiB'"),
+        ("kind: local\ndashboard: ':8787'\n", "`dashboard` should be"),
         ("kind: moon\n", "must say `kind`, one of local"),
-        ("kind: [local\n", "is not YAML"),
+        ("kind: [local\n", "is not valid YAML"),
         ("", "must say `kind`, one of local"),
     ],
 )
@@ -217,7 +217,7 @@ def test_other_wrong_requests() -> None:
         pass
     with pytest.raises(InputError, match="timeout"), connect(timeout=0):
         pass
-    with pytest.raises(InputError, match=r"connect\(\) must be a whole number above 0"), connect(workers=-1):
+    with pytest.raises(InputError, match=r"connect\(\): `workers` should be greater"), connect(workers=-1):
         pass
     with pytest.raises(InputError, match="such as '4 GiB', found 'lots'"), connect(memory_limit="lots"):
         pass

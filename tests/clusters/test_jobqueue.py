@@ -264,15 +264,21 @@ def test_what_a_file_may_say(tmp_path):
         return read_cluster(place)
 
     assert read("kind: local\nworkers: 2") == Local(workers=2)
-    assert read("kind: pbs\njobs: 3\noptions: {cores: 4}") == Batch("pbs", jobs=3, options={"cores": 4})
+    assert read("kind: pbs\njobs: 3\noptions: {cores: 4}") == Batch(kind="pbs", jobs=3, options={"cores": 4})
     at = read("kind: address\naddress: tls://h:1\nca_file: ca.pem")
-    assert at == Address("tls://h:1", str(tmp_path / "ca.pem"))
+    assert at == Address(address="tls://h:1", ca_file=str(tmp_path / "ca.pem"))
     for text, said in (
         ("kind: moon", "must say `kind`, one of local, address, slurm, pbs, sge, lsf, mpi; found 'moon'"),
-        ("kind: slurm\ncores: 4", "does not know cores; known words: jobs, most_jobs, wait, tls, options"),
-        ("kind: slurm\njobs: 0", "jobs of .* must be a whole number above 0"),
-        ("kind: address", "must say `address`"),
-        ("kind: address\naddress: h:1", "address of .* must be such as tls://host:8786"),
+        (
+            "kind: slurm\ncores: 4",
+            "Unknown key `cores`. Known keys: kind, jobs, most_jobs, wait, tls, options",
+        ),
+        ("kind: slurm\njobs: 0", "`jobs` should be greater than or equal to 1, found 0"),
+        ("kind: address", "`address` is missing"),
+        (
+            "kind: address\naddress: h:1",
+            "`address` should be an address such as tls://host:8786, found 'h:1'",
+        ),
         ("- 1", "must say `kind`"),
     ):
         with pytest.raises(InputError, match=said):
@@ -289,8 +295,8 @@ def test_the_files_that_come_with_it_are_understood(name):
 def test_what_is_not_there_is_said(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(InputError, match="submits jobs with qsub, which is not on this machine's PATH"):
-        jobqueue._cluster(Batch("sge"))
+        jobqueue._cluster(Batch(kind="sge"))
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
     with pytest.raises(InputError, match=r"needs dask-jobqueue, which is not installed.*\[hpc\]"):
-        jobqueue._cluster(Batch("slurm"))
+        jobqueue._cluster(Batch(kind="slurm"))
     assert threading.active_count() < 200

@@ -207,15 +207,15 @@ def test_what_a_file_may_say(tmp_path):
         place.write_text(f"kind: mpi\n{text}")
         return read_cluster(place)
 
-    assert read("launcher: [mpirun, -n, 4]\nthreads: 8") == Mpi(["mpirun", "-n", 4], threads=8)
-    assert read("launcher: srun\nmemory_limit: 4 GiB") == Mpi("srun", memory_limit="4 GiB")
+    assert read("launcher: [mpirun, -n, 4]\nthreads: 8") == Mpi(launcher=["mpirun", "-n", 4], threads=8)
+    assert read("launcher: srun\nmemory_limit: 4 GiB") == Mpi(launcher="srun", memory_limit="4 GiB")
     for text, said in (
-        ("launcher: []", r"launcher of .* must be a command such as \[mpirun, -n, 4\], found \[\]"),
-        ("launcher: [4]", "launcher of"),
-        ("launcher: [mpirun, true]", "launcher of"),
-        ("ranks: 4", "does not know ranks; known words: launcher, threads, memory_limit"),
-        ("interface: 3", "interface of .* must be a network's name"),
-        ("shared_folder: ''", "shared_folder of .* must be a folder"),
+        ("launcher: []", "`launcher` is empty"),
+        ("launcher: [mpirun, [4]]", r"`launcher\.1` should be"),
+        ("launcher: [mpirun, true]", r"`launcher\.1` should be"),
+        ("ranks: 4", "Unknown key `ranks`. Known keys: kind, launcher, threads, memory_limit"),
+        ("interface: 3", "`interface` should be a valid string, found 3"),
+        ("shared_folder: ''", "`shared_folder` is empty"),
     ):
         with pytest.raises(InputError, match=said):
             read(text)
