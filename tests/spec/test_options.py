@@ -1,0 +1,148 @@
+"""One vocabulary: what Python takes a job takes, and wrong options are refused in the same words."""
+
+from typing import get_args
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import dask_uncert as du
+from dask_uncert.errors import InputError
+from dask_uncert.formulas.soft_confusion import DAMPING_FORMS
+from dask_uncert.formulas.threshold_distributions import DISTRIBUTIONS
+from dask_uncert.jobs.load import plan_job, read_job
+from dask_uncert.jobs.schema import CaseInputs, CohortJob, Inputs, Job, RegressionJob
+from dask_uncert.spec import inputs as input_options
+from dask_uncert.spec.options import (
+    ClassificationOptions,
+    DampingForm,
+    Distribution,
+    EvaluateOptions,
+    PassOptions,
+    RegressionOptions,
+    SceneOptions,
+)
+
+
+def test_keywords_options_and_keys_of_jobs_are_the_same():
+    scene, passes = {*SceneOptions.model_fields}, {*PassOptions.model_fields}
+    assert {*EvaluateOptions.__annotations__} == scene | passes
+    assert {*Job.model_fields} == scene | {"version", "kind", "inputs", "cluster", "output"}
+    assert {*CohortJob.model_fields} >= {*ClassificationOptions.model_fields}
+    assert {*RegressionJob.model_fields} >= {*RegressionOptions.model_fields}
+    models = [input_options.InputOptions, *input_options.MODELS.values()]
+    keys = {key for model in models for key in model.model_fields}
+    assert {*input_options.InputKeywords.__annotations__} == keys
+    for inputs in (Inputs, CaseInputs):
+        assert {"probabilities", "samples", "reference", "mask", "uncertainty", "weight"} <= {
+            *inputs.model_fields
+        }
+
+
+def test_options_know_every_formula():
+    assert get_args(Distribution) == DISTRIBUTIONS
+    assert get_args(DampingForm) == DAMPING_FORMS
+
+
+@pytest.fixture
+def scene(tmp_path):
+    """A scene in a store, as arrays and as a job."""
+    rng = np.random.default_rng(0)
+    arrays = {
+        "probabilities": np.rint(rng.dirichlet(np.ones(3), (6, 5)) * 250).astype("u1"),
+        "reference": rng.integers(0, 4, (6, 5)).astype("u1"),
+    }
+    arrays["probabilities"][..., 0] += 250 - arrays["probabilities"].sum(axis=-1).astype("u1")
+    group = zarr.open_group(str(tmp_path / "scene.zarr"), mode="w")
+    for name, values in arrays.items():
+        group.create_array(name, data=values, dimension_names=("y", "x", "class")[: values.ndim])
+    job = {
+        "version": 1, "kind": "scene", "output": str(tmp_path / "out"),
+        "inputs": {name: {"store": str(tmp_path / "scene.zarr"), "array": name} for name in arrays},
+    }  # fmt: skip
+    return arrays, job
+
+
+def computed(job, **changes):
+    return plan_job(*read_job({**job, **changes})).compute()
+
+
+def test_both_take_the_same_options(scene):
+    arrays, job = scene
+    job["inputs"]["probabilities"] |= {"scale": 1 / 250, "tolerance": 0.1}
+    job["inputs"]["reference"] |= {"nodata": 3}
+    p, y = (
+        du.Input(job["inputs"][n]["store"], **{k: v for k, v in job["inputs"][n].items() if k != "store"})
+        for n in arrays
+    )
+    given = du.Input(arrays["probabilities"], scale=1 / 250, tolerance=0.1, dims=["y", "x", "class"])
+    codes = du.Input(arrays["reference"], nodata=3)
+    for options in (
+        {},
+        {"classes": ["a", "b", "c"], "measures": [{"geometric": {"n": 1}}]},
+        {
+            "classes": {0: "a", 1: "b", 2: "c"},
+            "soft_confusion": [{"class": "a", "thresholds": 0.3, "sigmas": [0, 0.1]}],
+        },
+        {"measures": ["homophily"], "class_distances": {"table": [[0, 1, 2], [1, 0, 1], [2, 1, 0]]}},
+        {"confidence": {"size": 2, "replicates": 10}},
+    ):
+        wanted = computed(job, **options)
+        assert wanted.ledger.reasons()["reference_nodata"] == (arrays["reference"] == 3).sum()
+        assert du.evaluate(p, y, **options) == wanted
+        assert du.evaluate(given, codes, **options) == wanted
+
+
+def test_pixels_weigh_their_size_and_inputs_overlap_from_python_too():
+    coordinates = {"lat": [50.0, 49.0, 48.0], "lon": [0.0, 1.0]}
+    y = xr.DataArray(np.zeros((3, 2), int), dims=("lat", "lon"), coords=coordinates)
+    p = xr.DataArray(np.full((3, 2), 0.25), dims=("lat", "lon"), coords=coordinates)
+    evaluation = du.evaluate(p[1:], y, axis=None, weight="geometry", overlap=True)
+    assert evaluation.ledger.reasons()["probabilities_outside"] == 2
+    assert evaluation.weighted[0].unit == "m²"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"measurs": ["gini"]}, "Unknown key `measurs`. Did you mean `measures`?"),
+        ({"soft_confusion": [{"sigma": 0}]}, "`soft_confusion.0`: unknown key `sigma`. Did you mean `sigmas`?"),
+        ({"calibration": {"bins": True}}, "`calibration.bins` should be a number, found True."),
+        ({"classes": ["a", "a", "b"]}, "`classes`: the names a occur more than once."),
+        ({"soft_confusion": [{"df": 3}]}, "`soft_confusion.0`: df (degrees of freedom) goes with"),
+        ({"confidence": {"unit": "patient"}}, "`confidence.unit` should be 'tile', found 'patient'."),
+        ({"confidence": {"size": 0}}, "`confidence.size` should be greater than or equal to 1, found 0."),
+        ({"confidence": {"seed": -1}}, "`confidence.seed` should be greater than or equal to 0, found -1."),
+        ({"confidence": {"level": 95}}, "`confidence.level` should be less than 1, found 95."),
+        ({"confidence": {"method": "normal"}}, "`confidence.method` should be 'bca' or 'percentile', found 'normal'."),
+        ({"soft_confusion": [{"sweep": {"error": 0}}]}, "`soft_confusion.0.sweep.error` should be greater than 0"),
+        ({"soft_confusion": [{"thresholds": []}]}, "`soft_confusion.0.thresholds` is empty."),
+        ({"maps": ["gini", "gini"]}, "`maps`: a map is asked twice."),
+        ({"maps": ["renyi"]}, "maps: 'renyi' is neither a measure asked for (gini, entropy, fisher_rao) nor one of"),
+        ({"class_distances": {"metric": "energy"}}, "add `homophily` to measures"),
+        ({"calibration": {"bins": 0}, "classes": 3}, "`calibration.bins` should be greater than or equal to 1, found 0; `classes`"),
+    ],
+)  # fmt: skip
+def test_both_refuse_in_the_same_words(scene, options, message):
+    arrays, job = scene
+    with pytest.raises(InputError) as python:
+        du.evaluate(du.Input(arrays["probabilities"], scale=1 / 250), arrays["reference"], **options)
+    with pytest.raises(InputError) as in_job:
+        read_job({**job, **options})
+    assert message in str(python.value)
+    assert str(in_job.value) == f"the job: {python.value} `dask-uncert schema` lists every key."
+
+
+def test_options_of_an_input_are_checked_by_what_it_is(scene):
+    p, y = scene[0].values()
+    for inputs, message in (
+        ((du.Input(p, sacle=1 / 250), y), "probabilities: Unknown key `sacle`. Did you mean `scale`?"),
+        ((p, du.Input(y, logits=True)), "reference: Unknown key `logits`"),
+        ((du.Input(p, scale=0), y), "probabilities: `scale` should be greater than 0, found 0."),
+        ((du.Input(p, scale=1, array="p"), y), "`array` and `missing_chunks` belong to the path of a store"),
+        ((du.Input("nowhere.zarr"), y), "nowhere.zarr"),
+    ):
+        with pytest.raises(InputError) as error:
+            du.evaluate(*inputs)
+        assert message in str(error.value)
