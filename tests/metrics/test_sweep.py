@@ -232,8 +232,8 @@ def test_a_coarse_histogram_says_so_and_a_finer_one_is_better():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"class_name": "maybe"}, "none is there; there are: yes"),
-        ({"uncertainty": "gini"}, "none is there"),
+        ({"class_name": "maybe"}, "no joint histogram of maybe; there are: yes"),
+        ({"uncertainty": "gini"}, "no joint histogram of a class damped by gini"),
         ({"thresholds": 1.0}, r"thresholds must lie in \(0, 1\)"),
         ({"sigmas": -0.1}, "a sigma must be a finite number"),
         ({"dampings": np.inf}, "a damping must be a finite number"),
@@ -261,7 +261,8 @@ def test_a_class_may_be_counted_damped_and_undamped():
     # A hard reference has any threshold, so the third needs no histogram of its own.
     assert [one.settings.thresholds for one in evaluation.joint] == [(0.3, 0.4), (0.5,)]
     with pytest.raises(
-        InputError, match=r"more than one is there; there are: yes \(none\), yes \(uncertainty\)"
+        InputError,
+        match=r"more than one joint histogram of yes; there are: yes \(none\), yes \(uncertainty\)",
     ):
         sweep(evaluation, "yes")
     found = sweep(evaluation, "yes", uncertainty="none", thresholds=0.4, sigmas=0.2, reference_threshold=0.6)

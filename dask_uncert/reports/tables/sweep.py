@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from typing import Any
 
 from dask_uncert.metrics.sweep import WIDE, Sweep
+from dask_uncert.reports.results.scene import undefined_as_null
+from dask_uncert.reports.tables import csv
+from dask_uncert.reports.tables.cohort import with_header
 
 SHOWN = ("TP", "TN", "FP", "FN", "accuracy", "precision", "recall", "false_positive_rate", "f1")
 HEADS = {"false_positive_rate": "FPR", "f1": "F1"}
 
 
-def as_table(found: Sweep) -> str:
-    """Settings down, numbers across; behind each the most it may be off, where that shows."""
-    head = ["threshold", "sigma", "damping", "share", *(HEADS.get(name, name) for name in SHOWN)]
-    lines = [head]
-    for row in found.rows():
+def as_table(swept: Sweep) -> str:
+    """Return a table with a line a setting; behind each number the most it may be off, where that shows."""
+    lines = [["threshold", "sigma", "damping", "share", *(HEADS.get(name, name) for name in SHOWN)]]
+    for row in swept.rows():
         settings = [f"{row[name]:g}" for name in ("threshold", "sigma", "damping")]
         shown = [_with_bound(row[name], row[f"{name}_bound"]) for name in SHOWN]
         lines.append([*settings, f"{100 * row['share']:.1f} %", *shown])
@@ -28,8 +28,33 @@ def as_table(found: Sweep) -> str:
     )
 
 
+def as_csv(swept: Sweep) -> str:
+    """Return a row a setting, every digit; undefined numbers are empty."""
+    return csv.as_csv(with_header(_rows(swept)))
+
+
+def as_json(swept: Sweep) -> str:
+    """Return a list of mappings, every digit; undefined numbers are null."""
+    return json.dumps(undefined_as_null(_rows(swept)), indent=1, ensure_ascii=False) + "\n"
+
+
+def warning(swept: Sweep) -> str | None:
+    """Return a warning where bounds are wide; None where none is."""
+    if not swept.wide:
+        return None
+    return (
+        f"at {swept.wide} of {swept.share.size} settings the bound of a metric is above {WIDE:g}: the joint histogram "
+        f"is too coarse there, or little weight is left. Name the threshold under `soft_confusion`, or give "
+        f"`sweep: {{error: ..., memory: ...}}`, and run the job again."
+    )
+
+
+def _rows(swept: Sweep) -> list[dict[str, Any]]:
+    return [{"class": swept.class_name, "uncertainty": swept.uncertainty, **row} for row in swept.rows()]
+
+
 def _with_bound(value: float, bound: float) -> str:
-    """With the digits that the bound leaves, four at most.
+    """Return a value with the digits that its bound leaves, four at most.
 
     >>> _with_bound(0.75, 1e-9), _with_bound(0.75, 0.0123), _with_bound(math.nan, math.nan)
     ('0.7500', '0.75±0.013', '–')
@@ -41,36 +66,3 @@ def _with_bound(value: float, bound: float) -> str:
     digits = max(0, 1 - math.floor(math.log10(bound)))
     above = math.ceil(bound * 10**digits) / 10**digits  # a bound is never rounded down
     return f"{value:,.{max(digits - 1, 1)}f}±{above:,.{digits}f}"
-
-
-def as_csv(found: Sweep) -> str:
-    """A row a setting, every digit; undefined numbers are empty."""
-    rows = found.rows()
-    text = io.StringIO()
-    writer = csv.DictWriter(text, ["class", "uncertainty", *rows[0]], lineterminator="\n")
-    writer.writeheader()
-    about = {"class": found.class_name, "uncertainty": found.uncertainty or ""}
-    for row in rows:
-        writer.writerow(
-            {**about, **{k: "" if math.isnan(v) else repr(v) for k, v in row.items()}},
-        )
-    return text.getvalue()
-
-
-def as_json(found: Sweep) -> str:
-    """A list of mappings, every digit; undefined numbers are null."""
-    about: dict[str, Any] = {"class": found.class_name, "uncertainty": found.uncertainty}
-    rows = [{**about, **{k: v if math.isfinite(v) else None for k, v in row.items()}} for row in found.rows()]
-    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
-
-
-def warning(found: Sweep) -> str | None:
-    """What to say where bounds are wide; None where none is."""
-    number = found.wide
-    if not number:
-        return None
-    return (
-        f"at {number} of {found.share.size} settings the bound of a metric is above {WIDE:g}: the joint histogram is "
-        f"too coarse there, or little weight is left. Name the threshold under `soft_confusion`, or give "
-        f"`sweep: {{error: ..., memory: ...}}`, and run the job again."
-    )
