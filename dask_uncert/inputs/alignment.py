@@ -86,13 +86,11 @@ def coordinates_along(cube: Cube, dim: str) -> Floats | None:
     return np.asarray(cube.geometry.origin[axes[0]] + step[axes[0]] * np.arange(cube.grid[dim]), np.float64)
 
 
-def reverse(cube: Cube, dim: str) -> Cube:
-    """Return an input read along a dimension from its end; its affine is then that of the input it was aligned to."""
-    known = dict(cube.coordinates or {})
-    if dim in known:
-        known[dim] = known[dim][::-1]
-    data = Reversed(cube.data, (cube.dims.index(dim),))
-    where = f"{cube.where} ({dim} reversed)"
+def reverse(cube: Cube, *dims: str) -> Cube:
+    """Return an input read along dimensions from their ends; its affine is not known any more."""
+    known = {dim: at[::-1] if dim in dims else at for dim, at in (cube.coordinates or {}).items()}
+    data = Reversed(cube.data, [cube.dims.index(dim) for dim in dims])
+    where = f"{cube.where} ({', '.join(f'{dim} reversed' for dim in dims)})"
     return replace(cube, data=data, where=where, coordinates=known, coordinate_attributes={}, geometry=None)
 
 
@@ -111,15 +109,10 @@ def check_reference_systems(cube: Cube, target: Cube) -> None:
 
 def _check_straight(cubes: Sequence[Cube], dim: str) -> None:
     """Refuse an affine that is not along the axes next to an input with coordinates only: they cannot be compared."""
-    oblique = [
-        cube
-        for cube in cubes
-        if cube.geometry is not None
-        and dim in cube.geometry.dims
-        and coordinates_along(cube, dim) is None
-        and cube.grid[dim] > 1
-    ]
-    plain = [c for c in cubes if c.geometry is None and coordinates_along(c, dim) is not None]
+    known = {cube.name: coordinates_along(cube, dim) is not None for cube in cubes}
+    affine = [c for c in cubes if c.geometry is not None and dim in c.geometry.dims and not known[c.name]]
+    oblique = [cube for cube in affine if cube.grid[dim] > 1]
+    plain = [cube for cube in cubes if cube.geometry is None and known[cube.name]]
     if oblique and plain:
         raise InputError(
             f"{oblique[0].name}: {oblique[0].where} is oblique along {dim}, by its affine, and {plain[0].where} "
@@ -192,20 +185,14 @@ def _aligned(cube: Cube, target: Cube) -> Cube:
     renamed = {old: new for old, new in names.items() if old != new}
     if not flipped and not renamed:
         return cube
-    axes = tuple(cube.dims.index(dim) for dim in flipped)
-    changes = [f"{dim} reversed" for dim in flipped] + [f"{old} as {new}" for old, new in renamed.items()]
-    attributes = {names.get(dim, dim): about for dim, about in cube.coordinate_attributes.items()}
+    cube = reverse(cube, *flipped) if flipped else cube
     return replace(
         cube,
-        data=Reversed(cube.data, axes) if axes else cube.data,
         dims=tuple(names.get(dim, dim) for dim in cube.dims),
-        where=f"{cube.where} ({', '.join(changes)})",
+        where=cube.where + "".join(f" ({old} as {new})" for old, new in renamed.items()),
         geometry=others,
-        coordinates={
-            names.get(dim, dim): values[::-1] if dim in flipped else values
-            for dim, values in (cube.coordinates or {}).items()
-        },
-        coordinate_attributes={} if axes else attributes,
+        coordinates={names.get(dim, dim): at for dim, at in (cube.coordinates or {}).items()},
+        coordinate_attributes={names.get(dim, dim): a for dim, a in cube.coordinate_attributes.items()},
     )
 
 

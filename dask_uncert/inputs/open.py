@@ -1,4 +1,4 @@
-"""Inputs as a job describes them, opened as cubes together with masks of their missing chunks; nothing is read yet."""
+"""Stored inputs opened as cubes, with masks of their missing chunks; nothing is read yet."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, listed
 from dask_uncert.inputs.cube import RESERVED, Cube, declare, make_cube
 from dask_uncert.io.decoding import Role
 from dask_uncert.io.lazy_array import MissingChunkMask
 from dask_uncert.io.open import open_stored
-from dask_uncert.io.readers.stored_array import StoredArray
 
 MissingChunks = Literal["refuse", "leave_out", "fill"]
 TOP = 0.5  # steps that a missing code may be off 1, the largest probability, to be taken for it
@@ -19,10 +18,10 @@ TOP = 0.5  # steps that a missing code may be off 1, the largest probability, to
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One input of a job: its name, kind (by default its name) and content, its store, and the meaning of its numbers.
+    """What a job or a caller says of one input.
 
-    store: a path or URL; where: the same as the job writes it. missing_chunks: how to treat chunks that the store does
-    not hold.
+    kind: which input of the evaluation it is, by default its name. store: a path or URL; where: the same as the user
+    wrote it. missing_chunks: how to treat chunks that the store does not hold. Others: see `Cube` and `declare`.
     """
 
     name: str
@@ -43,7 +42,7 @@ class InputSpec:
     raters: int | None = None
 
 
-def open_input(spec: InputSpec) -> dict[str, Cube]:
+def open_cubes(spec: InputSpec) -> dict[str, Cube]:
     """Return the input's Cube by its name, and a mask of its missing chunks where those are to be left out.
 
     Raises InputError for an input that cannot be used, and for missing chunks that are refused.
@@ -63,28 +62,19 @@ def open_input(spec: InputSpec) -> dict[str, Cube]:
         decoding=stored.decoding,
     )
     cube = with_options(cube, spec)
-    cube = replace(cube, remarks=_remarks(cube))
     if spec.missing_chunks == "fill":
         stored.fill()
-        return {spec.name: cube}
-    absent = stored.absent_chunks()
+    absent = () if spec.missing_chunks == "fill" else stored.absent_chunks()
     if not absent:
         return {spec.name: cube}
     if spec.missing_chunks == "refuse":
-        raise InputError(_missing_chunks_message(cube, stored, absent))
+        raise InputError(_missing_chunks_message(cube, absent))
     axes = [axis for axis, dim in enumerate(cube.dims) if dim not in RESERVED]
     mask = MissingChunkMask(stored.shape, stored.chunks, absent, axes)
     missing = Cube(
-        f"missing_{spec.name}",
-        mask,
-        tuple(cube.dims[axis] for axis in axes),
-        mask.chunks,
-        f"missing chunks of {where}",
-        cube.geometry,
-        cube.coordinates,
-        kind=cube.kind,
-        gap="missing_chunk",
-    )
+        f"missing_{spec.name}", mask, tuple(cube.grid), mask.chunks, f"missing chunks of {where}", cube.geometry,
+        cube.coordinates, kind=cube.kind, gap="missing_chunk",
+    )  # fmt: skip
     return {spec.name: cube, missing.name: missing}
 
 
@@ -92,17 +82,17 @@ def with_options(cube: Cube, spec: InputSpec) -> Cube:
     """Return the cube with what a job or a caller says of it; InputError where its file says something else."""
     names = ("role", "unit", "logits", "leave_out", "raters")
     cube = replace(cube, kind=spec.kind or spec.name, **{name: getattr(spec, name) for name in names})
-    return declare(cube, spec.scale, spec.offset, spec.nodata, spec.tolerance)
+    cube = declare(cube, spec.scale, spec.offset, spec.nodata, spec.tolerance)
+    return replace(cube, remarks=_remarks(cube))
 
 
-def _missing_chunks_message(cube: Cube, stored: StoredArray, absent: Sequence[tuple[int, ...]]) -> str:
-    first = ", ".join(map(str, absent[0]))
-    more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-    verb = "are" if len(absent) > 1 else "is"
+def _missing_chunks_message(cube: Cube, absent: Sequence[tuple[int, ...]]) -> str:
+    chunks = listed([f"({', '.join(map(str, index))})" for index in absent], 1)
     return (
-        f"{cube.name}: chunk ({first}){more} of {cube.where} {verb} not in the store: lost, or never written because "
-        f"all of it is the fill value. Copy the store again from a complete one; or give `missing_chunks: fill` if a "
-        f"missing chunk is the fill value there, or `missing_chunks: leave_out` to count those pixels as missing."
+        f"{cube.name}: chunk {chunks} of {cube.where} {'are' if len(absent) > 1 else 'is'} not in the store: lost, or "
+        f"never written because all of it is the fill value. Copy the store again from a complete one; or give "
+        f"`missing_chunks: fill` if a missing chunk is the fill value there, or `missing_chunks: leave_out` to count "
+        f"those pixels as missing."
     )
 
 

@@ -67,19 +67,11 @@ def mean_of_raters(raters: Sequence[Cube], codes: Sequence[int], ignore: Sequenc
     dims, chunks = first.dims, first.chunks
     if data.ndim > len(dims):
         dims, chunks = (*dims, CLASS), None if chunks is None else (*chunks, len(codes))
+    where, held = " and ".join(rater.where for rater in data.raters), sum(rater.held for rater in data.raters)
     return replace(
-        first,
-        name="reference",
-        kind="reference",
-        data=data,
-        dims=dims,
-        chunks=chunks,
-        where=" and ".join(rater.where for rater in data.raters),
-        stored=None,
-        held=sum(rater.held for rater in data.raters),
-        decoding=AS_STORED,
-        role="values",
-    )
+        first, name="reference", kind="reference", data=data, dims=dims, chunks=chunks, where=where, stored=None, held=held,
+        decoding=AS_STORED, role="shares",
+    )  # fmt: skip
 
 
 class MeanOfRaters(ArrayView):

@@ -53,8 +53,8 @@ class Scene:
     @property
     def encoding(self) -> Encoding:
         """How the predictions are stored."""
-        cubes = [cube for cube in self.cubes.values() if cube.is_prediction]
-        return Encoding(self.class_axis, **{cube.kind: cube.precision for cube in cubes})
+        predictions = [cube for cube in self.cubes.values() if cube.is_prediction]
+        return Encoding(self.class_axis, **{cube.kind: cube.precision for cube in predictions})
 
     def order(self, name: str) -> tuple[int, ...]:
         """Return the transposition that brings an input's dimensions to the grid's order, reserved ones last.
@@ -75,11 +75,10 @@ class Scene:
 
 def prediction(cubes: Mapping[str, Cube]) -> Cube:
     """Return what is evaluated: the probabilities, or else the samples, whose mean it is; InputError without either."""
-    for kind in ("probabilities", "samples"):
-        for cube in cubes.values():
-            if cube.is_prediction and cube.kind == kind:
-                return cube
-    raise InputError("nothing to evaluate: give `probabilities`, `samples` or both.")
+    predictions = [cube for cube in cubes.values() if cube.is_prediction]
+    if not predictions:
+        raise InputError("nothing to evaluate: give `probabilities`, `samples` or both.")
+    return min(predictions, key=lambda cube: cube.kind != "probabilities")
 
 
 def make_scene(cubes: Mapping[str, Cube], classes: int) -> Scene:
@@ -102,11 +101,10 @@ def make_scene(cubes: Mapping[str, Cube], classes: int) -> Scene:
             )
     first = prediction(cubes)
     check_grids(cubes, first)
-    for cube in cubes.values():
-        if cube.is_prediction:
-            _check_classes(cube, classes, first)
-    samples = [cube for cube in cubes.values() if cube.is_prediction and cube.kind == "samples"]
-    if len({cube.precision for cube in samples}) > 1:
+    predictions = [cube for cube in cubes.values() if cube.is_prediction]
+    for cube in predictions:
+        _check_classes(cube, classes, first)
+    if len({cube.precision for cube in predictions if cube.kind == "samples"}) > 1:
         raise InputError(
             "samples: `scale` and `tolerance` must be the same for all; store all in the same way."
         )
@@ -149,7 +147,6 @@ def _sizes(grid: Mapping[str, int]) -> str:
 
 
 def _check_classes(cube: Cube, classes: int, first: Cube) -> None:
-    size = cube.sizes.get(CLASS)
     if (CLASS in cube.dims) != (CLASS in first.dims):
         raise InputError(
             f"{cube.name}: dims {list(cube.dims)}, but `{first.name}` has {list(first.dims)}; either both have a "
@@ -157,14 +154,14 @@ def _check_classes(cube: Cube, classes: int, first: Cube) -> None:
         )
     if cube.sizes.get(SAMPLE) == 0:
         raise InputError(f"{cube.name}: {cube.where} holds no sample.")
-    if size is None and classes != 2:
+    if CLASS not in cube.dims and classes != 2:
         raise InputError(
             f"{cube.name}: dims {list(cube.dims)} have no class dimension, which means a binary "
             f"prediction (the probability of the second class), but the class table has {classes} classes."
         )
-    if size is not None and size != classes:
+    if cube.sizes.get(CLASS, classes) != classes:
         raise InputError(
-            f"{cube.name}: {cube.where} has {size} classes along its class dimension, but the class "
+            f"{cube.name}: {cube.where} has {cube.sizes[CLASS]} classes along its class dimension, but the class "
             f"table has {classes}. Name every class of the axis, in its order."
         )
     if classes < 2:

@@ -14,7 +14,7 @@ from dask_uncert.execution.evaluate import prepare
 from dask_uncert.execution.evaluate_regression import prepare_regression
 from dask_uncert.execution.plan import Plan
 from dask_uncert.inputs.cube import Cube
-from dask_uncert.inputs.open import open_input
+from dask_uncert.inputs.open import open_cubes
 from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.io.validation import validated
 from dask_uncert.jobs.schema import JOBS, AnyJob, CohortJob, Input, Probabilities, RegressionJob
@@ -93,7 +93,7 @@ def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     for name, options in inputs.items():
         if isinstance(options, Input):
             kind = "samples" if isinstance(options, Probabilities) and name != "probabilities" else name
-            cubes |= open_input(
+            cubes |= open_cubes(
                 input_spec(name, kind, options, resolve(options.store, folder), options.store)
             )
     if inputs.get("weight") == "geometry":

@@ -11,10 +11,9 @@ import numpy as np
 from pydantic import Field
 
 from dask_uncert.errors import InputError
-from dask_uncert.inputs import open as opening
 from dask_uncert.inputs.arrays import Axis, cube_of
 from dask_uncert.inputs.cube import BAND, CLASS, SAMPLE, Cube
-from dask_uncert.inputs.open import InputSpec, MissingChunks, with_options
+from dask_uncert.inputs.open import InputSpec, MissingChunks, open_cubes, with_options
 from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.inputs.scene import prediction
 from dask_uncert.io.decoding import Role
@@ -211,7 +210,7 @@ def open_input(
     if isinstance(given.data, str | Path):
         shown = str(given.data)
         path = shown if "://" in shown else os.path.realpath(shown)
-        return opening.open_input(input_spec(name, kind or name, options, path, shown))
+        return open_cubes(input_spec(name, kind or name, options, path, shown))
     if options.array or options.missing_chunks != "refuse":
         raise InputError(
             f"{name}: `array` and `missing_chunks` belong to the path of a store; this is an array."

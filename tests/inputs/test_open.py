@@ -9,16 +9,20 @@ import rasterio
 import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.inputs.cube import Cube, declare
-from dask_uncert.inputs.open import InputSpec, open_input
+from dask_uncert.inputs.open import InputSpec, open_cubes
 from dask_uncert.jobs.load import plan_job, read_job
 
-ZERO = "scale must be a (finite number other than 0|number above 0), found 0|scale` input should be greater than 0"
+ZERO = r"scale`? (must be a finite number other than 0|should be greater than 0), found 0"
 
 
 def test_a_scale_of_0_is_refused_at_every_door(tmp_path):
     p, y = np.array([[1, 0], [0, 1]], "u1"), np.array([0, 1], "u1")
-    with pytest.raises(InputError, match=ZERO):
-        du.evaluate(p, y, scale=0)
+    for inputs in (
+        {"probabilities": du.Input(p, scale=0)},
+        {"probabilities": p, "mask": du.Input(y, scale=0)},
+    ):
+        with pytest.raises(InputError, match=ZERO):
+            du.evaluate(reference=y, **inputs)
     for name, values in (("p", p), ("y", y)):
         np.save(tmp_path / f"{name}.npy", values)
     for name in ("probabilities", "reference", "mask"):
@@ -33,7 +37,7 @@ def test_a_scale_of_0_is_refused_at_every_door(tmp_path):
     with rasterio.open(tmp_path / "u.tif", "w", "GTiff", 2, 2, 1, dtype="uint8") as file:
         file.scales = (0.0,)
     with pytest.raises(InputError, match=f"uncertainty: u.tif: {ZERO}"):
-        open_input(InputSpec("uncertainty", str(tmp_path / "u.tif"), "u.tif"))
+        open_cubes(InputSpec("uncertainty", str(tmp_path / "u.tif"), "u.tif"))
 
 
 def test_only_integer_probabilities_stay_as_stored():

@@ -181,15 +181,15 @@ def test_a_patient_that_kills_its_process_is_named(cohort, client):
         def setup(self, worker):
             from dask_uncert.jobs.cohort import case
 
-            opened = case.open_input
+            opened = case.open_cubes
 
             def deadly(one):
                 if "P07" in one.place:
                     os._exit(1)
                 return opened(one)
 
-            case.open_input = deadly
-            worker.restore = lambda: setattr(case, "open_input", opened)
+            case.open_cubes = deadly
+            worker.restore = lambda: setattr(case, "open_cubes", opened)
 
         def teardown(self, worker):
             worker.restore()

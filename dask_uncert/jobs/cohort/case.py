@@ -20,7 +20,7 @@ from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.execution.plan import Plan
 from dask_uncert.execution.tasks import AnyRequest
 from dask_uncert.inputs.cube import CLASS, Cube
-from dask_uncert.inputs.open import InputSpec, open_input
+from dask_uncert.inputs.open import InputSpec, open_cubes
 from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.inputs.raters import mean_of_raters, raters_of
 from dask_uncert.io.summary_cache import CaseFolder, Frame, replacing_folder
@@ -174,7 +174,7 @@ class EvaluateCase:
         cubes: dict[str, list[Cube]] = {}
         for column, input_name, spec in self.columns:
             path = row.paths[column]
-            for name, cube in open_input(replace(spec, store=path, where=path)).items():
+            for name, cube in open_cubes(replace(spec, store=path, where=path)).items():
                 cubes.setdefault(input_name if name == spec.name else name, []).append(cube)
         return cubes
 
