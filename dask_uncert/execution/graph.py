@@ -18,7 +18,6 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.errors import InputError
 from dask_uncert.execution.checkpoints import GROUPS, Checkpoints
 from dask_uncert.execution.chunking import Grid, cut_in_groups
 from dask_uncert.inputs.cube import Cube
@@ -46,10 +45,7 @@ class Reduction:
 
     def delayed(self, split_every: int | None = None) -> Any:
         """Return the sum as a dask Delayed, of a tree whose tasks add `split_every` parts each."""
-        width = split_every or SPLIT_EVERY
-        if width < 2:
-            raise InputError(f"split_every must be at least 2, found {width}.")
-        parts = self._blocks()
+        parts, width = self._blocks(), split_every or SPLIT_EVERY
         if self.checkpoints is not None:
             parts = _groups(parts, self.checkpoints, width)
         total = _tree(parts, width)

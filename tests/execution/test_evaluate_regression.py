@@ -255,11 +255,14 @@ REFUSALS = [
     ({"mask": np.ones(SHAPE)}, "true and false"),
     ({"mask": np.ones((*SHAPE, 3))}, "mask"),
     ({"maps": ["nssr"]}, "maps_store"),
-    ({"maps": ["nsr"], "maps_store": "nowhere"}, "unknown map 'nsr'; known: nssr, predicted_probability"),
+    (
+        {"maps": ["nsr"], "maps_store": "nowhere"},
+        "maps.* should be 'nssr' or 'predicted_probability', found 'nsr'",
+    ),
     ({"output_axis": 3}, "out of range"),
     ({"output_axis": "kind"}, "no dimension 'kind'"),
     ({"block": (0, 3)}, "positive sizes"),
-    ({"split_every": 1}, "at least 2"),
+    ({"split_every": 1}, "split_every. should be greater than or equal to 2"),
 ]
 
 

@@ -54,5 +54,5 @@ def test_a_regression_of_several_outputs_may_lack_chunks():
     cubes = {name: Cube(name, values, dims) for name in ("mean", "reference", "variance")}
     absent = np.indices((4, 6))[0] < 3
     cubes["absent_mean"] = Cube("absent_mean", absent, ("y", "x"), kind="mean", gap="missing_chunk")
-    evaluation = prepare_regression(cubes, block=(2, 3)).compute_here()
+    evaluation = prepare_regression(RegressionOptions(), cubes, block=(2, 3)).compute_here()
     assert evaluation.ledger.reasons()["mean_missing_chunk"] == 18
