@@ -12,19 +12,19 @@ class ClusterError(RuntimeError):
 
 
 class OutputError(RuntimeError):
-    """The output could not be written: its disk is full, or not to be written to; earlier results stand."""
+    """The output could not be written, e.g. because the disk is full; earlier results are kept."""
 
 
 class LostPixelsError(RuntimeError):
-    """Pixels counted and left out do not add up to the grid; nothing was written."""
+    """The pixels counted and left out do not add up to the grid; nothing was written."""
 
 
 class UnusableBlockError(InputError):
-    """A block holds input that cannot be used; `what` is "codes" or the name of an input."""
+    """A block holds input that cannot be used; `problem` is "codes" or the name of an input."""
 
-    def __init__(self, what: str, message: str) -> None:
-        super().__init__(what, message)
-        self.what, self.message = what, message
+    def __init__(self, problem: str, message: str) -> None:
+        super().__init__(problem, message)
+        self.problem, self.message = problem, message
 
     def __str__(self) -> str:
         return self.message

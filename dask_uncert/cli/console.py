@@ -44,21 +44,24 @@ class CommaSeparated(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"expected {self.name} separated by commas, found {value!r}.", param, ctx)
 
 
-class KeyValue(click.ParamType):  # type: ignore[type-arg]
-    """A key and its value, with an equals sign between them."""
+def key_values(
+    flag: str, name: str, parse: Callable[[str], Any], metavar: str, text: str
+) -> Callable[[Any], Any]:
+    """Return a repeatable option of keys and values, such as `KEY=VALUE`, which its command gets as a dictionary."""
 
-    def __init__(self, parse: Callable[[str], Any], name: str) -> None:
-        self.parse, self.name = parse, name
+    def pairs(ctx: Any, param: Any, values: tuple[str, ...]) -> dict[str, Any]:
+        found = {}
+        for value in values:
+            key, equals, part = value.partition("=")
+            if not (key and equals):
+                raise click.BadParameter(f"expected {metavar}, found {value!r}.")
+            try:
+                found[key] = parse(part)
+            except ValueError as error:
+                raise click.BadParameter(f"{key}: {error}") from None
+        return found
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, Any]:
-        """Return the key and the value."""
-        key, equals, text = value.partition("=")
-        if not (key and equals):
-            self.fail(f"expected {self.name}, found {value!r}.", param, ctx)
-        try:
-            return key, self.parse(text)
-        except ValueError as error:
-            self.fail(f"{key}: {error}", param, ctx)
+    return click.option(flag, name, multiple=True, callback=pairs, metavar=metavar, help=text)
 
 
 def _yaml(text: str) -> Any:
@@ -70,19 +73,10 @@ def _yaml(text: str) -> Any:
         raise ValueError(f"{text!r} is not valid YAML.") from None
 
 
-def _pairs(ctx: Any, param: Any, pairs: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    return dict(pairs)
-
-
 def _new_file(ctx: Any, param: Any, path: Path | None) -> Path | None:
     if path is not None and path.exists():
         raise click.BadParameter(f"{path} exists; name another file.")
     return path
-
-
-def key_values(flag: str, name: str, kind: KeyValue, text: str) -> Callable[[Any], Any]:
-    """Return a repeatable option of keys and values, which its command gets as a dictionary."""
-    return click.option(flag, name, type=kind, multiple=True, callback=_pairs, metavar=kind.name, help=text)
 
 
 PATH = PathOrUrl()
@@ -96,13 +90,10 @@ fresh_option = click.option("--fresh", is_flag=True, help="Recompute and replace
 replace_option = click.option("--fresh", is_flag=True, help="Replace an existing result.")
 quiet_option = click.option("--quiet", is_flag=True, help="Print errors only.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, in full precision.")
-csv_option = click.option(
-    "--csv", "csv_file", type=FILE, callback=_new_file, help="Write a new CSV file, in full precision."
-)
+csv_option = click.option("--csv", "csv_file", type=FILE, callback=_new_file, help="Write a new CSV file.")
 set_option = key_values(
-    "--set", "overrides", KeyValue(_yaml, "KEY=VALUE"),
-    "Override a job key, e.g. `calibration.bins=20`. Repeatable.",
-)  # fmt: skip
+    "--set", "overrides", _yaml, "KEY=VALUE", "Override a job key, e.g. `calibration.bins=20`. Repeatable."
+)
 
 
 @contextmanager

@@ -6,35 +6,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dask_uncert.cli.console import (
-    CLUSTER,
-    PATH,
-    CommaSeparated,
-    KeyValue,
-    folder_argument,
-    key_values,
-    progress,
-    quiet_option,
-    replace_option,
-)
+from dask_uncert.cli import console
 
 if TYPE_CHECKING:
     from dask_uncert.io.paths import AnyPath
 
-SIDES = CommaSeparated(int, "integers")
+SIDES = console.CommaSeparated(int, "integers")
 
 
 @click.command("convert")
 @click.argument("source", metavar="IN")
-@click.argument("target", metavar="OUT.zarr", type=PATH)
-@click.option("--array", default="", help="Name of the array in IN.")
-@click.option("--dims", type=CommaSeparated(str, "names"), help="Names of its dimensions, e.g. y,x,class.")
+@click.argument("target", metavar="OUT.zarr", type=console.PATH)
+@click.option("--array", default="", show_default=False, help="Name of the array in IN.")
+@click.option(
+    "--dims", type=console.CommaSeparated(str, "names"), help="Names of its dimensions, e.g. y,x,class."
+)
 @click.option("--name", help="Name of the new array; by default the old name, or data.")
 @click.option("--chunks", type=SIDES, help="Sides of a chunk, e.g. 256,256,16.")
 @click.option("--shards", type=SIDES, help="Sides of a shard, multiples of a chunk's.")
-@click.option("--cluster", default="local", show_default=True, help=f"{CLUSTER}.")
-@replace_option
-@quiet_option
+@click.option("--cluster", default="local", help=f"{console.CLUSTER}.")
+@console.replace_option
+@console.quiet_option
 def convert_command(source: str, target: AnyPath, quiet: bool, **options: Any) -> None:
     """Copy an input to a well-chunked Zarr store.
 
@@ -42,22 +34,22 @@ def convert_command(source: str, target: AnyPath, quiet: bool, **options: Any) -
     """
     from dask_uncert.jobs.convert import convert
 
-    with progress(quiet) as report:
+    with console.progress(quiet) as report:
         path = convert(source, target, progress=report, **options)
     if not quiet:
         click.echo(path)
 
 
 @click.command("export")
-@folder_argument
+@console.folder_argument
 @click.argument("target", metavar="OUT")
 @click.option("--map", "name", required=True, help="Name of the map.")
 @click.option("--case", help="Name of the case, for a cohort.")
-@key_values(
-    "--slice", "at", KeyValue(int, "DIM=INDEX"), "Take one index along a dimension, e.g. z=12. Repeatable."
+@console.key_values(
+    "--slice", "at", int, "DIM=INDEX", "Take one index along a dimension, e.g. z=12. Repeatable."
 )
-@replace_option
-@quiet_option
+@console.replace_option
+@console.quiet_option
 def export_command(folder: AnyPath, name: str, target: str, quiet: bool, **options: Any) -> None:
     """Export a map to another format.
 
@@ -68,3 +60,6 @@ def export_command(folder: AnyPath, name: str, target: str, quiet: bool, **optio
     path = export(folder, name, target, **options)
     if not quiet:
         click.echo(path)
+
+
+COMMANDS = (convert_command, export_command)

@@ -10,33 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dask_uncert.cli import files, submit
-from dask_uncert.cli.console import (
-    FILE,
-    PATH,
-    CommaSeparated,
-    cluster_option,
-    csv_option,
-    folder_argument,
-    fresh_option,
-    job_argument,
-    json_option,
-    out_option,
-    plan_text,
-    progress,
-    quiet_option,
-    replace_option,
-    set_option,
-    show_headline,
-)
+from dask_uncert.cli import console, files, submit
 
 if TYPE_CHECKING:
     from dask_uncert.io.paths import AnyPath
 
-NUMBERS = CommaSeparated(float, "numbers")
+NUMBERS = console.CommaSeparated(float, "numbers")
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(context_settings=SETTINGS)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.version_option(package_name="dask-uncert")
 def cli(debug: bool) -> None:
@@ -44,14 +27,16 @@ def cli(debug: bool) -> None:
 
 
 @cli.command("run")
-@job_argument
-@cluster_option
-@out_option
-@fresh_option
-@set_option
-@quiet_option
-@json_option
-@click.option("--performance-report", type=FILE, help="Write dask's performance report to this HTML file.")
+@console.job_argument
+@console.cluster_option
+@console.out_option
+@console.fresh_option
+@console.set_option
+@console.quiet_option
+@console.json_option
+@click.option(
+    "--performance-report", type=console.FILE, help="Write dask's performance report to this HTML file."
+)
 def run_command(
     job: Path, out: AnyPath | None, overrides: dict[str, Any], quiet: bool, as_json: bool, **options: Any
 ) -> None:
@@ -63,32 +48,29 @@ def run_command(
     from dask_uncert.jobs.run import FailedCasesWarning, InputWarning, output_of, run
 
     folder = output_of(*read_job(job, overrides), out)
-    with progress(quiet or as_json) as report, warnings.catch_warnings(record=True) as caught:
+    with console.progress(quiet or as_json) as report, warnings.catch_warnings(record=True) as caught:
         for category in (FailedCasesWarning, InputWarning):
             warnings.simplefilter("always", category)
         evaluation = run(job, out=out, overrides=overrides, progress=report, **options)
     if as_json:
         click.echo((folder / "results.json").read_text(encoding="utf-8"), nl=False)
     elif not quiet:
-        show_headline(evaluation, folder)
-    failures = []
+        console.show_headline(evaluation, folder)
     for warning in caught:
-        if issubclass(warning.category, FailedCasesWarning):
-            failures.append(warning.message)
-        elif issubclass(warning.category, InputWarning):
+        if issubclass(warning.category, InputWarning):
             click.echo(f"warning: {warning.message}", err=True)
-        else:
+        elif not issubclass(warning.category, FailedCasesWarning):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    for failure in failures:
+    for failure in (w.message for w in caught if issubclass(w.category, FailedCasesWarning)):
         click.echo(f"error: {failure}", err=True)
         sys.exit(1)
 
 
 @cli.command("plan")
-@job_argument
-@cluster_option
-@set_option
-@json_option
+@console.job_argument
+@console.cluster_option
+@console.set_option
+@console.json_option
 def plan_command(job: Path, as_json: bool, **options: Any) -> None:
     """Show what a job would read and write.
 
@@ -98,14 +80,14 @@ def plan_command(job: Path, as_json: bool, **options: Any) -> None:
     from dask_uncert.jobs.plan import plan
 
     found = plan(job, **options)
-    click.echo(json.dumps(found, indent=1) if as_json else plan_text(found))
+    click.echo(json.dumps(found, indent=1) if as_json else console.plan_text(found))
 
 
 @cli.command("merge")
-@click.argument("out", type=PATH)
-@click.argument("folders", type=PATH, nargs=-1, required=True)
+@click.argument("out", type=console.PATH)
+@click.argument("folders", type=console.PATH, nargs=-1, required=True)
 @click.option("--leave-out", multiple=True, metavar="CASE", help="Leave out a case of a cohort. Repeatable.")
-@replace_option
+@console.replace_option
 def merge_command(out: AnyPath, folders: tuple[AnyPath, ...], **options: Any) -> None:
     """Add finished evaluations.
 
@@ -113,12 +95,14 @@ def merge_command(out: AnyPath, folders: tuple[AnyPath, ...], **options: Any) ->
     """
     from dask_uncert.jobs.merge import merge
 
-    show_headline(merge(out, folders, **options), out)
+    console.show_headline(merge(out, folders, **options), out)
 
 
 @cli.command("report")
-@folder_argument
-@click.option("--against", type=PATH, help="For a cohort: compare with another model on the same cases.")
+@console.folder_argument
+@click.option(
+    "--against", type=console.PATH, help="For a cohort: compare with another model on the same cases."
+)
 def report_command(folder: AnyPath, against: AnyPath | None) -> None:
     """Rewrite tables, figures and page.
 
@@ -126,23 +110,22 @@ def report_command(folder: AnyPath, against: AnyPath | None) -> None:
     """
     from dask_uncert.jobs.report import report
 
-    show_headline(report(folder, against), folder)
+    console.show_headline(report(folder, against), folder)
 
 
 @cli.command("compare")
-@click.argument("first", type=PATH)
-@click.argument("second", type=PATH)
+@click.argument("first", type=console.PATH)
+@click.argument("second", type=console.PATH)
 @click.option(
-    "--metric", "metrics", multiple=True, metavar="NAME",
-    help="A metric by name or pattern, e.g. 'classes/*/f1' or '*'. Repeatable. Default: those the report shows first.",
-)  # fmt: skip
-@click.option("--replicates", default=1000, show_default=True, help="Number of bootstrap replicates.")
-@click.option("--level", default=0.95, show_default=True, help="Confidence level of the intervals.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the random draws.")
-@click.option("--permutations", default=2000, show_default=True, help="Swaps of the permutation test.")
+    "--metric", "metrics", multiple=True, metavar="NAME", help="A metric, e.g. 'classes/*/f1'. Repeatable."
+)
+@click.option("--replicates", default=1000, help="Number of bootstrap replicates.")
+@click.option("--level", default=0.95, help="Confidence level of the intervals.")
+@click.option("--seed", default=0, help="Seed of the random draws.")
+@click.option("--permutations", default=2000, help="Swaps of the permutation test.")
 @click.option("--common", is_flag=True, help="Compare the cases that both have if the cases differ.")
-@csv_option
-@json_option
+@console.csv_option
+@console.json_option
 def compare_command(
     first: AnyPath,
     second: AnyPath,
@@ -154,7 +137,8 @@ def compare_command(
 ) -> None:
     """Compare two models on the same cases.
 
-    FIRST and SECOND are output folders of cohorts; differences are FIRST minus SECOND. Reads no pixel.
+    FIRST and SECOND are output folders of cohorts; differences are FIRST minus SECOND. By default it compares the metrics
+    that the report shows first. Reads no pixel.
     """
     from dask_uncert.jobs.cohort.compare import compare
     from dask_uncert.reports.tables import comparison
@@ -170,42 +154,21 @@ def compare_command(
 
 
 @cli.command("sweep")
-@folder_argument
+@console.folder_argument
 @click.option("--class", "class_name", help="Name of the class; needed if there are several.")
-@click.option(
-    "--threshold",
-    "thresholds",
-    type=NUMBERS,
-    default="0.5",
-    show_default=True,
-    help="In (0, 1); e.g. 0.3,0.5.",
-)
-@click.option(
-    "--sigma",
-    "sigmas",
-    type=NUMBERS,
-    default="0",
-    show_default=True,
-    help="Spread of the threshold; e.g. 0,0.1.",
-)
-@click.option(
-    "--damping", "dampings", type=NUMBERS, default="0", show_default=True, help="0 or more; e.g. 0,1."
-)
+@click.option("--threshold", "thresholds", type=NUMBERS, default="0.5", help="In (0, 1); e.g. 0.3,0.5.")
+@click.option("--sigma", "sigmas", type=NUMBERS, default="0", help="Spread of the threshold; e.g. 0,0.1.")
+@click.option("--damping", "dampings", type=NUMBERS, default="0", help="0 or more; e.g. 0,1.")
 @click.option("--uncertainty", help="Name of the measure that damps; needed if there are several.")
-@click.option(
-    "--distribution",
-    default="gaussian",
-    show_default=True,
-    help="Of the threshold, e.g. logistic or laplace.",
-)
+@click.option("--distribution", default="gaussian", help="Distribution of the threshold, e.g. logistic.")
 @click.option("--df", type=float, help="Degrees of freedom of student-t.")
 @click.option(
-    "--damping-form", default="exponential", show_default=True, help="exponential, reciprocal or gaussian."
+    "--damping-form", default="exponential", help="Form of damping: exponential, reciprocal or gaussian."
 )
-@click.option("--reference-threshold", type=float, help="Default: the threshold.")
-@click.option("--reference-certainty", default="paper", show_default=True, help="paper or none.")
-@csv_option
-@json_option
+@click.option("--reference-threshold", type=float, help="Threshold of the reference; default: the threshold.")
+@click.option("--reference-certainty", default="paper", help="Certainty of the reference: paper or none.")
+@console.csv_option
+@console.json_option
 def sweep_command(
     folder: AnyPath, class_name: str | None, csv_file: Path | None, as_json: bool, **options: Any
 ) -> None:
@@ -240,14 +203,7 @@ def schema_command() -> None:
     click.echo(job_schema(), nl=False)
 
 
-for command in (
-    files.convert_command,
-    files.export_command,
-    submit.submit_command,
-    submit.status_command,
-    submit.wait_command,
-    submit.cancel_command,
-):
+for command in (*files.COMMANDS, *submit.COMMANDS):
     cli.add_command(command)
 
 

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dask_uncert.cli.console import PATH, RUNNING, fresh_option, job_argument, out_option, set_option
+from dask_uncert.cli import console
 
 if TYPE_CHECKING:
     from dask_uncert.io.paths import AnyPath
 
 EPILOG = "ID is the job's output folder, as `submit` printed it."
-id_argument = click.argument("output", metavar="ID", type=PATH)
+id_argument = click.argument("output", metavar="ID", type=console.PATH)
 
 
 @click.command("submit")
-@job_argument
-@click.option("--cluster", help=f"{RUNNING.capitalize()}; overrides the job's cluster.")
-@out_option
-@fresh_option
-@set_option
+@console.job_argument
+@click.option("--cluster", help=f"{console.RUNNING.capitalize()}; overrides the job's cluster.")
+@console.out_option
+@console.fresh_option
+@console.set_option
 def submit_command(job: Path, **options: Any) -> None:
     """Submit a job to a running cluster or SLURM.
 
@@ -69,3 +69,6 @@ def cancel_command(output: AnyPath) -> None:
     found = cancel(output)
     click.echo(found)
     sys.exit(0 if found.status in ("cancelled", "done", "failed") else 1)
+
+
+COMMANDS = (submit_command, status_command, wait_command, cancel_command)

@@ -138,7 +138,7 @@ class Plan:
         try:
             yield
         except UnusableBlockError as error:
-            problem = error.what
+            problem = error.problem
         else:
             return
         # Which codes occur depends only on the reference, and on where it is missing.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.task_pool import map_items
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, listed
 from dask_uncert.inputs.cube import RESERVED, make_cube
 from dask_uncert.io.open import open_stored
 from dask_uncert.io.output_folder import Progress, put_in_place
@@ -21,6 +21,8 @@ from dask_uncert.jobs.provenance import digest, silent
 
 if TYPE_CHECKING:
     from distributed import Client
+
+REPLACE = "Name another target, or give --fresh to replace it."
 
 
 def convert(
@@ -93,9 +95,7 @@ def convert(
     layout = layout_of(stored.shape, stored.dtype.itemsize, whole, chunks, shards)
     new_name = name or PurePosixPath(stored.array).name or "data"
     if new_name in cube.dims:
-        raise InputError(
-            f"name: an array called {new_name!r} cannot have a dimension of that name; give another `name`."
-        )
+        raise InputError(f"name: {new_name!r} is the name of a dimension; give another `name`.")
     _check_complete(stored, str(source))
     before = stored.fingerprint()
     identity = path, stored.array, before, list(cube.dims), layout.chunks, layout.shards, new_name
@@ -103,9 +103,7 @@ def convert(
     if goal.exists() and not fresh:
         if mark is not None and _conversion(goal) == mark:
             return goal
-        raise InputError(
-            f"{goal} exists and is not this conversion of {source}. Name another target, or give --fresh to replace it."
-        )
+        raise InputError(f"{goal} exists and is not this conversion of {source}. {REPLACE}")
     working = goal.with_name(f"{goal.name}.converting")
     if fresh or mark is None or _conversion(working) != mark or not (working / DONE).is_dir():
         remove(working)
@@ -153,15 +151,12 @@ def _check_apart(source: str, target: AnyPath) -> None:
     short, long = sorted(paths, key=len)
     if short == long or long.startswith(short + os.sep):
         raise InputError(
-            f"the target {target} is the input {source}, or one lies in the other. Name another target."
+            f"the target {target} is the input {source}, or one lies in the other. Name another."
         )
 
 
 def _check_complete(stored: StoredArray, source: str) -> None:
     absent = stored.absent_chunks()
     if absent:
-        first = ", ".join(map(str, absent[0]))
-        more, verb = (f" and {len(absent) - 1} more", "are") if len(absent) > 1 else ("", "is")
-        raise InputError(
-            f"input: chunk ({first}){more} of {source} {verb} not in the store. Copy it again from where it is complete."
-        )
+        chunks = listed((f"({', '.join(map(str, chunk))})" for chunk in absent), 1)
+        raise InputError(f"input: {source} lacks chunk {chunks}. Copy it again from where it is complete.")

@@ -15,7 +15,7 @@ from typing import Any
 from dask_uncert.clusters.monitor import cancel_all
 from dask_uncert.errors import ClusterError, InputError, OutputError, one_line
 from dask_uncert.jobs.run import FailedCasesWarning, run
-from dask_uncert.jobs.submission import Heartbeat, Submission
+from dask_uncert.jobs.submission import Submission
 
 
 def drive_on_worker(output: str) -> None:
@@ -28,7 +28,6 @@ def drive_on_worker(output: str) -> None:
 
 def drive(submission: Submission, cluster: Any) -> None:
     """Run the job, and write its progress and how it ended; what goes wrong is in the log."""
-    heartbeat = Heartbeat(submission)
 
     def stop() -> None:
         client = cluster
@@ -41,17 +40,11 @@ def drive(submission: Submission, cluster: Any) -> None:
         if client is not None:
             cancel_all(client)
 
+    job, output, options = submission.job, submission.output, submission.overrides
     try:
-        with heartbeat.beating(stop), warnings.catch_warnings(record=True) as caught:
+        with submission.heartbeat(stop) as report, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", FailedCasesWarning)
-            run(
-                submission.job,
-                cluster=cluster,
-                out=submission.output,
-                fresh=submission.fresh,
-                overrides=submission.overrides,
-                progress=heartbeat.report,
-            )
+            run(job, cluster=cluster, out=output, fresh=submission.fresh, overrides=options, progress=report)
     except BaseException as error:
         if submission.is_cancel_requested():
             submission.end("cancelled", "it was cancelled; submit it again to go on where it was")
@@ -65,7 +58,7 @@ def drive(submission: Submission, cluster: Any) -> None:
         submission.log("\n".join([*failed, ""]))
         submission.end("failed", failed[0])
     else:
-        submission.end("done", f"the result is in {submission.output}")
+        submission.end("done", f"the result is in {output}")
 
 
 if __name__ == "__main__":

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.geometry import Geometry
+from dask_uncert.io.lazy_array import ArrayView
 from dask_uncert.io.maps import MAPS, RGB
 from dask_uncert.io.open import open_stored
 from dask_uncert.io.output_folder import read_record
 from dask_uncert.io.paths import AnyPath, as_path, is_remote
 from dask_uncert.io.summary_store import load
+from dask_uncert.jobs.convert import REPLACE
 from dask_uncert.reports.figures.thumbnails import thumbnail
 from dask_uncert.summaries.evaluation import Evaluation
 
@@ -57,8 +59,8 @@ class Map:
         nbytes = int(self.data.dtype.itemsize * np.prod(self.data.shape, dtype=np.float64))
         if nbytes > MAX_BYTES:
             raise InputError(
-                f"the map {self.name} has {nbytes / 2**30:.1f} GiB, more than the {MAX_BYTES >> 30} GiB that this format "
-                f"is written from at once. Export it as .tif, or read maps.zarr itself."
+                f"the map {self.name} has {nbytes / 2**30:.1f} GiB; this format takes at most {MAX_BYTES >> 30} GiB. Export "
+                f"it as .tif, or read maps.zarr itself."
             )
         return np.asarray(self.data[...])
 
@@ -114,15 +116,13 @@ def export(
     dask_uncert.errors.InputError: there is no folder nothing.
     """
     if is_remote(str(target)):
-        raise InputError(
-            f"{target}: a map is exported to a file on this machine. Name one, and copy it from there."
-        )
+        raise InputError(f"{target}: a map is exported to a file on this machine. Name one, and copy it.")
     output, goal = as_path(folder), Path(target)
     writer = next((w for ending, w in WRITERS.items() if goal.name.lower().endswith(ending)), None)
     if writer is None:
         raise InputError(f"{goal}: the ending gives the format; known are {', '.join(WRITERS)}.")
     if goal.exists() and not fresh:
-        raise InputError(f"{goal} exists. Name another target, or give --fresh to replace it.")
+        raise InputError(f"{goal} exists. {REPLACE}")
     chosen = _slice(_open(output, name, case), at or {})
     working = goal.with_name(f".{uuid.uuid4().hex}-{goal.name}")
     try:
@@ -131,10 +131,8 @@ def export(
             shutil.rmtree(goal)
         os.replace(working, goal)
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"writing {goal.name} needs {error.name}, which is not installed. Run `python -m pip install "
-            f"'dask-uncert[all]'`."
-        ) from None
+        install = "`python -m pip install 'dask-uncert[all]'`"
+        raise InputError(f"{goal.name} needs {error.name}, which is not installed. Run {install}.") from None
     except OSError as error:
         raise InputError(f"{goal} cannot be written: {error}.") from None
     finally:
@@ -161,17 +159,15 @@ def _open(output: AnyPath, name: str, case: str | None) -> Map:
     return Map(name, stored, dims, stored.geometry(dims), coordinates, codes[0] if codes else None)
 
 
-class _Slice:
+class _Slice(ArrayView):
     """An array at one index along some of its axes; it is read like an array without them."""
 
     def __init__(self, data: Any, fixed: Mapping[int, int]) -> None:
+        super().__init__([n for axis, n in enumerate(data.shape) if axis not in fixed], data.dtype)
         self.data, self.fixed = data, fixed
-        self.shape = tuple(n for axis, n in enumerate(data.shape) if axis not in fixed)
-        self.dtype = data.dtype
 
-    def __getitem__(self, region: Any) -> NDArray[Any]:
-        parts = [] if region is Ellipsis else [*(region if isinstance(region, tuple) else (region,))]
-        parts += [slice(None)] * (len(self.shape) - len(parts))
+    def read(self, region: tuple[Any, ...]) -> NDArray[Any]:
+        parts = list(region)
         for axis, index in sorted(self.fixed.items()):
             parts.insert(axis, index)
         return np.asarray(self.data[tuple(parts)])
@@ -183,9 +179,9 @@ def _slice(whole: Map, at: Mapping[str, int]) -> Map:
             raise InputError(
                 f"the map {whole.name} has no dimension {dim!r}; it has {', '.join(whole.grid)}."
             )
-        if not 0 <= index < whole.size(dim):
+        if not 0 <= index < (n := whole.size(dim)):
             raise InputError(
-                f"{dim} = {index} is outside of the map {whole.name}, which has {whole.size(dim)} along {dim}."
+                f"{dim} = {index} is outside of the map {whole.name}, which has {n} along {dim}."
             )
     if not at:
         return whole
@@ -242,7 +238,7 @@ def _even_geometry(chosen: Map) -> Geometry | None:
 def _nifti(chosen: Map, working: Path, output: AnyPath) -> None:
     if len(chosen.grid) > 3 or chosen.is_picture:
         raise InputError(
-            f"a NIfTI file holds volumes of numbers; {chosen.name} has dimensions {', '.join(chosen.dims)}."
+            f"NIfTI holds volumes of numbers; {chosen.name} has dimensions {', '.join(chosen.dims)}."
         )
     from dask_uncert.io.writers.nifti import write_nifti
 

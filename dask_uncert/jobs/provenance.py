@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from dask_uncert.clusters import connect
+from dask_uncert.clusters.monitor import LOG
 from dask_uncert.execution.plan import Plan
 from dask_uncert.io.output_folder import peak_memory, versions, write_record
 from dask_uncert.io.readers.stored_array import StoredArray
@@ -62,10 +63,19 @@ class RunRecord(TypedDict, total=False):
     fingerprint: str | None
 
 
-def write_run(folder: Path, evaluation: AnyEvaluation, record: RunRecord) -> None:
-    """Write `run.json`, which completes an output folder."""
-    ledger = evaluation.ledger
-    counts = {"counted": int(ledger.counted), "excluded": ledger.reasons()}
+def write_run(
+    folder: Path,
+    evaluation: AnyEvaluation,
+    record: RunRecord,
+    seconds: Mapping[str, float] | None = None,
+    log: str = "",
+) -> None:
+    """Write `run.json`, which completes an output folder; seconds: of a job's parts; log: what its workers logged."""
+    if log:
+        (folder / LOG).write_text(log, encoding="utf-8")
+    if seconds is not None:
+        record = {**record, "seconds": {name: round(value, 3) for name, value in seconds.items()}}
+    counts = {"counted": int(evaluation.ledger.counted), "excluded": evaluation.ledger.reasons()}
     write_record(folder, {**record, "versions": versions(), **counts})
 
 
@@ -73,11 +83,6 @@ def job_record(job: AnyJob | CohortJob, started: datetime) -> RunRecord:
     """Return what is recorded of every job: its keys, and when it started."""
     keys = job.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {"job": keys, "started": started.isoformat(timespec="seconds")}
-
-
-def rounded(**seconds: float) -> dict[str, float]:
-    """Return how long the parts of a run took, to milliseconds."""
-    return {name: round(value, 3) for name, value in seconds.items()}
 
 
 def silent(stage: str, done: int, total: int) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.monitor import (
-    LOG,
     BlockCounts,
     keep_logs_of_failure,
     performance_page,
@@ -47,7 +46,6 @@ from dask_uncert.jobs.provenance import (
     job_record,
     read_retries,
     remarks_of,
-    rounded,
     silent,
     write_run,
 )
@@ -196,15 +194,12 @@ def _run_scene(
         save(evaluation, working / "summary.zarr")
         write_coordinates(plan)
         write_all(evaluation, working, maps=_thumbnails(plan), about=about(plan))
+        written = time.perf_counter()
         record: RunRecord = {
             **job_record(job, started),
             "fingerprint": mark,
             "inputs": {name: input_record(array, stored[name]) for name, array in read.items()},
             "remarks": remarks_of(plan),
-            "seconds": rounded(
-                **{"class_distances": measured - start, "pass": summed - measured},
-                report=time.perf_counter() - summed,
-            ),
             "blocks": plan.grid.blocks,
             "blocks_computed": left,
             "blocks_computed_again": counts.recomputed + (alone and alone - (left - counts.finished)),
@@ -213,10 +208,9 @@ def _run_scene(
             "bytes_read": sum(plan.nbytes().values()),
             **cluster_facts,
         }
-        if log:
-            (working / LOG).write_text(log, encoding="utf-8")
         _move_maps(plan, working, elsewhere)
-        write_run(working, evaluation, record)
+        seconds = {"class_distances": measured - start, "pass": summed - measured, "report": written - summed}
+        write_run(working, evaluation, record, seconds, log)
     return evaluation
 
 

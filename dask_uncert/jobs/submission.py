@@ -12,12 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from dask_uncert.errors import InputError
+from dask_uncert.io.output_folder import Progress
 from dask_uncert.io.paths import AnyPath, absolute, remove, write_atomic
 
 ENDING = ".job"
@@ -52,7 +53,7 @@ class Submission:
     system: System
     key: str
     fresh: bool = False
-    overrides: Mapping[str, Any] | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
     submitted: str = ""
 
     @property
@@ -65,10 +66,8 @@ class Submission:
         if (self.folder / SUBMISSION).exists():
             status = Submission.read(self.output).status().status
             if status in ("waiting", "running"):
-                raise InputError(
-                    f"a job for {self.output} is {status} already. Wait for it, or end it: dask-uncert cancel "
-                    f"{self.output}"
-                )
+                hint = f"Wait for it, or end it: dask-uncert cancel {self.output}"
+                raise InputError(f"a job for {self.output} is {status} already. {hint}")
         remove(self.folder)
         replace(self, submitted=datetime.now(UTC).isoformat(timespec="seconds")).write()
 
@@ -123,29 +122,25 @@ class Submission:
         before = path.read_bytes() if path.exists() else b""
         write_atomic(path, before + text.encode())
 
-
-class Heartbeat:
-    """Heartbeats of a job, with the progress it last reported."""
-
-    def __init__(self, submission: Submission) -> None:
-        self.submission, self.last = submission, ("", 0, 0)
-
-    def report(self, stage: str, done: int, total: int) -> None:
-        """Keep the progress; `run` calls this."""
-        self.last = stage, done, total
-
     @contextmanager
-    def beating(self, cancel: Callable[[], object]) -> Iterator[None]:
-        """Write heartbeats while the `with` lasts; `cancel` is called once when the job is asked to stop."""
-        over = threading.Event()
+    def heartbeat(self, cancel: Callable[[], object]) -> Iterator[Progress]:
+        """Write a heartbeat every few seconds, with the progress reported to the function that this gives.
+
+        `cancel` is called once when the job is asked to stop.
+        """
+        last, over = ("", 0, 0), threading.Event()
+
+        def report(stage: str, done: int, total: int) -> None:
+            nonlocal last
+            last = stage, done, total
 
         def beat() -> None:
             cancelled = False
             while True:
-                stage, done, total = self.last
+                stage, done, total = last
                 content = {"time": time.time(), "stage": stage, "done": done, "total": total}
-                _write(self.submission.folder / PROGRESS, content)
-                if not cancelled and self.submission.is_cancel_requested():
+                _write(self.folder / PROGRESS, content)
+                if not cancelled and self.is_cancel_requested():
                     cancelled = True
                     cancel()
                 if over.wait(HEARTBEAT):
@@ -154,7 +149,7 @@ class Heartbeat:
         thread = threading.Thread(target=beat, daemon=True)
         thread.start()
         try:
-            yield
+            yield report
         finally:
             over.set()
             thread.join(10)

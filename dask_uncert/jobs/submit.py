@@ -21,6 +21,7 @@ from dask_uncert.jobs.load import read_job, resolve
 from dask_uncert.jobs.run import output_of
 from dask_uncert.jobs.submission import ENDED, LOG, JobStatus, Submission
 
+NEEDS = "submit needs a cluster that goes on without this terminal"
 POLL = 1.0  # seconds between looks at a job that is waited for
 SLURM_OPTIONS = {"queue": "partition", "account": "account", "walltime": "time"}
 MEMORY = "4G"  # of a job of SLURM that only drives the cluster
@@ -77,36 +78,21 @@ def submit(
     checked, folder = read_job(path, overrides)
     target = cluster if cluster is not None else checked.cluster
     if target == "local":
-        raise InputError(
-            "submit needs a cluster that goes on without this terminal: an address, or a cluster file."
-        )
+        raise InputError(f"{NEEDS}: an address, or a cluster file.")
     if "://" not in target:
         target = str(Path(target).resolve()) if cluster is not None else resolve(target, folder)
     described = Address(address=target) if "://" in target else read_cluster(target)
-    submission = Submission(
-        str(path),
-        str(output_of(checked, folder, out)),
-        target,
-        "scheduler",
-        "",
-        fresh,
-        None if overrides is None else dict(overrides),
-    )
+    output = str(output_of(checked, folder, out))
+    submission = Submission(str(path), output, target, "scheduler", "", fresh, dict(overrides or {}))
     if isinstance(described, Batch):
         if described.kind != "slurm":
-            raise InputError(
-                f"submit supports SLURM among batch systems; put `dask-uncert run` in a job of {described.kind}."
-            )
+            raise InputError(f"submit supports SLURM; put `dask-uncert run` in a job of {described.kind}.")
         return _to_slurm(submission, described)
     if isinstance(described, Address):
         return _to_scheduler(submission)
     if isinstance(described, Mpi):
-        raise InputError(
-            f"{target} works inside of an allocation: write `dask-uncert run` in its batch script."
-        )
-    raise InputError(
-        f"submit needs a cluster that goes on without this terminal, and {target} describes this machine."
-    )
+        raise InputError(f"{target} works inside an allocation: write `dask-uncert run` in its batch script.")
+    raise InputError(f"{NEEDS}, and {target} describes this machine.")
 
 
 def status(output: str | AnyPath) -> JobStatus:
@@ -246,9 +232,7 @@ def _to_scheduler(submission: Submission) -> Submission:
     submission = replace(submission, key=f"dask-uncert-job-{uuid.uuid4().hex}")
     with connect.connect(submission.cluster) as client:
         if not client.scheduler_info()["workers"]:
-            raise ClusterError(
-                f"the cluster at {submission.cluster} has no worker that could run the job. Start workers first."
-            )
+            raise ClusterError(f"the cluster at {submission.cluster} has no worker. Start workers first.")
         submission.create()
         key = submission.key
         fire_and_forget(client.submit(drive_on_worker, submission.output, key=key, pure=False))
@@ -273,18 +257,16 @@ def _to_slurm(submission: Submission, batch: Batch) -> Submission:
     lines = [f"#SBATCH --{name}={value}" for name, value in options.items()]
     command = shlex.join([sys.executable, "-m", "dask_uncert.jobs.drive", submission.output])
     script = "\n".join(["#!/bin/bash", *lines, command, ""])
+    sbatch = ["sbatch", "--parsable"]
     try:
-        answer = subprocess.run(
-            ["sbatch", "--parsable"], input=script, capture_output=True, text=True, check=False
-        )
+        answer = subprocess.run(sbatch, input=script, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         submission.end("failed", "sbatch is not here")
         raise InputError("sbatch is not on this machine's PATH. Submit on a login node.") from None
     if answer.returncode:
-        submission.end("failed", one_line(answer.stderr))
-        raise ClusterError(
-            f"SLURM refused the job: {one_line(answer.stderr)}. Correct `options` in {submission.cluster}."
-        )
+        reason = one_line(answer.stderr)
+        submission.end("failed", reason)
+        raise ClusterError(f"SLURM refused the job: {reason}. Correct `options` in {submission.cluster}.")
     key = answer.stdout.strip().split(";")[0]
     submission = replace(Submission.read(submission.output), key=key)
     submission.write()

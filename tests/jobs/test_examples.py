@@ -20,37 +20,17 @@ from tests.support import ROOT
 EXAMPLES = ROOT / "examples"
 STORE = EXAMPLES / "data" / "indian_pines.zarr"
 ARRAYS = {  # name: shape, dtype, dimensions, SHA-256 of the values
-    "reflectance": (
-        (145, 145, 200),
-        "uint16",
-        ("y", "x", "band"),
-        "36468dd7336c8bd37a80cced54362ea426f226703f3797ba494556fd8134e77f",
-    ),
-    "labels": (
-        (145, 145),
-        "uint8",
-        ("y", "x"),
-        "ebf20cfe0bce98f01885f0ab4fd1857925db3ef0a1f1624bbee3ffcb92425103",
-    ),
-    "held_out": (
-        (145, 145),
-        "bool",
-        ("y", "x"),
-        "91b3e5ac7359869252d8c48b7e12ad92d6620247417ea2dd480ee6d62fc28e60",
-    ),
-    "random_forest": (
-        (145, 145, 16),
-        "float32",
-        ("y", "x", "class"),
-        "51a65b111fa49d4f907f6c1d54880836af633cbfae5ad24855b43897fc5dfe0c",
-    ),
-    "forest_samples": (
-        (10, 145, 145, 16),
-        "float32",
-        ("sample", "y", "x", "class"),
-        "7d4924c4a67297fbdc4be5eb04a9972a7d7ec4fbddbddc850f3ee8230fe3736a",
-    ),
-}
+    "reflectance": ((145, 145, 200), "uint16", ("y", "x", "band"),
+        "36468dd7336c8bd37a80cced54362ea426f226703f3797ba494556fd8134e77f"),
+    "labels": ((145, 145), "uint8", ("y", "x"),
+        "ebf20cfe0bce98f01885f0ab4fd1857925db3ef0a1f1624bbee3ffcb92425103"),
+    "held_out": ((145, 145), "bool", ("y", "x"),
+        "91b3e5ac7359869252d8c48b7e12ad92d6620247417ea2dd480ee6d62fc28e60"),
+    "random_forest": ((145, 145, 16), "float32", ("y", "x", "class"),
+        "51a65b111fa49d4f907f6c1d54880836af633cbfae5ad24855b43897fc5dfe0c"),
+    "forest_samples": ((10, 145, 145, 16), "float32", ("sample", "y", "x", "class"),
+        "7d4924c4a67297fbdc4be5eb04a9972a7d7ec4fbddbddc850f3ee8230fe3736a"),
+}  # fmt: skip
 
 
 def array(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import jsonschema
 import numpy as np
@@ -11,7 +12,9 @@ import yaml
 import zarr
 from click.testing import CliRunner
 
+import dask_uncert as du
 from dask_uncert.cli import main
+from dask_uncert.errors import InputError
 from dask_uncert.io.summary_store import load
 from dask_uncert.jobs import run
 from dask_uncert.jobs.load import read_job
@@ -47,15 +50,10 @@ def ask(job, folder, **changes):
     return path
 
 
-def command(*words):
-    return CliRunner().invoke(main.cli, [str(word) for word in words], standalone_mode=False)
-
-
 def test_a_job_from_run_to_merge(job, tmp_path):
     path, out = ask(job, tmp_path), tmp_path / "out"
-    said = command("run", path)
-    assert said.exception is None, said.exception
-    assert "117 pixels counted, 3 left out. Area under the calibration curve" in said.stdout
+    done = CliRunner().invoke(main.cli, ["run", str(path)], standalone_mode=False)
+    assert "117 pixels counted, 3 left out. Area under the calibration curve" in done.stdout
     found = load(out)
     assert isinstance(found, RegressionEvaluation)
     written = sorted(str(p.relative_to(out)) for p in out.rglob("*") if p.suffix and ".zarr" not in str(p))
@@ -82,42 +80,43 @@ def test_a_job_from_run_to_merge(job, tmp_path):
     assert "http://" not in page.replace("http://www.w3.org", "")
     # Finished: not run again; another job is refused.
     before = (out / "run.json").stat().st_mtime_ns
-    assert run.run(path) == found
+    assert du.run(path) == found
     assert (out / "run.json").stat().st_mtime_ns == before
-    assert "finished evaluation of another job" in str(command("run", ask(job, tmp_path, maps=[])).exception)
+    with pytest.raises(InputError, match="finished evaluation of another job"):
+        du.run(ask(job, tmp_path, maps=[]))
     # The same files again, from the Summaries and maps.
     (out / "results.json").unlink()
     (out / "figures" / "calibration_curve.svg").unlink()
-    assert command("report", out).exception is None
+    assert du.report(out) == found
     assert json.loads((out / "results.json").read_text()) == numbers
     assert (out / "figures" / "calibration_curve.svg").exists()
     (tmp_path / "part").mkdir()
     (tmp_path / "part" / "run.json").write_text(json.dumps({"fingerprint": "other"}))
-    run.save(found, tmp_path / "part" / "summary.zarr")
-    assert command("merge", tmp_path / "both", out, tmp_path / "part").exception is None
-    assert load(tmp_path / "both") == found + found
+    du.save(found, tmp_path / "part" / "summary.zarr")
+    assert du.merge(tmp_path / "both", [out, tmp_path / "part"]) == load(tmp_path / "both") == found + found
 
 
+@pytest.mark.usefixtures("dask_uncert_command")
 @pytest.mark.parametrize("maps_are_gone", [False, True])
 def test_a_run_that_was_stopped_goes_on(job, tmp_path, monkeypatch, maps_are_gone):
     """Stopped while its output is written: groups that are whole and have maps stay, others are computed again."""
     path, out = ask(job, tmp_path), tmp_path / "out"
-    assert command("run", path, "--out", tmp_path / "whole", "--quiet").exception is None
+    whole = du.run(path, out=tmp_path / "whole")
 
     def stop(*given, **more):
         raise RuntimeError("stopped")
 
     with monkeypatch.context() as patch:
         patch.setattr(run, "write_run" if maps_are_gone else "write_all", stop)
-        assert str(command("run", path, "--quiet").exception) == "stopped"
+        with pytest.raises(RuntimeError, match="stopped"):
+            du.run(path)
     groups = sorted(tmp_path.glob("out.blocks/*.case"))
     blocks = json.loads((tmp_path / "whole" / "run.json").read_text())["blocks"]
     assert len(groups) == blocks == 6
     for damaged in (0, 4):
         groups[damaged].write_bytes(groups[damaged].read_bytes()[:-1])
-    assert command("run", path, "--quiet").exception is None
+    assert du.run(path) == load(out) == whole
     assert json.loads((out / "run.json").read_text())["blocks_computed"] == (6 if maps_are_gone else 2)
-    assert load(out) == load(tmp_path / "whole")
     for name in job["maps"]:
         one, other = (
             zarr.open_group(str(tmp_path / at / "maps.zarr"), mode="r")[name][...] for at in ("out", "whole")
@@ -127,7 +126,7 @@ def test_a_run_that_was_stopped_goes_on(job, tmp_path, monkeypatch, maps_are_gon
 
 
 def test_plan_runs_nothing(job, tmp_path):
-    found = json.loads(command("plan", ask(job, tmp_path), "--json").stdout)
+    found = du.plan(ask(job, tmp_path))
     assert found["grid"] == {"y": 12, "x": 10}
     assert found["bytes_read"] == {"mean": 960, "reference": 960, "variance": 960}
     assert found["maps"] == ["nssr", "predicted_probability"]
@@ -153,18 +152,18 @@ def test_a_wrong_request_is_one_paragraph(job, tmp_path):
         "contradict": {"inputs": {**inputs, "mean": {**inputs["mean"], "dims": ["x", "y", "output"]}}},
     }
     for message, changes in cases.items():
-        said = command("run", ask(job, tmp_path, **changes))
-        assert message in str(said.exception), (message, said.exception)
+        with pytest.raises(InputError, match=re.escape(message)):
+            du.run(ask(job, tmp_path, **changes))
     assert not (tmp_path / "out").exists()
 
 
 def test_an_unusable_variance_leaves_nothing_behind(job, tmp_path):
     zarr.open_group(str(tmp_path / "scene.zarr"), mode="r+")["variance"][6, 3, 1] = 0
-    said = str(command("run", ask(job, tmp_path), "--quiet").exception)
-    assert (
+    message = (
         "1 counted pixel whose variance is not positive: the least value is 0; the first at y = 6, x = 3"
-        in said
     )
+    with pytest.raises(InputError, match=message):
+        du.run(ask(job, tmp_path))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["job.yaml", "scene.zarr"]
 
 

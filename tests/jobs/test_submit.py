@@ -17,7 +17,7 @@ import yaml
 
 import dask_uncert as du
 from dask_uncert.jobs import submission
-from dask_uncert.jobs.submission import Heartbeat, JobStatus, Submission, folder_of
+from dask_uncert.jobs.submission import JobStatus, Submission, folder_of
 from tests.support import scenes, schedulers, slurm
 from tests.support.command import command
 
@@ -126,10 +126,10 @@ def test_the_status_is_told_by_the_folder_beside_the_output_alone(tmp_path, monk
     assert job.status().status == "waiting"
     with pytest.raises(du.InputError, match="is waiting already"):
         job.create()
-    cancelled, heartbeat = [], Heartbeat(job)
+    cancelled = []
     monkeypatch.setattr(submission, "HEARTBEAT", 0.01)
-    with heartbeat.beating(lambda: cancelled.append(1)):
-        heartbeat.report("evaluate", 3, 16)
+    with job.heartbeat(lambda: cancelled.append(1)) as report:
+        report("evaluate", 3, 16)
         time.sleep(0.1)
         assert job.status() == JobStatus("running", "evaluate: 3 of 16")
         job.request_cancel()

@@ -72,10 +72,7 @@ def failure_reason(error: Exception) -> str:
     if isinstance(error, InputError):
         return one_line(error)
     if isinstance(error, KilledError) or type(error).__name__ == "KilledWorker":
-        return (
-            f"its worker process ended every time it was evaluated: it crashed or was out of memory "
-            f"({one_line(error)})."
-        )
+        return f"its worker process ended every time: it crashed or was out of memory ({one_line(error)})."
     return f"{type(error).__name__}: {one_line(error)}"
 
 
@@ -141,9 +138,7 @@ class EvaluateCase:
         tasks = 1 + sum(plan.tasks() for plan in each) if large else 1
         return CaseCost(nbytes, max(plan.block_memory() for plan in each), large, tasks)
 
-    def compute(
-        self, row: ManifestRow, fingerprint: str, plans: Mapping[str, Plan], here: bool
-    ) -> CaseOutcome:
+    def compute(self, row: ManifestRow, fingerprint: str, plans: dict[str, Plan], here: bool) -> CaseOutcome:
         """Run the plans of a case, in this task or over the cluster; cache its maps, then its summaries."""
         start = time.perf_counter()
         name, key, cache = row.case.name, fingerprint or self.run, CaseFolder(self.folder)
@@ -196,7 +191,7 @@ class EvaluateCase:
         if not raters:
             if self.per_rater or (self.raters is not None and not shares):
                 raise InputError(
-                    f"reference: {first.where} has no dimension `rater`: it holds one reference."
+                    f"reference: {first.where} has no dimension `rater`, so there is one reference."
                 )
             return {REFERENCE_LABEL: prepare(self.options, inputs)}
         if self.raters is not None and len(raters) != self.raters:

@@ -42,14 +42,14 @@ def read_manifest(
     repeated = sorted({column for column in wanted if wanted.count(column) > 1})
     if repeated:
         raise InputError(
-            f"the manifest column {', '.join(repeated)} is used for two things; name another for each use."
+            f"the manifest column {', '.join(repeated)} is used for two things; name two columns."
         )
     rows: dict[str, tuple[int, ManifestRow]] = {}
     for number, cells in _cells(manifest, wanted):
         for column in wanted:
             if not cells[column]:
                 raise InputError(
-                    f"the manifest {manifest} has nothing in row {number}, column {column}; fill it in."
+                    f"manifest {manifest}: nothing in row {number}, column {column}; fill it in."
                 )
         for column in (PATIENT, visits) if visits else (PATIENT,):
             _check_name(manifest, number, column, cells[column])
@@ -104,8 +104,7 @@ def _cells(manifest: str, wanted: Sequence[str]) -> Iterator[tuple[int, dict[str
                 f"the manifest {manifest} has no column {', '.join(missing)}; it has {', '.join(header) or 'none'}. "
                 f"It needs one for each of the job's `inputs`, and `{PATIENT}`."
             )
-        if len(set(header)) < len(header):
-            repeated = sorted({column for column in header if header.count(column) > 1})
+        if repeated := sorted({column for column in header if header.count(column) > 1}):
             raise InputError(f"the manifest {manifest} has the column {', '.join(repeated)} more than once.")
         for number, cells in body:
             if len(cells) > len(header):
@@ -139,9 +138,9 @@ def _parquet(manifest: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]
         with _open(manifest) as file:
             table = pandas.read_parquet(file)
     except ImportError:
+        install = "`python -m pip install pyarrow`"
         raise InputError(
-            f"the manifest {manifest} is a Parquet file, which needs the package pyarrow: "
-            f"`python -m pip install pyarrow`. Or write it as CSV."
+            f"the manifest {manifest} needs the package pyarrow: {install}. Or write CSV."
         ) from None
     except FileNotFoundError:
         raise

@@ -40,24 +40,22 @@ class CohortUnion:
         single = [str(folder) for folder in folders if not is_cohort(folder)]
         if single:
             raise InputError(
-                f"{', '.join(single)} holds one evaluation and no cases: it can be merged neither with cohorts nor "
-                f"without some cases."
+                f"{', '.join(single)} holds no cases: merge it apart from cohorts, without --leave-out."
             )
         parts = tuple(FinishedCohort.read(folder) for folder in folders)
         cases: dict[str, FinishedCohort] = {}
         for part in parts:
             for name in part.stack.names:
                 if name in cases:
+                    both = f"{cases[name].folder} and in {part.folder}"
                     raise InputError(
-                        f"case {name} is in {cases[name].folder} and in {part.folder}; it would count twice. Leave it "
-                        f"out of one of them first."
+                        f"case {name} is in {both}; it would count twice. Leave it out of one first."
                     )
                 cases[name] = part
         missing = [name for name in left_out if name not in cases]
         if missing:
-            raise InputError(
-                f"there is no case {', '.join(missing)} to leave out in {', '.join(map(str, folders))}."
-            )
+            where = ", ".join(map(str, folders))
+            raise InputError(f"there is no case {', '.join(missing)} to leave out in {where}.")
         chosen = {name: cases[name] for name in sorted(cases.keys() - set(left_out))}
         if not chosen:
             raise InputError("all cases are left out; nothing remains.")

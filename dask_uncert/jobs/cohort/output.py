@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -85,12 +85,19 @@ class FinishedCohort:
 
     def reported(self, map_folders: Mapping[str, AnyPath], against: OtherModel | None = None) -> Cohort:
         """Return what reports show; map_folders: where the maps of each case are."""
+        maps = self.record.get("maps", [])
+
+        def pictures(case: str) -> dict[str, Any]:
+            folder = str(map_folders[case])
+            at = most_wrong_slice(folder, maps)
+            return {name: read_slice(folder, name, at, THUMBNAIL) for name in maps}
+
         return Cohort(
             self.stack,
             self.record.get("failed", {}),
             self.record.get("job", {}).get("confidence"),
             self.failed_cases(),
-            map_pictures(map_folders, self.record.get("maps", [])),
+            pictures if maps and map_folders else None,
             against,
             {label: stack for label, stack in self.stacks.items() if label != REFERENCE_LABEL},
         )
@@ -146,24 +153,6 @@ def is_cohort(folder: AnyPath) -> bool:
     return has_cases(str(folder / SUMMARY))
 
 
-def map_pictures(
-    folders: Mapping[str, AnyPath], names: Sequence[str]
-) -> Callable[[str], dict[str, Any]] | None:
-    """Return a function that gives the maps of a case as thumbnails; None if a cohort has no maps.
-
-    folders: of each case's maps.
-    """
-    if not names or not folders:
-        return None
-
-    def pictures(case: str) -> dict[str, Any]:
-        folder = str(folders[case])
-        at = most_wrong_slice(folder, names)
-        return {name: read_slice(folder, name, at, THUMBNAIL) for name in names}
-
-    return pictures
-
-
 def earlier_output(folder: AnyPath, settings: str, fresh: bool) -> FinishedCohort | None:
     """Return what the output folder holds of the same settings already, for whatever cases; None if nothing.
 
@@ -212,10 +201,8 @@ class EvaluatedCases:
                 continue
             cached = self.cache.read(case.name, outcome.key)
             if cached is None:
-                raise InputError(
-                    f"the file of case {case.name} in {self.cache.path} is gone: another run of the same job has "
-                    f"ended meanwhile. Run again."
-                )
+                gone = f"the file of case {case.name} in {self.cache.path} is gone"
+                raise InputError(f"{gone}: another run of the same job has ended meanwhile. Run again.")
             yield cached.rows[label]
 
     def map_folders(self) -> dict[str, AnyPath]:

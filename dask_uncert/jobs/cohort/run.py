@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.monitor import (
-    LOG,
     LOST,
     keep_logs_of_failure,
     performance_page,
@@ -36,7 +35,7 @@ from dask_uncert.jobs.cohort.output import (
     write_maps,
 )
 from dask_uncert.jobs.cohort.plan import CohortPlan, cache_of, plan_cohort
-from dask_uncert.jobs.provenance import RunRecord, cluster_record, digest, job_record, rounded, write_run
+from dask_uncert.jobs.provenance import RunRecord, cluster_record, digest, job_record, write_run
 from dask_uncert.jobs.schema import CohortJob
 from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.registry import AnyEvaluation
@@ -45,6 +44,10 @@ if TYPE_CHECKING:
     from distributed import Client
 
 SHOWN = 5  # failed cases that a message names
+OTHER_BINS = (
+    "its bins are not those of most cases, so it does not add to them: its inputs are stored in another way, such as "
+    "another dtype. Store all alike, or leave out what needs it (`sweep: false`)."
+)
 
 
 def run_cohort(
@@ -82,15 +85,12 @@ def run_cohort(
     if len(failed) == len(outcomes):
         name, reason = next(iter(failed.items()))
         raise InputError(f"none of the {len(failed)} cases could be evaluated; the first, {name}: {reason}")
-    cases = EvaluatedCases(
-        tuple(
-            (replace(row.case, mark=outcomes[row.case.name].fingerprint), outcomes[row.case.name])
-            for row in plan.rows
-            if row.case.name not in failed
-        ),
-        cache,
-        earlier,
-    )
+    evaluated = [
+        (replace(row.case, mark=outcome.fingerprint), outcome)
+        for row in plan.rows
+        if (outcome := outcomes[row.case.name]) and row.case.name not in failed
+    ]
+    cases = EvaluatedCases(tuple(evaluated), cache, earlier)
     if earlier is not None and _is_unchanged(cases, failed, earlier, job):
         remove(cache.path)
         return load(output), failed
@@ -109,17 +109,15 @@ def run_cohort(
             "about": about,
             "asked": plan.evaluate.settings,
             "fingerprint": _fingerprint(plan, cases, failed),
-            "cases": _case_records(plan, cases, failed),
+            "cases": _case_records(plan, outcomes, failed, earlier),
             "failed": failed,
             "maps": plan.maps,
             **cluster_facts,
         }
         finished = FinishedCohort(working, record, read_stacks(working))
         write_all(evaluation, working, about=about, cohort=finished.reported(cases.map_folders()))
-        if log:
-            (working / LOG).write_text(log, encoding="utf-8")
-        record["seconds"] = rounded(cases=computed - start, report=time.perf_counter() - computed)
-        write_run(working, evaluation, record)
+        seconds = {"cases": computed - start, "report": time.perf_counter() - computed}
+        write_run(working, evaluation, record, seconds, log)
     remove(cache.path)  # the output has its cases itself
     return evaluation, failed
 
@@ -180,18 +178,9 @@ def _failures(outcomes: dict[str, CaseOutcome], earlier: FinishedCohort | None) 
             outcomes[name] = outcome._replace(frames=frames[name])
     failed = {name: outcome.reason for name, outcome in outcomes.items() if outcome.status == "failed"}
     for label in sorted({label for outcome in outcomes.values() for label in outcome.frames}):
-        digests = {
-            name: outcome.frames[label]
-            for name, outcome in sorted(outcomes.items())
-            if label in outcome.frames
-        }
+        digests = {name: o.frames[label] for name, o in sorted(outcomes.items()) if label in o.frames}
         (usual, _), *_ = Counter(digests.values()).most_common(1)  # of equal numbers the first case's
-        for name, digest_of_frame in digests.items():
-            if digest_of_frame != usual:
-                failed[name] = (
-                    "its bins are not those of most cases, so it does not add to them: its inputs are stored in "
-                    "another way, such as another dtype. Store all alike, or leave out what needs it (`sweep: false`)."
-                )
+        failed |= {name: OTHER_BINS for name, other in digests.items() if other != usual}
     return dict(sorted(failed.items()))
 
 
@@ -210,21 +199,26 @@ def _is_unchanged(
 
 def _fingerprint(plan: CohortPlan, cases: EvaluatedCases, failed: Mapping[str, str]) -> str | None:
     """Return the fingerprint of the settings and the cases; None if inputs cannot tell whether they changed."""
+    if any(not case.mark for case, _ in cases.cases):
+        return None
     identities = [[case.name, case.mark, case.groups] for case, _ in cases.cases]
-    return (
-        digest(plan.evaluate.settings, identities, sorted(failed)) if all(i[1] for i in identities) else None
-    )
+    return digest(plan.evaluate.settings, identities, sorted(failed))
 
 
-def _case_records(plan: CohortPlan, cases: EvaluatedCases, failed: Mapping[str, str]) -> dict[str, Any]:
+def _case_records(
+    plan: CohortPlan,
+    outcomes: Mapping[str, CaseOutcome],
+    failed: Mapping[str, str],
+    earlier: FinishedCohort | None,
+) -> dict[str, Any]:
     """Return what `run.json` records of each case, by name."""
-    before = {} if cases.earlier is None else cases.earlier.record.get("cases", {})
-    records: dict[str, Any] = {
-        row.case.name: {"status": "failed", "reason": failed[row.case.name], **case_identity(row.case)}
-        for row in plan.rows
-        if row.case.name in failed
-    }
-    for case, outcome in cases.cases:
-        facts = before.get(case.name, {}) if outcome.status == "output" else outcome.facts
-        records[case.name] = {**facts, "status": "computed" if outcome.status == "computed" else "kept"}
-    return dict(sorted(records.items()))
+    before = {} if earlier is None else earlier.record.get("cases", {})
+    records: dict[str, Any] = {}
+    for case in (row.case for row in plan.rows):
+        outcome = outcomes[case.name]
+        if case.name in failed:
+            records[case.name] = {"status": "failed", "reason": failed[case.name], **case_identity(case)}
+        else:
+            facts = before.get(case.name, {}) if outcome.status == "output" else outcome.facts
+            records[case.name] = {**facts, "status": "computed" if outcome.status == "computed" else "kept"}
+    return records

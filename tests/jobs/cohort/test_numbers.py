@@ -216,7 +216,7 @@ def test_compare_refuses_what_is_not_two_models_on_the_same_cases(models, tmp_pa
     scene = tmp_path / "scene"
     du.save(du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1]), scene / "summary.zarr")
     (scene / "run.json").write_text("{}")
-    with pytest.raises(InputError, match="one evaluation and no cases"):
+    with pytest.raises(InputError, match="one evaluation without cases"):
         du.compare(one, scene)
     with pytest.raises(InputError, match="only cohorts are compared"):
         du.report(scene, one)

@@ -257,7 +257,7 @@ def test_raters_in_columns_and_along_an_axis(tmp_path, go, monkeypatch):
         go(cohort, inputs=inputs, output="wrong")
     monkeypatch.undo()
     du.report(cohort.out)
-    assert "Against each rater" in (cohort.out / "report.html").read_text(encoding="utf-8")
+    assert "Comparison with each rater" in (cohort.out / "report.html").read_text(encoding="utf-8")
 
 
 def test_samples_in_columns(tmp_path, go):
