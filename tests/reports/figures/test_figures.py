@@ -44,16 +44,10 @@ THRESHOLDS = (0.2, 0.4, 0.55, 0.9)
 MAPS = ["gini", "homophily", "uncertainty", "correct", "confused_classes", "predicted"]
 LABELS = ("Corn_no_till", "US_b_tree_1")
 SOFT = [
-    {
-        "class": ["Corn, no till", "US$ <b>/tree_1"],
-        "thresholds": [0.4, 0.7],
-        "sigmas": [0.2, 0],
-        "dampings": [1, 0],
-        "uncertainty": "gini",
-        "maps": True,
-    },
+    {"class": ["Corn, no till", "US$ <b>/tree_1"], "thresholds": [0.4, 0.7], "sigmas": [0.2, 0], "dampings": [1, 0],
+     "uncertainty": "gini", "maps": True},
     {"class": "soil", "thresholds": [0.5], "sigmas": [0.1], "distribution": "student-t", "df": 3},
-]
+]  # fmt: skip
 
 
 class Scene:
