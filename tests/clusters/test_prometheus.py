@@ -88,8 +88,8 @@ def test_prometheus_sees_workers_and_the_tasks_of_a_run(watched, tmp_path, witho
 
 def test_the_names_of_tasks_in_the_readme_are_those_in_use():
     text = (ROOT / "cluster" / "README.md").read_text(encoding="utf-8")
-    watching = text.split("## Watching it")[1].split("\n## ")[0]
-    named = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", watching)) - {"dask-uncert"}
+    monitoring = text.split("## Monitoring")[1].split("\n## ")[0]
+    named = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", monitoring)) - {"dask-uncert"}
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "dask_uncert").rglob("*.py"))
     assert {"evaluate-block", "merge-summaries", "evaluate-case"} <= named
     assert not [name for name in named if name not in source]
