@@ -1,4 +1,4 @@
-"""How reports call things: on file names, on axes, with units."""
+"""Names in reports: of measures and reasons for people, of files, on axes; units of measures."""
 
 from __future__ import annotations
 
@@ -56,17 +56,16 @@ REASONS = {
 
 
 def pretty(name: str) -> str:
-    """The name of a measure or map as a reader would write it.
+    """Return the name of a measure or map as a reader would write it.
 
     >>> pretty("fisher_rao"), pretty("geometric(fisher-rao, n=1)")
     ('Fisher-Rao', 'Geometric (fisher-rao, n=1)')
     """
-    known = PRETTY.get(name)
-    return known if known is not None else name[:1].upper() + name[1:].replace("(", " (", 1)
+    return PRETTY.get(name, name[:1].upper() + name[1:].replace("(", " (", 1))
 
 
 def unit(measure: Measure) -> str:
-    """The unit of a measure's values: "nat" for entropies of samples, "1" for what is normalised.
+    """Return the unit of a measure's values: "nat" for entropies of samples, "1" for what is normalised.
 
     >>> unit(Measure("gini", "geometric"))
     '1'
@@ -75,9 +74,9 @@ def unit(measure: Measure) -> str:
 
 
 def file_names(names: Iterable[str]) -> dict[str, str]:
-    """A safe file name (letters, digits, `.`, `_`, `-`; no extension) for every name, each its own.
+    """Return a safe file name (letters, digits, `.`, `_`, `-`; no extension) for every name, each its own.
 
-    Names that would meet, also where a file system ignores case, get `_2`, `_3`, ... in their order.
+    Names that would be equal, also where a file system ignores case, get `_2`, `_3`, ... in their order.
 
     >>> file_names(["gini", "geometric(fisher-rao, n=1)", "GINI"])
     {'gini': 'gini', 'geometric(fisher-rao, n=1)': 'geometric_fisher-rao_n_1', 'GINI': 'GINI_2'}
@@ -96,7 +95,7 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def axis_name(name: str, most: int = 28) -> str:
-    r"""A class name for an axis, on one line; `$` is no mathematics there.
+    r"""Return a class name for an axis, on one line; `$` does not start mathematics there.
 
     >>> axis_name("maize, no till", most=8), axis_name("US$")
     ('maize, …', 'US\\$')

@@ -1,7 +1,7 @@
-"""The few numbers that a cohort is shown by: which, what they are called, what is best, where they end.
+"""The few metrics that a cohort is shown by: their names, labels, best values and ranges.
 
-Of two classes the second is what is looked for; of more, every class counts while there are few. All other
-numbers stand in `tables/`.
+Of two classes the second is the one of interest; of more, every class counts while there are few. All other metrics
+are in `tables/`.
 """
 
 from __future__ import annotations
@@ -34,27 +34,24 @@ class Metric(NamedTuple):
 
     @property
     def better(self) -> str:
-        """Which way is better, and at which setting."""
+        """The best value, and the setting."""
         return f"best {self.best:g}" + (f"; {self.detail}" if self.detail else "")
 
 
 def headline(evaluation: Evaluation) -> tuple[Metric, ...]:
-    """The metrics in the order shown; cases are sorted by the first."""
+    """Return the metrics in the order shown; cases are sorted by the first."""
     classes = evaluation.classes
-    found = []
     if len(classes) == 2:
-        at, name = f"classes/{classes[1].name}", classes[1].name
-        found += [
-            Metric(f"{at}/f1", f"F1 (Dice) of {name}", "F1", 1.0, "f1"),
-            Metric(f"{at}/precision", f"Precision of {name}", "Precision", 1.0, "precision"),
-            Metric(f"{at}/recall", f"Recall of {name}", "Recall", 1.0, "recall"),
+        name, path = classes[1].name, f"classes/{classes[1].name}"
+        found = [
+            Metric(f"{path}/f1", f"F1 (Dice) of {name}", "F1", 1.0, "f1"),
+            Metric(f"{path}/precision", f"Precision of {name}", "Precision", 1.0, "precision"),
+            Metric(f"{path}/recall", f"Recall of {name}", "Recall", 1.0, "recall"),
         ]
     else:
-        found.append(Metric("overall/macro_f1", "Mean F1 (Dice) of classes", "Mean F1", 1.0, "f1"))
-        if len(classes) <= MOST_CLASSES:
-            found += [
-                Metric(f"classes/{c.name}/f1", f"F1 of {c.name}", f"F1 {c.name}", 1.0, "f1") for c in classes
-            ]
+        found = [Metric("overall/macro_f1", "Mean F1 (Dice) of classes", "Mean F1", 1.0, "f1")]
+        names = [c.name for c in classes] if len(classes) <= MOST_CLASSES else []
+        found += [Metric(f"classes/{n}/f1", f"F1 of {n}", f"F1 {n}", 1.0, "f1") for n in names]
     found += soft(evaluation)
     found += [
         Metric("overall/accuracy", "Accuracy", "Accuracy", 1.0, "accuracy"),

@@ -69,8 +69,8 @@ def results(evaluation: Evaluation, intervals: Intervals | None = None) -> dict[
 
 
 def excluded_by_class(evaluation: Evaluation) -> dict[str, dict[str, int]]:
-    """Excluded pixels by reason and by the reference's class; those whose class is not known under ""."""
-    names = [*(one.name for one in evaluation.classes), ""]
+    """Return excluded pixels by reason and by the reference's class, "" where that is not known."""
+    names = [*(c.name for c in evaluation.classes), ""]
     rows = zip(REASONS, evaluation.ledger.excluded.tolist(), strict=True)
     return {
         reason: {name: n for name, n in zip(names, row, strict=True) if n} for reason, row in rows if any(row)
@@ -78,12 +78,12 @@ def excluded_by_class(evaluation: Evaluation) -> dict[str, dict[str, int]]:
 
 
 def to_json(found: dict[str, Any]) -> str:
-    """Results as the text of `results.json`."""
+    """Return results as the text of `results.json`."""
     return json.dumps(found, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def undefined_as_null(value: Any) -> Any:
-    """Plain data of any depth: arrays as lists, numbers that are not finite as null."""
+    """Return plain data of any depth: arrays as lists, numbers that are not finite as None."""
     if isinstance(value, dict):
         return {k: undefined_as_null(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -130,81 +130,65 @@ def _measure(evaluation: Evaluation, name: str, scalars: dict[str, Any]) -> dict
     found: dict[str, Any] = {"definition": _definition(distribution)}
     for outcome, chosen in distributions.OUTCOMES.items():
         found[outcome] = {"n": n[:, chosen].sum(), **scalars[outcome]}
-    steps = [distribution.reach * i / ECDF_STEPS for i in range(1, ECDF_STEPS + 1)]
+    steps = np.array([distribution.reach * i / ECDF_STEPS for i in range(1, ECDF_STEPS + 1)])
     edges = np.asarray(distribution.edges)[1:]
-    bins = np.searchsorted(edges, np.asarray(steps) * (1 - 1e-12))
-    found["ecdf"] = {"at": edges[bins]}
-    for outcome in distributions.OUTCOMES:
-        found["ecdf"][outcome] = distributions.ecdf(evaluation, name, outcome)[1][bins]
-    return found
+    bins = np.searchsorted(edges, steps * (1 - 1e-12))
+    shares = {
+        outcome: distributions.ecdf(evaluation, name, outcome)[1][bins] for outcome in distributions.OUTCOMES
+    }
+    return {**found, "ecdf": {"at": edges[bins], **shares}}
 
 
-def _definition(one: Distribution) -> dict[str, Any]:
-    measure = one.measure
-    words = {"kind": measure.kind, "distance": measure.distance, "n": measure.n, "alpha": measure.alpha}
-    return {**{k: v for k, v in words.items() if v is not None}, "upper": one.upper}
+def _definition(distribution: Distribution) -> dict[str, Any]:
+    given = {key: getattr(distribution.measure, key) for key in ("kind", "distance", "n", "alpha")}
+    return {**{key: value for key, value in given.items() if value is not None}, "upper": distribution.upper}
 
 
 def _calibration(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
     calibration = evaluation.calibration
-    ends = [(m / calibration.bins, (m + 1) / calibration.bins) for m in range(calibration.bins)]
     by_class = zip(*calibration.binned(calibration.fine_by_class), strict=True)
-    classes, infinite = scalars.pop("classes"), {"infinite": calibration.infinite}
+    classes, nll = scalars.pop("classes"), scalars["nll"]
     return {
         **{key: scalars[key] for key in ("ece", "mce", "classwise_ece")},
         **scalars,
-        "nll": {"value": scalars["nll"]["value"], **infinite, **scalars["nll"]},
-        "bins": _reliability(ends, calibration.binned(calibration.fine)),
+        "nll": {"value": nll["value"], "infinite": calibration.infinite, **nll},
+        "bins": _reliability(calibration.binned(calibration.fine)),
         "classes": [
-            {"name": c.name, **classes[c.name], "bins": _reliability(ends, Bins(*tally))}
+            {"name": c.name, **classes[c.name], "bins": _reliability(Bins(*tally))}
             for c, tally in zip(evaluation.classes, by_class, strict=True)
         ],
         "windows": _windows(evaluation),
     }
 
 
-def _reliability(ends: list[tuple[float, float]], bins: Bins) -> list[dict[str, Any]]:
-    stated, observed = calibration_formulas.reliability(*bins)
-    return [
-        {"low": low, "high": high, "n": n, "correct": right, "confidence": c, "accuracy": a}
-        for (low, high), n, right, c, a in zip(
-            ends, bins.number, bins.positives, stated, observed, strict=True
-        )
-    ]
+def _reliability(bins: Bins) -> list[dict[str, Any]]:
+    keys = ("low", "high", "n", "correct", "confidence", "accuracy")
+    ends = np.arange(len(bins.number) + 1) / len(bins.number)
+    columns = (ends[:-1], ends[1:], bins.number, bins.positives, *calibration_formulas.reliability(*bins))
+    return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _windows(evaluation: Evaluation) -> dict[str, Any]:
-    """For each class the curve over windows p - delta to p + delta ([J22] VII)."""
-    curves = [
-        calibration_metrics.windows_curve(evaluation, i, WINDOWS, WINDOW_DELTA)
-        for i in range(len(evaluation.classes))
-    ]
-    return {
-        "delta": WINDOW_DELTA,
-        "at": list(WINDOWS),
-        "classes": [
-            {"name": one.name, "n": n, "share": share}
-            for one, (n, share) in zip(evaluation.classes, curves, strict=True)
-        ],
-    }
+    """Return for each class the curve over windows from p - delta to p + delta. [J22] VII"""
+    classes = []
+    for i, c in enumerate(evaluation.classes):
+        n, share = calibration_metrics.windows_curve(evaluation, i, WINDOWS, WINDOW_DELTA)
+        classes.append({"name": c.name, "n": n, "share": share})
+    return {"delta": WINDOW_DELTA, "at": WINDOWS, "classes": classes}
 
 
 def _class_distances(evaluation: Evaluation) -> dict[str, Any] | None:
-    for one in evaluation.measures.values():
-        if one.measure.distances is not None:
-            table = np.asarray(one.measure.distances)
+    for distribution in evaluation.measures.values():
+        if distribution.measure.distances is not None:
+            table = np.asarray(distribution.measure.distances)
             # HU ignores H's scale: the maximum is that of H∘H for H scaled to a largest entry of 1.
             value, argument, certificate = simplex_maximum(np.square(table / table.max()))
+            keys = ("kind", "upper_bound", "gap", "reached")
             return {
                 "metric": evaluation.class_metric,
                 "H": table,
                 "maximum": value,
                 "at": argument,
-                "certificate": {
-                    "kind": certificate.kind,
-                    "upper_bound": certificate.upper_bound,
-                    "gap": certificate.gap,
-                    "reached": certificate.reached,
-                },
+                "certificate": {key: getattr(certificate, key) for key in keys},
             }
     return None
