@@ -146,7 +146,7 @@ def problem_message(problem: str, finding: Any, request: Request, scene: Scene) 
     tolerance = rounding_of(dtype, len(request.classes), cubes[0].precision).tolerance
     first = ", ".join(f"{dim} = {i}" for dim, i in zip(dims, finding.first, strict=True))
     return (
-        f"{start} that are not probabilities within {tolerance:g} (for {dtype}): values from {finding.low:.7g} to "
+        f"{start} whose values are not probabilities within {tolerance:g} (for {dtype}): values from {finding.low:.7g} to "
         f"{finding.high:.7g}, sums (clipped) from {finding.sums[0]:.7g} to {finding.sums[1]:.7g}; the first at {first}. "
         f"If these are logits or scaled numbers, convert them or declare `scale`; to accept rounding this large, set "
         f"`tolerance`."

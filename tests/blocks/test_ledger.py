@@ -12,6 +12,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.formulas.missing_data_bounds import accuracy_bounds, f1_bounds
 from dask_uncert.inputs.cube import Cube, declare
+from dask_uncert.inputs.raters import mean_of_raters
 from dask_uncert.io.lazy_array import MissingChunkMask
 from dask_uncert.reports.results.scene import excluded_by_class
 from dask_uncert.spec.options import SceneOptions
@@ -121,10 +122,21 @@ def test_maps_are_undefined_where_the_prediction_has_nothing(tmp_path_factory, s
     assert (correct[gone | (reference == NODATA) | (u == -9999)] == 255).all()
 
 
+def test_a_chunk_that_any_rater_lacks_leaves_its_pixels_out():
+    dims, cubes = ("y", "x"), {"probabilities": Cube("probabilities", np.full((4, 4), 0.9), ("y", "x"))}
+    votes = [Cube(name, np.ones((4, 4), "u1"), dims, kind="reference") for name in ("first", "second")]
+    cubes["reference"] = mean_of_raters(votes, [0, 1], [], shares=False)
+    for vote, chunk in zip(votes, ((0, 0), (1, 1)), strict=True):
+        mask, name = MissingChunkMask((4, 4), (2, 2), [chunk], (0, 1)), f"missing_{vote.name}"
+        cubes[name] = Cube(name, mask, dims, kind="reference", gap="missing_chunk")
+    found = prepare(SceneOptions(classes=["a", "b"], measures=["gini"]), cubes).compute_here()
+    assert found.ledger.reasons()["reference_missing_chunk"] == found.ledger.counted == 8
+
+
 def test_vectors_off_the_simplex_are_refused_unless_the_job_leaves_them_out():
     p = np.array([[0.5, 0.5], [0.2, 0.3], [0.9, 0.1]])
     y = np.array([0, 1, 1])
-    with pytest.raises(InputError, match="1 counted pixel that are not probabilities"):
+    with pytest.raises(InputError, match="1 counted pixel whose values are not probabilities"):
         du.evaluate(p, y)
     found = du.evaluate(du.Input(p, out_of_tolerance="leave_out"), y)
     assert found.ledger.reasons() == {"masked": 0, "ignored": 0, "probabilities_off": 1}

@@ -142,7 +142,7 @@ def test_b5_logits_are_declared_never_guessed(ask):
     both = np.stack([np.zeros_like(z), z], axis=-1)
     assert ask(both, y, inputs={"probabilities": {"logits": True}}, **words)["soft_confusion"][0]["TP"] == 3
     said = ask(z, y, 2, **words)
-    assert "holds 2 counted pixels that are not probabilities" in said
+    assert "holds 2 counted pixels whose values are not probabilities" in said
     assert "from -1.2 to 2" in said
 
 
