@@ -17,7 +17,7 @@ from dask_uncert.inputs.scene import make_scene, prediction
 from dask_uncert.io.geometry import coordinates_of
 from dask_uncert.io.maps import MapWriter
 from dask_uncert.io.validation import validated
-from dask_uncert.spec.inputs import open_arrays
+from dask_uncert.spec.inputs import InputKeywords, open_arrays
 from dask_uncert.spec.options import EvaluateOptions, PassOptions, SceneOptions
 from dask_uncert.spec.resolve import resolve, with_table
 from dask_uncert.summaries.evaluation import Evaluation
@@ -160,6 +160,9 @@ def evaluate(
         "weight": weight,
     }
     asked: dict[str, Any] = dict(options)
+    for name in InputKeywords.__annotations__:
+        if name in asked:
+            raise InputError(f"`{name}` belongs to one input: give `du.Input(array, {name}=...)`.")
     how = {name: asked.pop(name) for name in PassOptions.model_fields if name in asked}
     scene_options = with_table(validated(SceneOptions, asked))
     cubes = open_arrays(inputs, axis, sample_axis, band_axis)

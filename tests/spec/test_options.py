@@ -146,3 +146,7 @@ def test_options_of_an_input_are_checked_by_what_it_is(scene):
         with pytest.raises(InputError) as error:
             du.evaluate(*inputs)
         assert message in str(error.value)
+    with pytest.raises(
+        InputError, match=r"`scale` belongs to one input: give `du.Input\(array, scale=...\)`"
+    ):
+        du.evaluate(p, y, scale=1 / 250)
