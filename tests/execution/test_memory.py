@@ -224,5 +224,5 @@ def test_a_described_cluster_says_how_much_there_is(tmp_path):
     assert memory("kind: address\naddress: tls://h:1") is None
     assert described_memory("tcp://nobody:1") is None
     assert described_memory("local") > described_memory("local", cohort=True)
-    with pytest.raises(InputError, match=r"memory of .*c\.yaml must be such as '4 GiB', found 'lots'"):
+    with pytest.raises(InputError, match=r"memory of .*c\.yaml must be a size such as '4 GiB', found 'lots'"):
         memory("kind: mpi\nmemory_limit: lots")
