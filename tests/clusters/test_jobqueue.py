@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -27,12 +26,8 @@ real = pytest.mark.skipif(not slurm.THERE, reason="SLURM is not installed here, 
 
 @pytest.fixture(scope="module")
 def environment():
-    with (
-        tempfile.TemporaryDirectory(
-            prefix="slurm-", ignore_cleanup_errors=True
-        ) as folder,  # munge wants one that all may enter
-        slurm.slurm(Path(folder)) as found,
-    ):
+    temporary = tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True)
+    with temporary as folder, slurm.slurm(Path(folder)) as found:  # munge wants a folder that all may enter
         yield found
 
 
@@ -49,14 +44,8 @@ def here(environment, monkeypatch, tmp_path):
 
     def write(**words):
         place = tmp_path / "slurm.yaml"
-        given = {
-            "kind": "slurm",
-            "jobs": 2,
-            "wait": 60,
-            "options": {**options, **words.pop("options", {})},
-            **words,
-        }
-        place.write_text(yaml.safe_dump(given))
+        merged = {**options, **words.pop("options", {})}
+        place.write_text(yaml.safe_dump({"kind": "slurm", "jobs": 2, "wait": 60, "options": merged, **words}))
         return place
 
     return write
@@ -82,15 +71,8 @@ def job(tmp_path_factory):
 @real
 @pytest.mark.slow
 def test_the_command_on_slurm_gives_the_bits_of_this_machine(here, job, tmp_path, environment):
-    command = [
-        Path(sys.executable).with_name("dask-uncert"),
-        "run",
-        job[0],
-        "--cluster",
-        here(),
-        "--out",
-        tmp_path / "out",
-    ]
+    program = Path(sys.executable).with_name("dask-uncert")
+    command = [program, "run", job[0], "--cluster", here(), "--out", tmp_path / "out"]
     done = subprocess.run(
         list(map(str, command)), env=environment, capture_output=True, text=True, check=False, cwd=tmp_path
     )
@@ -299,4 +281,3 @@ def test_what_is_not_there_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
     with pytest.raises(InputError, match=r"needs dask-jobqueue, which is not installed.*\[hpc\]"):
         jobqueue._cluster(Batch(kind="slurm"))
-    assert threading.active_count() < 200

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dask_uncert.errors import InputError
 from dask_uncert.io.decoding import AS_STORED, Decoding
 from dask_uncert.io.indexing import spans_of
-from dask_uncert.io.open import FORMATS, format_of, open_stored
+from dask_uncert.io.open import FORMATS, format_of
+from tests.support.readers import refused
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,12 @@ def test_a_library_that_is_not_there_is_named_with_its_extra(monkeypatch, tmp_pa
     for name in [name for name in sys.modules if name.startswith(f"dask_uncert.io.readers.{reader}")]:
         monkeypatch.delattr(name, raising=False)
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(
-        InputError, match=rf"mask: reading .* needs {library}.*, which is not installed.*\[{one.extra}\]"
-    ):
-        open_stored(str(tmp_path / f"a{one.endings[0]}"), "", "mask")
+    refused(
+        rf"mask: reading .* needs {library}.*, which is not installed.*\[{one.extra}\]",
+        tmp_path / f"a{one.endings[0]}",
+        "",
+        "mask",
+    )
 
 
 @given(st.data())

@@ -11,6 +11,7 @@ from dask_uncert.io import stack_store
 from dask_uncert.io.stack_store import has_cases, read_cases, write_cases
 from dask_uncert.io.summary_store import load, save
 from dask_uncert.summaries.stack import Case, Stack
+from tests.support.readers import contents
 
 CLASSES = ["no", "yes", "maybe"]
 
@@ -31,10 +32,6 @@ def write(stack, store):
     write_cases(str(store), stack.cases, stack.layout, (rows for _, rows in stack.sparse_cases()))
 
 
-def files(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @settings(max_examples=4)
 @given(order=st.permutations(range(6)), piece=st.sampled_from([30, 1 << 18]))
 def test_written_and_read_back(tmp_path_factory, order, piece):
@@ -45,7 +42,7 @@ def test_written_and_read_back(tmp_path_factory, order, piece):
         patch.setattr(stack_store, "CHUNK_ENTRIES", piece)
         write(stack, folder / "one.zarr")
         write(Stack.of(dict(sorted(cases.items(), key=lambda one: one[0].visit))), folder / "two.zarr")
-    assert files(folder / "one.zarr") == files(folder / "two.zarr")
+    assert contents(folder / "one.zarr") == contents(folder / "two.zarr")
     found = read_cases(str(folder / "one.zarr"))
     assert found == stack
     assert found.cases == stack.cases

@@ -121,21 +121,20 @@ FORMATS = {
     "sharded": (lambda place, p: write_zarr(place, p, 3, (10, 10, 3)), read_zarr),
 }
 VALUES = [
-    None,
-    -1,
-    0,
-    1 << 62,
-    1e308,
-    "",
-    "nothing",
-    [],
-    {},
-    [1],
-    True,
-    "\u0000",
-    [[1, 2], [3, 4]],
-    {"name": "x"},
-]
+    None, -1, 0, 1 << 62, 1e308, "", "nothing", [], {}, [1], True, "\u0000", [[1, 2], [3, 4]], {"name": "x"},
+]  # fmt: skip
+
+
+def write_job(place, store, words, **options):
+    """Write the reference, and a job of these probabilities; the job file."""
+    np.save(place / "y.npy", truth()[1])
+    inputs = {
+        "probabilities": {"store": store, **words},
+        "reference": {"store": "y.npy", "dims": [dim for dim in words["dims"] if dim != "class"]},
+    }
+    job = {"version": 1, "kind": "scene", "classes": CLASSES, "output": "out", "inputs": inputs, **options}
+    (place / "job.yaml").write_text(yaml.safe_dump(job))
+    return place / "job.yaml"
 
 
 def damage(files, rng):
@@ -187,7 +186,6 @@ def damage(files, rng):
 )
 def test_damage_is_said_or_harmless(tmp_path, dask_uncert_command, seeds):
     p, y = truth()
-    np.save(tmp_path / "y.npy", y)
     seen = {"said": 0, "right": 0}
     for seed in seeds:
         rng = np.random.default_rng(seed)
@@ -198,15 +196,9 @@ def test_damage_is_said_or_harmless(tmp_path, dask_uncert_command, seeds):
         store, words = write(place, p)
         files = sorted(one for one in place.rglob("*") if one.is_file())
         did = damage(files, rng)
-        job = {
-            "version": 1, "kind": "scene", "classes": CLASSES, "measures": ["gini"], "output": "out",
-            "inputs": {
-                "probabilities": {"store": store, **words},
-                "reference": {"store": "../y.npy", "dims": [d for d in words["dims"] if d != "class"]},
-            },
-        }  # fmt: skip
-        (place / "job.yaml").write_text(yaml.safe_dump(job))
-        status, out, said = dask_uncert_command("run", place / "job.yaml", "--quiet")
+        status, out, said = dask_uncert_command(
+            "run", write_job(place, store, words, measures=["gini"]), "--quiet"
+        )
         where = f"seed {seed}: {name}, {did}: {said}"
         assert out == "", where
         if status:
@@ -243,13 +235,7 @@ def test_names_that_lead_nowhere(tmp_path, dask_uncert_command):
             shutil.rmtree(target)
         target.unlink(missing_ok=True)
         target.symlink_to(target)
-        np.save(place / "y.npy", truth()[1])
-        job = {
-            "version": 1, "kind": "scene", "classes": CLASSES, "output": "out",
-            "inputs": {"probabilities": {"store": store, **words}, "reference": {"store": "y.npy", "dims": ["y", "x"]}},
-        }  # fmt: skip
-        (place / "job.yaml").write_text(yaml.safe_dump(job))
-        status, _, said = dask_uncert_command("run", place / "job.yaml")
+        status, _, said = dask_uncert_command("run", write_job(place, store, words))
         assert status == 2, said
         assert said.startswith("error: probabilities: "), said
         assert len(said.strip().splitlines()) == 1, said

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.open import open_stored
+from tests.support.readers import refused
 
 AXES = {"bsq": (2, 0, 1), "bil": (0, 2, 1), "bip": (0, 1, 2)}
 TYPES = {"u1": 1, "i2": 2, "i4": 3, "f4": 4, "f8": 5, "u2": 12, "u4": 13, "i8": 14, "u8": 15}
@@ -117,18 +118,15 @@ def test_headers_that_cannot_be_right(tmp_path, words, said):
 def test_partners_that_are_missing_or_too_many(tmp_path):
     path = write(tmp_path, np.zeros((3, 4, 3), "u2"))
     (tmp_path / "a.dat").write_bytes(b"")
-    with pytest.raises(InputError, match=r"several files may be the data file of .*a.hdr: a.img, a.dat"):
-        open_stored(path, "", "p")
+    refused(r"several files may be the data file of .*a.hdr: a.img, a.dat", path, "", "p")
     assert open_stored(path.replace(".hdr", ".img"), "", "p").shape == (3, 4, 3)
     (tmp_path / "a.img.hdr").write_text("ENVI\n")
-    with pytest.raises(InputError, match=r"several files may be the header of .*a.img: a.img.hdr, a.hdr"):
-        open_stored(path.replace(".hdr", ".img"), "", "p")
+    refused(
+        r"several files may be the header of .*a.img: a.img.hdr, a.hdr", path.replace(".hdr", ".img"), "", "p"
+    )
     (tmp_path / "b.hdr").write_text("ENVI\n")
-    with pytest.raises(InputError, match=r"there is no data file beside .*b.hdr"):
-        open_stored(str(tmp_path / "b.hdr"), "", "p")
+    refused(r"there is no data file beside .*b.hdr", tmp_path / "b.hdr", "", "p")
     (tmp_path / "c.img").write_bytes(b"")
-    with pytest.raises(InputError, match=r"there is no header beside .*c.img"):
-        open_stored(str(tmp_path / "c.img"), "", "p")
+    refused(r"there is no header beside .*c.img", tmp_path / "c.img", "", "p")
     (tmp_path / "c.hdr").write_text("HDR\n")
-    with pytest.raises(InputError, match="its first line is not ENVI"):
-        open_stored(str(tmp_path / "c.img"), "", "p")
+    refused("its first line is not ENVI", tmp_path / "c.img", "", "p")

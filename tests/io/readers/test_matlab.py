@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.open import open_stored
+from tests.support.readers import refused
 
 
 @settings(deadline=None, max_examples=30)
@@ -40,13 +41,11 @@ def test_what_is_no_number_is_refused(tmp_path):
         ("x", "has no variable 'x'"),
         ("", "p, q"),
     ):
-        with pytest.raises(InputError, match=said):
-            open_stored(str(tmp_path / "a.mat"), array, "mask")
+        refused(said, tmp_path / "a.mat", array, "mask")
     content = (tmp_path / "a.mat").read_bytes()
     for name, broken in {"cut.mat": content[:150], "text.mat": b"nothing", "none.mat": b""}.items():
         (tmp_path / name).write_bytes(broken)
         with pytest.raises(InputError, match=f"mask: .*{name}") as error:
             open_stored(str(tmp_path / name), "p", "mask")[...]
         assert "\n" not in str(error.value)
-    with pytest.raises(InputError, match="there is no file"):
-        open_stored(str(tmp_path / "nothing.mat"), "p", "mask")
+    refused("there is no file", tmp_path / "nothing.mat", "p", "mask")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.open import open_stored
+from tests.support.readers import refused
 
 
 @settings(deadline=None, max_examples=40)
@@ -54,8 +55,7 @@ def test_objects_are_refused_and_nothing_runs(tmp_path):
     np.save(tmp_path / "a.npy", values, allow_pickle=True)
     np.savez(tmp_path / "b.npz", p=values)
     for store, array in (("a.npy", ""), ("b.npz", "p")):
-        with pytest.raises(InputError, match="holds Python objects, and reading them would run code"):
-            open_stored(str(tmp_path / store), array, "mask")
+        refused("holds Python objects, and reading them would run code", tmp_path / store, array, "mask")
     assert not mark.exists()
 
 
@@ -77,13 +77,10 @@ def test_what_cannot_be_right_is_refused(tmp_path):
             open_stored(str(tmp_path / name), "", "mask")
         assert "\n" not in str(error.value)
     np.save(tmp_path / "c.npy", np.zeros(3, "c8"))
-    with pytest.raises(InputError, match="holds complex64"):
-        open_stored(str(tmp_path / "c.npy"), "", "mask")
+    refused("holds complex64", tmp_path / "c.npy", "", "mask")
     np.savez(tmp_path / "two.npz", a=np.zeros(2), b=np.ones(2))
-    with pytest.raises(InputError, match="has no array 'c'; it has: a, b"):
-        open_stored(str(tmp_path / "two.npz"), "c", "mask")
-    with pytest.raises(InputError, match="there is no file"):
-        open_stored(str(tmp_path / "nothing.npz"), "c", "mask")
+    refused("has no array 'c'; it has: a, b", tmp_path / "two.npz", "c", "mask")
+    refused("there is no file", tmp_path / "nothing.npz", "c", "mask")
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
@@ -93,8 +90,9 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
     )
     with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("p.npy", header.getvalue() + bytes(1 << 20))
-    with pytest.raises(InputError, match=r"states 8796093022208 bytes in its header, but its archive states"):
-        open_stored(str(tmp_path / "a.npz"), "p", "mask")
+    refused(
+        r"states 8796093022208 bytes in its header, but its archive states", tmp_path / "a.npz", "p", "mask"
+    )
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path):
