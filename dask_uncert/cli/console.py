@@ -50,16 +50,16 @@ def key_values(
     """Return a repeatable option of keys and values, such as `KEY=VALUE`, which its command gets as a dictionary."""
 
     def pairs(ctx: Any, param: Any, values: tuple[str, ...]) -> dict[str, Any]:
-        found = {}
+        parsed = {}
         for value in values:
             key, equals, part = value.partition("=")
             if not (key and equals):
                 raise click.BadParameter(f"expected {metavar}, found {value!r}.")
             try:
-                found[key] = parse(part)
+                parsed[key] = parse(part)
             except ValueError as error:
                 raise click.BadParameter(f"{key}: {error}") from None
-        return found
+        return parsed
 
     return click.option(flag, name, multiple=True, callback=pairs, metavar=metavar, help=text)
 

@@ -79,8 +79,8 @@ def plan_command(job: Path, as_json: bool, **options: Any) -> None:
     """
     from dask_uncert.jobs.plan import plan
 
-    found = plan(job, **options)
-    click.echo(json.dumps(found, indent=1) if as_json else console.plan_text(found))
+    facts = plan(job, **options)
+    click.echo(json.dumps(facts, indent=1) if as_json else console.plan_text(facts))
 
 
 @cli.command("merge")
@@ -143,14 +143,14 @@ def compare_command(
     from dask_uncert.jobs.cohort.compare import compare
     from dask_uncert.reports.tables import comparison
 
-    found = compare(first, second, metrics=metrics or None, level=level, **options)
+    result = compare(first, second, metrics=metrics or None, level=level, **options)
     if csv_file is not None:
-        csv_file.write_text(comparison.as_csv(found), encoding="utf-8", newline="")
+        csv_file.write_text(comparison.as_csv(result), encoding="utf-8", newline="")
     if as_json:
-        click.echo(comparison.as_json(found, str(first), str(second)), nl=False)
+        click.echo(comparison.as_json(result, str(first), str(second)), nl=False)
     elif csv_file is None:
-        click.echo(comparison.about(found, str(first), str(second)) + "\n")
-        click.echo(comparison.as_table(found, level))
+        click.echo(comparison.about(result, str(first), str(second)) + "\n")
+        click.echo(comparison.as_table(result, level))
 
 
 @cli.command("sweep")
@@ -184,14 +184,14 @@ def sweep_command(
     evaluation = load(folder)
     if not isinstance(evaluation, Evaluation):
         raise click.UsageError(f"{folder} is not a classification, so there is nothing to sweep.")
-    found = sweep(evaluation, class_name, **options)
+    result = sweep(evaluation, class_name, **options)
     if csv_file is not None:
-        csv_file.write_text(tables.as_csv(found), encoding="utf-8")
+        csv_file.write_text(tables.as_csv(result), encoding="utf-8")
     if as_json:
-        click.echo(tables.as_json(found), nl=False)
+        click.echo(tables.as_json(result), nl=False)
     elif csv_file is None:
-        click.echo(tables.as_table(found))
-    if note := tables.warning(found):
+        click.echo(tables.as_table(result))
+    if note := tables.warning(result):
         click.echo(f"note: {note}", err=True)
 
 

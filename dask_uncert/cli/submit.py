@@ -52,9 +52,9 @@ def wait_command(output: AnyPath, timeout: float | None) -> None:
     """
     from dask_uncert.jobs.submit import wait
 
-    found = wait(output, timeout)
-    click.echo(found, err=found.status != "done")
-    sys.exit(0 if found.status == "done" else 1)
+    job = wait(output, timeout)
+    click.echo(job, err=job.status != "done")
+    sys.exit(0 if job.status == "done" else 1)
 
 
 @click.command("cancel", epilog=EPILOG)
@@ -66,9 +66,9 @@ def cancel_command(output: AnyPath) -> None:
     """
     from dask_uncert.jobs.submit import cancel
 
-    found = cancel(output)
-    click.echo(found)
-    sys.exit(0 if found.status in ("cancelled", "done", "failed") else 1)
+    job = cancel(output)
+    click.echo(job)
+    sys.exit(0 if job.status in ("cancelled", "done", "failed") else 1)
 
 
 COMMANDS = (submit_command, status_command, wait_command, cancel_command)

@@ -127,13 +127,13 @@ def status(output: str | AnyPath) -> JobStatus:
     dask_uncert.errors.InputError: no job was submitted for nothing: there is no ...
     """
     submission = Submission.read(output)
-    found = submission.status()
-    if submission.system != "slurm" or found.status not in ("waiting", "lost") or not submission.key:
-        return found
+    current = submission.status()
+    if submission.system != "slurm" or current.status not in ("waiting", "lost") or not submission.key:
+        return current
     queue = ["squeue", "-h", "-j", submission.key, "-o", "%T"]
     queued = subprocess.run(queue, capture_output=True, text=True, check=False).stdout.strip()
     if queued:
-        return JobStatus(found.status, f"{found.message} (SLURM job {submission.key}: {queued})")
+        return JobStatus(current.status, f"{current.message} (SLURM job {submission.key}: {queued})")
     log = submission.folder / LOG
     return JobStatus("lost", f"job {submission.key} has left SLURM's queue without a result: see {log}")
 
@@ -171,11 +171,11 @@ def wait(output: str | AnyPath, timeout: float | None = None) -> JobStatus:
     dask_uncert.errors.InputError: no job was submitted for nothing: there is no ...
     """
     limit = None if timeout is None else time.monotonic() + timeout
-    while (found := status(output)).status in ("waiting", "running"):
+    while (current := status(output)).status in ("waiting", "running"):
         if limit is not None and time.monotonic() > limit:
             break
         time.sleep(POLL)
-    return found
+    return current
 
 
 def cancel(output: str | AnyPath, timeout: float = 60.0) -> JobStatus:
