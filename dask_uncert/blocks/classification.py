@@ -115,10 +115,7 @@ def evaluate_block(
 
 
 def counted_pixels(
-    request: Request,
-    arrays: Mapping[str, Any],
-    excluded: Indices | None = None,
-    shares: Floats | None = None,
+    request: Request, arrays: Mapping[str, Any], excluded: Indices | None = None, shares: Floats | None = None
 ) -> Indices:
     """Return the class indices (n,) of pixels that count, whatever their prediction is; < 0 for others."""
     excluded = np.zeros((len(REASONS), len(request.codes) + 1), np.int64) if excluded is None else excluded

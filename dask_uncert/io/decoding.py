@@ -79,11 +79,7 @@ AS_STORED = Decoding()
 
 
 def declared(
-    file: Decoding,
-    scale: float | None,
-    offset: float | None,
-    nodata: Sequence[float] | None,
-    where: str,
+    file: Decoding, scale: float | None, offset: float | None, nodata: Sequence[float] | None, where: str
 ) -> Decoding:
     """Return what a file says that its numbers mean, completed by what the caller says.
 
