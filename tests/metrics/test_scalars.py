@@ -1,5 +1,7 @@
 """Scalars with a leading dimension: the bits of results.json, of each case, of sums and of all but one."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ from dask_uncert.metrics.resampling_units import (
 from dask_uncert.metrics.scalars import scalars, soft_settings
 from dask_uncert.reports.results.intervals import Intervals
 from dask_uncert.reports.results.scene import results
-from dask_uncert.summaries.marginals import marginal_reader, marginals, marginals_for
+from dask_uncert.summaries.marginals import marginal_reader, marginals_for
 from dask_uncert.summaries.stack import Case, Stack
 
 SOFT = [
@@ -52,15 +54,16 @@ def stack(evaluations):
     return Stack.of(evaluations)
 
 
-def of(evaluation):
-    return scalars(evaluation)
-
-
 def same(found, expected):
     """Equal to the last bit, NaN where NaN."""
     assert list(found) == list(expected)
-    off = [name for name in expected if not np.array_equal(found[name], expected[name], equal_nan=True)]
-    assert not off
+    assert not [name for name in expected if not np.array_equal(found[name], expected[name], equal_nan=True)]
+
+
+def rows_are(found, evaluations):
+    """Whether the leading dimension is of these Evaluations' scalars."""
+    for i, evaluation in enumerate(evaluations):
+        same({name: values[i] for name, values in found.items()}, scalars(evaluation))
 
 
 def with_intervals(found):
@@ -75,7 +78,7 @@ def with_intervals(found):
 
 def test_every_scalar_is_in_results_with_its_interval(evaluations):
     for evaluation in (evaluations["P0"], evaluations["P3"], sum(evaluations.values())):
-        numbers = of(evaluation)
+        numbers = scalars(evaluation)
         marked = {name: Interval(i, i, 0) for i, name in enumerate(numbers)}
         found = results(evaluation, Intervals(marked, {}, Confidence()))
         values = {low: number for number, (low, _) in with_intervals(found)}
@@ -85,92 +88,74 @@ def test_every_scalar_is_in_results_with_its_interval(evaluations):
         assert np.isinf(float(numbers["calibration/nll/value"]))
 
 
-def test_each_case_has_its_own_bits(stack, evaluations):
-    found = unit_scalars(cases(stack))
-    for i, name in enumerate(stack.names):
-        same({k: v[i] for k, v in found.items()}, of(evaluations[name]))
+def many_classes():
+    rng = np.random.default_rng(1)
+    for name in "abc":
+        p = rng.dirichlet(np.full(19, 0.2), size=150)
+        yield name, evaluate(p, np.where(rng.random(150) < 0.5, p.argmax(axis=1), rng.integers(0, 19, 150)))
+
+
+def test_each_case_has_its_own_bits(evaluations):
+    for every in (evaluations, dict(many_classes())):
+        rows_are(unit_scalars(cases(Stack.of(every))), every.values())
 
 
 def test_all_but_one_is_the_cohort_without_it(stack):
-    found = jackknife(cases(stack))
-    for i, name in enumerate(stack.names):
-        same({k: v[i] for k, v in found.items()}, of(stack.without([name]).total()))
+    rows_are(jackknife(cases(stack)), [stack.without([name]).total() for name in stack.names])
 
 
 def test_replicates_are_sums_of_the_cases_drawn(stack, evaluations):
-    units = cases(stack)
     weights = bootstrap_weights(stack.names, range(5), 3)
-    found = scalars(units.total, weighted_totals(units, weights))
-    for b, row in enumerate(weights):
-        total = sum(evaluations[name] for name, w in zip(stack.names, row, strict=True) for _ in range(w))
-        same({k: v[b] for k, v in found.items()}, of(total))
-
-
-def test_many_classes_add_in_the_same_order():
-    rng = np.random.default_rng(1)
-    every = {}
-    for name in "abc":
-        p = rng.dirichlet(np.full(19, 0.2), size=150)
-        every[name] = evaluate(p, np.where(rng.random(150) < 0.5, p.argmax(axis=1), rng.integers(0, 19, 150)))
-    stack = Stack.of(every)
-    found = unit_scalars(cases(stack))
-    for i, name in enumerate(every):
-        same({k: v[i] for k, v in found.items()}, of(every[name]))
+    totals = [sum(np.repeat([*evaluations.values()], row)) for row in weights]
+    rows_are(scalars(stack.total(), weighted_totals(cases(stack), weights)), totals)
 
 
 def test_visits_of_a_patient_are_drawn_together(evaluations):
-    names = list(evaluations)
-    who = {name: Case(f"Q{i // 3}", name) for i, name in enumerate(names)}
-    stack = Stack.of({who[name]: evaluations[name] for name in names})
-    units = patients(stack)
+    units = patients(
+        Stack.of({Case(f"Q{i // 3}", name): e for i, (name, e) in enumerate(evaluations.items())})
+    )
     assert units.names == ("Q0", "Q1", "Q2")
-    found = unit_scalars(units)
-    for i, patient in enumerate(units.names):
-        total = sum(evaluations[name] for name in names if who[name].patient == patient)
-        same({k: v[i] for k, v in found.items()}, of(total))
+    every = [*evaluations.values()]
+    rows_are(unit_scalars(units), [sum(every[i : i + 3]) for i in (0, 3, 6)])
 
 
 def test_swapped_models_are_sums_of_either(stack, evaluations):
     other = {name: drawn(100 + i, 30, gap=4) for i, name in enumerate(evaluations)}
-    units = cases(stack), cases(Stack.of(other))
     swaps = np.array([[0] * 7, [1, 0, 1, 1, 0, 0, 0]])
-    for read, models in zip(
-        swapped_totals(*units, swaps), ((evaluations, other), (other, evaluations)), strict=True
-    ):
-        found = scalars(units[0].total, read)
-        for b, row in enumerate(swaps):
-            total = sum(models[s][name] for s, name in zip(row, stack.names, strict=True))
-            same({k: v[b] for k, v in found.items()}, of(total))
+    readers = swapped_totals(cases(stack), cases(Stack.of(other)), swaps)
+    for read, models in zip(readers, ((evaluations, other), (other, evaluations)), strict=True):
+        totals = [sum(models[s][name] for s, name in zip(row, stack.names, strict=True)) for row in swaps]
+        rows_are(scalars(stack.total(), read), totals)
 
 
-def test_parts_and_steps_do_not_change_a_bit(stack, monkeypatch):
-    whole = jackknife(cases(stack))
-    weights = bootstrap_weights(stack.names, range(9))
-    drawn_ = scalars(cases(stack).total, weighted_totals(cases(stack), weights))
+def test_cutting_units_and_counts_does_not_change_a_bit(stack, monkeypatch):
+    units, weights = cases(stack), bootstrap_weights(stack.names, range(9))
+    expected = jackknife(units), scalars(stack.total(), weighted_totals(units, weights))
     monkeypatch.setattr("dask_uncert.metrics.resampling_units.DENSE_UNITS", 2)
     monkeypatch.setattr("dask_uncert.metrics.scalars.AT_ONCE", 5000)
-    same(jackknife(cases(stack)), whole)
-    same(scalars(cases(stack).total, weighted_totals(cases(stack), weights)), drawn_)
+    same(jackknife(cases(stack)), expected[0])
+    same(scalars(stack.total(), weighted_totals(cases(stack), weights)), expected[1])
 
 
-def test_what_was_not_kept_takes_its_numbers_with_it(evaluations):
-    one = evaluations["P1"]
-    read, whole = marginal_reader(one), of(one)
-    gone = {"winning": {"calibration/equal_mass_ece"}, "histogram/0": "gini", "log_loss": "calibration/nll"}
-    for item, names in gone.items():
-        found = scalars(one, lambda name, item=item: None if name == item else read(name))
-        lost = set(whole) - set(found)
-        assert lost == names if isinstance(names, set) else all(names in name for name in lost)
-        assert lost
-        same(found, {name: value for name, value in whole.items() if name not in lost})
-    fine = {name for name in marginals(one) if name.startswith(("winning", "class/")) and "bins" not in name}
-    found = scalars(one, lambda name: None if name in fine else read(name))
-    parts = {"reliability", "resolution", "uncertainty", "within_bins"}
-    assert set(whole) - set(found) == {
-        "calibration/equal_mass_ece",
-        *(f"calibration/brier/{p}" for p in parts),
-    }
-    same(found, {name: whole[name] for name in found})
+EQUAL_MASS = {"calibration/equal_mass_ece"}
+PARTS = {f"calibration/brier/{part}" for part in ("reliability", "resolution", "uncertainty", "within_bins")}
+
+
+@pytest.mark.parametrize(
+    ("missing", "lost"),
+    [
+        ("winning", EQUAL_MASS.__eq__),
+        ("histogram/0", lambda names: names and all("gini" in name for name in names)),
+        ("log_loss", lambda names: names and all("calibration/nll" in name for name in names)),
+        (r"winning|class/\d+", (EQUAL_MASS | PARTS).__eq__),
+    ],
+)
+def test_a_marginal_that_was_not_kept_takes_its_scalars_with_it(evaluations, missing, lost):
+    evaluation = evaluations["P1"]
+    read, whole = marginal_reader(evaluation), scalars(evaluation)
+    found = scalars(evaluation, lambda name: None if re.fullmatch(missing, name) else read(name))
+    assert lost(set(whole) - set(found))
+    same(found, {name: whole[name] for name in whole if name in found})
 
 
 def test_labels_of_soft_settings_are_each_their_own(evaluations):
@@ -179,11 +164,11 @@ def test_labels_of_soft_settings_are_each_their_own(evaluations):
     assert labels[-1] == "c/threshold 0.3 sigma 0.0 damping 0.0 #2"
 
 
-def test_what_is_needed_for_a_number_is_enough(evaluations):
-    one = evaluations["P2"]
-    read, whole = marginal_reader(one), of(one)
-    for name, value in whole.items():
-        kept = marginals_for(one, [name])
-        found = scalars(one, lambda item, kept=kept: read(item) if item in kept else None)
+def test_the_marginals_for_a_scalar_are_enough(evaluations):
+    evaluation = evaluations["P2"]
+    read = marginal_reader(evaluation)
+    for name, value in scalars(evaluation).items():
+        kept = marginals_for(evaluation, [name])
+        found = scalars(evaluation, lambda marginal, kept=kept: read(marginal) if marginal in kept else None)
         assert np.array_equal(found[name], value, equal_nan=True), name
         assert len(kept) <= 12
