@@ -5,26 +5,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dask_uncert.blocks.classification import evaluate_block
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.bootstrap_intervals import Confidence
 from dask_uncert.formulas.resampling import bootstrap_weights
-from dask_uncert.inputs.scene import Encoding
-from dask_uncert.kernels import compiled
 from dask_uncert.metrics.bootstrap import pooled_intervals
 from dask_uncert.metrics.cohort import case_table, cohort, cohort_by, patient_values
 from dask_uncert.metrics.resampling_units import patients
 from dask_uncert.metrics.scalars import scalars
 from dask_uncert.summaries.stack import Case, Stack
+from tests.support.cohorts import evaluated
 from tests.support.requests import request_of
 
 DICE = "classes/lesion/f1"
 REQUEST = request_of(classes={0: "background", 1: "lesion"}, measures=["gini"])
-
-
-def evaluated(p, y):
-    """The Evaluation of a binary prediction, without dask."""
-    return evaluate_block(REQUEST, {"probabilities": p, "reference": y}, Encoding(), compiled)[1]
 
 
 def binary(tp=0, fp=0, fn=0, tn=0, p=0.9):
@@ -32,7 +25,7 @@ def binary(tp=0, fp=0, fn=0, tn=0, p=0.9):
     cells = ((tp, 1, p), (fp, 0, p), (fn, 1, 1 - p), (tn, 0, 1 - p))
     y = np.concatenate([np.full(n, truth) for n, truth, _ in cells])
     stated = np.concatenate([np.full(n, value) for n, _, value in cells])
-    return evaluated(stated, y)
+    return evaluated(REQUEST, stated, y)
 
 
 def number(found, metric, name):
@@ -40,7 +33,7 @@ def number(found, metric, name):
     return getattr(found, name)[found.metrics.index(metric)]
 
 
-def test_c1_pooled_or_averaged():
+def test_pooled_numbers_differ_from_means_over_patients():
     found = cohort(Stack.of({"A": binary(tp=90, fp=10), "B": binary(tp=1, fn=9)}))
     assert round(number(found, DICE, "mean"), 7) == 0.5645933
     assert round(number(found, DICE, "pooled"), 7) == 0.9054726
@@ -50,7 +43,7 @@ def test_c1_pooled_or_averaged():
     assert found.pooled[0] == pytest.approx(0.0, abs=1e-12)
 
 
-def test_c2_undefined_values_are_counted_each_time():
+def test_undefined_values_are_counted_each_time():
     stack = Stack.of({"P1": binary(tp=4, fp=2), "P2": binary(tn=5), "P3": binary(tp=3, fn=4)})
     for _ in range(3):
         found = cohort(stack, metrics=[DICE])
@@ -59,7 +52,7 @@ def test_c2_undefined_values_are_counted_each_time():
     assert np.isnan(found.values[1, 0])
 
 
-def test_c4_visits_weigh_a_patient_once():
+def test_visits_weigh_a_patient_once():
     cases = {("P1", "a"): 4, ("P1", "b"): 9, ("P2", ""): 8}
     stack = Stack.of({Case(*who): binary(tp=right, fp=10 - right) for who, right in cases.items()})
     found = cohort(stack, Confidence(50), ["overall/accuracy"])
@@ -87,7 +80,7 @@ def cases_of(seed, n=9):
         skill, pixels = rng.beta(5, 2), int(rng.integers(10, 60))
         y = rng.random(pixels) < rng.random() * (i % 4 > 0)
         p = np.clip(np.where(rng.random(pixels) < skill, y, ~y) * 0.8 + rng.random(pixels) * 0.2, 0, 1)
-        found[f"patient {i}"] = evaluated(p, y.astype(int))
+        found[f"patient {i}"] = evaluated(REQUEST, p, y)
     return found
 
 
@@ -99,13 +92,11 @@ def test_intervals_equal_those_of_a_plain_loop_over_patients(seed):
     stack, names = Stack.of(evaluations), list(evaluations)
     how = Confidence(replicates=40, level=0.9, seed=5, method="percentile")
     found = cohort(stack, how)
-    weights = bootstrap_weights(names, range(40), 5)
     pooled, means = [], []
-    each = {name: scalars(one) for name, one in evaluations.items()}
-    for row in weights:
-        total = sum(evaluations[name] for name, w in zip(names, row, strict=True) for _ in range(w))
-        pooled.append([float(v) for v in scalars(total).values()])
-        values = np.array([[float(v) for v in each[name].values()] for name in names for _ in [0]])
+    every = [*evaluations.values()]
+    values = np.array([[float(v) for v in scalars(one).values()] for one in every])
+    for row in bootstrap_weights(names, range(40), 5):
+        pooled.append([float(v) for v in scalars(sum(np.repeat(every, row))).values()])
         drawn = np.repeat(values, row, axis=0)
         means.append([np.mean(c[~np.isnan(c)]) if (~np.isnan(c)).any() else np.nan for c in drawn.T])
     for values, interval in ((pooled, found.pooled_interval), (means, found.mean_interval)):
@@ -117,13 +108,9 @@ def test_intervals_equal_those_of_a_plain_loop_over_patients(seed):
 
 
 def equal(one, other):
-    """Two Cohorts to the last bit."""
-    assert (one.metrics, one.patients, one.at) == (other.metrics, other.patients, other.at)
-    for name in ("values", "pooled", "mean", "std", "n", "undefined", "quantiles"):
-        assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True), name
-    for name in ("pooled_interval", "mean_interval"):
-        ends = getattr(one, name), getattr(other, name)
-        assert ends == (None, None) or np.array_equal(*ends, equal_nan=True), name
+    """Two statistics to the last bit."""
+    for name, value in vars(one).items():
+        np.testing.assert_array_equal(value, getattr(other, name), name, strict=True)
 
 
 def test_order_and_leaving_out_and_putting_back_change_no_bit():

@@ -6,37 +6,29 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dask_uncert.blocks.classification import evaluate_block
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.bootstrap_intervals import Confidence, percentile_interval
 from dask_uncert.formulas.resampling import bootstrap_weights
-from dask_uncert.inputs.scene import Encoding
-from dask_uncert.kernels import compiled
 from dask_uncert.metrics.comparison import compare
 from dask_uncert.metrics.scalars import scalars
 from dask_uncert.summaries.stack import Case, Stack
+from tests.support.cohorts import evaluated
 from tests.support.requests import request_of
 
 REQUEST = request_of(classes=["0", "1"], measures=["gini"])
 METRICS = ("overall/accuracy", "classes/1/f1", "calibration/ece")
 
 
-def evaluated(p, y, request=REQUEST):
-    """The Evaluation of a binary prediction, without dask."""
-    return evaluate_block(request, {"probabilities": p, "reference": y}, Encoding(), compiled)[1]
-
-
 def models(seed, n=6, skills=(0.85, 0.7)):
     """Two models' Evaluations of the same n patients."""
     rng = np.random.default_rng(seed)
-    found = ({}, {})
+    pair = ({}, {})
     for i in range(n):
         y = rng.random(40) < 0.4
-        for one, skill in zip(found, skills, strict=True):
-            right = rng.random(40) < skill
-            p = np.where(right, y, ~y) * 0.8 + rng.random(40) * 0.2
-            one[f"P{i:02d}"] = evaluated(p, y.astype(int))
-    return found
+        for model, skill in zip(pair, skills, strict=True):
+            p = np.where(rng.random(40) < skill, y, ~y) * 0.8 + rng.random(40) * 0.2
+            model[f"P{i:02d}"] = evaluated(REQUEST, p, y)
+    return pair
 
 
 def numbers(evaluation):
@@ -53,8 +45,8 @@ def test_differences_and_tests_by_hand():
     np.testing.assert_array_equal(found.pooled_difference, seen)
     drawn = []
     for row in bootstrap_weights(names, range(50)):
-        both = [sum(m[k] for k, w in zip(names, row, strict=True) for _ in range(w)) for m in (first, second)]
-        drawn.append(numbers(both[0]) - numbers(both[1]))
+        both = [numbers(sum(np.repeat([*model.values()], row))) for model in (first, second)]
+        drawn.append(both[0] - both[1])
     np.testing.assert_allclose(found.pooled_interval, percentile_interval(drawn), rtol=1e-12)
     # Every way to swap the two models' Summaries, patient by patient.
     far = []
@@ -124,8 +116,8 @@ def test_what_cannot_be_compared_is_refused():
     first, second = models(6, n=2)
     with pytest.raises(InputError, match="no case in common"):
         compare(Stack.of(first), Stack.of({f"x{k}": v for k, v in second.items()}))
-    words = request_of(classes=["0", "1"], measures=["entropy"])
-    other = {name: evaluated(np.array([0.1]), np.array([0]), words) for name in first}
+    request = request_of(classes=["0", "1"], measures=["entropy"])
+    other = {name: evaluated(request, np.array([0.1]), [0]) for name in first}
     with pytest.raises(InputError, match="does not compare"):
         compare(Stack.of(first), Stack.of(other))
     renamed = {Case("P00/P01", ""): first["P00"]}

@@ -112,6 +112,13 @@ WORDS = {
 }
 
 
+def evaluated(request, p, y):
+    """Return the Evaluation of a binary prediction, without dask."""
+    return evaluate_block(
+        request, {"probabilities": p, "reference": np.asarray(y, int)}, Encoding(), compiled
+    )[1]
+
+
 def stack_of(skill, patients=7):
     """Evaluations of small cases: two visits of the first two patients; the last has nothing to find."""
     found, request = {}, request_of(**WORDS)
@@ -123,9 +130,7 @@ def stack_of(skill, patients=7):
         p = (np.where(right == y, 0.75, 0.25) + rng.random(y.shape) / 8).astype("float32")
         groups = (("site", ("Oslo", "Bern <i>")[number % 2]), ("scanner", f"S{number % 3}"))
         case = Case(AWKWARD if number == 0 else f"P{number}", visit, groups)
-        found[case] = evaluate_block(
-            request, {"probabilities": p, "reference": y.astype(int)}, Encoding(), compiled
-        )[1]
+        found[case] = evaluated(request, p, y)
     return Stack.of(found)
 
 
