@@ -37,7 +37,7 @@ def write_cases(
         "patients": [case.patient for case in cases],
         "visits": [case.visit for case in cases],
         "groups": {column: [values.get(column, "") for values in groups] for column in columns},
-        "marks": [case.mark for case in cases],
+        "fingerprints": [case.fingerprint for case in cases],
         "arrays": {
             path: {"dims": list(dims), "shape": list(shape)} for path, (dims, shape) in layout.items()
         },
@@ -81,9 +81,9 @@ def read_cases(store: str) -> Stack:
                 rows[path] = SparseRows(width_of(layout, path), np.asarray(starts[...]), cells, counts)
         columns = attributes["groups"]
         cases = tuple(
-            Case(patient, visit, tuple((column, values[i]) for column, values in columns.items()), mark)
-            for i, (patient, visit, mark) in enumerate(
-                zip(attributes["patients"], attributes["visits"], attributes["marks"], strict=True)
+            Case(patient, visit, tuple((column, values[i]) for column, values in columns.items()), fingerprint)
+            for i, (patient, visit, fingerprint) in enumerate(
+                zip(attributes["patients"], attributes["visits"], attributes["fingerprints"], strict=True)
             )
         )
     except (KeyError, TypeError, ValueError) as error:

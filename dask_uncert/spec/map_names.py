@@ -24,3 +24,8 @@ def soft_weight_map(cell: str, label: str) -> str:
 def soft_picture(label: str) -> str:
     """Return the name of the coloured map of all four."""
     return f"soft_{label}"
+
+
+def soft_picture_label(name: str) -> str:
+    """Return the label in the name of a coloured map."""
+    return name.removeprefix("soft_")

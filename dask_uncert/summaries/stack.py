@@ -47,7 +47,7 @@ class Case:
         Name of the visit, empty where a patient has one only.
     groups : tuple of (str, str)
         Column and value of each grouping column.
-    mark : str
+    fingerprint : str
         Fingerprint of the case's inputs, job and version.
 
     Examples
@@ -59,7 +59,7 @@ class Case:
     patient: str
     visit: str = ""
     groups: tuple[tuple[str, str], ...] = ()
-    mark: str = ""
+    fingerprint: str = ""
 
     @property
     def name(self) -> str:

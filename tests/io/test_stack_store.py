@@ -36,7 +36,7 @@ def write(stack, store):
 @given(order=st.permutations(range(6)), piece=st.sampled_from([30, 1 << 18]))
 def test_written_and_read_back(tmp_path_factory, order, piece):
     folder = tmp_path_factory.mktemp("cases")
-    cases = {Case(f"P{i % 4}", f"v{i}", (("site", "AB"[i % 2]),), f"mark {i}"): PARTS[i] for i in order}
+    cases = {Case(f"P{i % 4}", f"v{i}", (("site", "AB"[i % 2]),), f"fingerprint {i}"): PARTS[i] for i in order}
     stack = Stack.of(cases)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stack_store, "CHUNK_ENTRIES", piece)
@@ -75,6 +75,6 @@ def test_a_summary_without_cases_says_so(tmp_path):
         read_cases(str(tmp_path / "none.zarr"))
     write_cases(str(tmp_path / "one.zarr"), (), {"a": ((), ())}, ())
     assert len(read_cases(str(tmp_path / "one.zarr"))) == 0
-    zarr.open_group(str(tmp_path / "one.zarr"), mode="r+")["cases"].attrs["marks"] = ["odd"]
+    zarr.open_group(str(tmp_path / "one.zarr"), mode="r+")["cases"].attrs["fingerprints"] = ["odd"]
     with pytest.raises(InputError, match=r"the cases in .* are damaged: TypeError|ValueError"):
         read_cases(str(tmp_path / "one.zarr"))

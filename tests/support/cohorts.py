@@ -97,7 +97,7 @@ class Cohort:
                 content = path.read_bytes()
                 if path.parent.name == "cases":
                     content = json.loads(content)
-                    content["attributes"].pop("marks")
+                    content["attributes"].pop("fingerprints")
                 found[str(path.relative_to(out))] = content
         return found
 

@@ -69,7 +69,7 @@ class FinishedCohort:
     def fingerprints(self, with_maps: bool) -> dict[str, str]:
         """Return the fingerprint of each case, by name; with_maps: only of those whose maps are there."""
         return {
-            case.name: case.mark
+            case.name: case.fingerprint
             for case in self.stack.cases
             if not with_maps or (self.folder / MAPS / case.name).is_dir()
         }

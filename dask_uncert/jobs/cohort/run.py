@@ -86,7 +86,7 @@ def run_cohort(
         name, reason = next(iter(failed.items()))
         raise InputError(f"none of the {len(failed)} cases could be evaluated; the first, {name}: {reason}")
     evaluated = [
-        (replace(row.case, mark=outcome.fingerprint), outcome)
+        (replace(row.case, fingerprint=outcome.fingerprint), outcome)
         for row in plan.rows
         if (outcome := outcomes[row.case.name]) and row.case.name not in failed
     ]
@@ -199,9 +199,9 @@ def _is_unchanged(
 
 def _fingerprint(plan: CohortPlan, cases: EvaluatedCases, failed: Mapping[str, str]) -> str | None:
     """Return the fingerprint of the settings and the cases; None if inputs cannot tell whether they changed."""
-    if any(not case.mark for case, _ in cases.cases):
+    if any(not case.fingerprint for case, _ in cases.cases):
         return None
-    identities = [[case.name, case.mark, case.groups] for case, _ in cases.cases]
+    identities = [[case.name, case.fingerprint, case.groups] for case, _ in cases.cases]
     return digest(plan.evaluate.settings, identities, sorted(failed))
 
 

@@ -28,7 +28,7 @@ from dask_uncert.reports.figures.layout import (
 )
 from dask_uncert.reports.figures.style import BLUE, COLORS, SETTINGS, VERMILION, YELLOW
 from dask_uncert.reports.names import axis_name, file_names, pretty, unit
-from dask_uncert.spec.map_names import soft_labels
+from dask_uncert.spec.map_names import soft_labels, soft_picture_label, soft_weight_map
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.soft_confusion import COLOURS
@@ -58,8 +58,8 @@ def soft_maps(maps: Maps) -> list[SoftMap]:
     """Return every picture of a soft confusion whose four weights are among the maps."""
     pictures = []
     for name, (values, dims) in maps.items():
-        label = name.removeprefix("soft_")
-        names = {cell: f"soft_{cell}_{label}" for cell in CELL_NAMES}
+        label = soft_picture_label(name)
+        names = {cell: soft_weight_map(cell, label) for cell in CELL_NAMES}
         if values.ndim == 3 and all(weight in maps for weight in names.values()):
             weights = {cell: maps[weight] for cell, weight in names.items()}
             pictures.append(SoftMap(label, (values, dims), weights))
@@ -71,7 +71,7 @@ def map_figure_names(maps: Maps) -> dict[str, str]:
 
     Maps of one dimension have no figure, nor have the four weights of a soft confusion, which share one.
     """
-    weights = {f"soft_{cell}_{soft.label}" for soft in soft_maps(maps) for cell in CELL_NAMES}
+    weights = {soft_weight_map(cell, soft.label) for soft in soft_maps(maps) for cell in CELL_NAMES}
     shown = [name for name, (values, _) in maps.items() if name not in weights and values.ndim > 1]
     return {name: f"map_{safe}" for name, safe in file_names(shown).items()}
 

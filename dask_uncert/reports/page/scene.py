@@ -20,7 +20,7 @@ from dask_uncert.reports.page.cohort import cohort_context
 from dask_uncert.reports.page.payload import payload
 from dask_uncert.reports.page.templates import common_context, environment, file_text, image_source
 from dask_uncert.reports.results.cohort import CohortStatistics
-from dask_uncert.spec.map_names import soft_labels
+from dask_uncert.spec.map_names import soft_labels, soft_picture
 from dask_uncert.summaries.evaluation import Evaluation
 
 TIMES = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"
@@ -105,7 +105,7 @@ def _maps(
     left_out = []
     used = 0
     labels = zip(soft_labels(evaluation.classes), evaluation.classes, strict=True)
-    titles = {f"soft_{label}": f"Soft confusion of {described.name}" for label, described in labels}
+    titles = {soft_picture(label): f"Soft confusion of {described.name}" for label, described in labels}
     for name, file in page_maps(maps).items():
         values, dims = maps[name]
         content = figures[f"{file}.png"]
@@ -130,7 +130,9 @@ def _maps(
 def page_maps(maps: Maps) -> dict[str, str]:
     """Return the figure that shows each map: for a soft confusion that with all four weights."""
     merged = file_names(soft.label for soft in soft_maps(maps))
-    return map_figure_names(maps) | {f"soft_{label}": f"soft_maps_{safe}" for label, safe in merged.items()}
+    return map_figure_names(maps) | {
+        soft_picture(label): f"soft_maps_{safe}" for label, safe in merged.items()
+    }
 
 
 def _at_maximum(results: Mapping[str, Any]) -> list[tuple[str, float]]:
