@@ -81,7 +81,9 @@ def read_cases(store: str) -> Stack:
                 rows[path] = SparseRows(width_of(layout, path), np.asarray(starts[...]), cells, counts)
         columns = attributes["groups"]
         cases = tuple(
-            Case(patient, visit, tuple((column, values[i]) for column, values in columns.items()), fingerprint)
+            Case(
+                patient, visit, tuple((column, values[i]) for column, values in columns.items()), fingerprint
+            )
             for i, (patient, visit, fingerprint) in enumerate(
                 zip(attributes["patients"], attributes["visits"], attributes["fingerprints"], strict=True)
             )
