@@ -104,7 +104,7 @@ def evaluate(
         A predicted uncertainty, 0 or above; NaN where there is none.
     weight : array, path, Input or "geometry"
         What each pixel weighs, 0 or above, for a second confusion matrix of sums of weights; "geometry" is its area
-        or volume where an input says where it lies.
+        or volume, from the geometry of an input.
     axis : int, str or None
         The classes' axis, counted without that of the samples: a number, or the name of a labelled dimension.
     sample_axis, band_axis : int or str
@@ -159,12 +159,12 @@ def evaluate(
         "features": features,
         "weight": weight,
     }
-    asked: dict[str, Any] = dict(options)
+    keywords: dict[str, Any] = dict(options)
     for name in InputKeywords.__annotations__:
-        if name in asked:
+        if name in keywords:
             raise InputError(f"`{name}` belongs to one input: give `du.Input(array, {name}=...)`.")
-    how = {name: asked.pop(name) for name in PassOptions.model_fields if name in asked}
-    scene_options = with_table(validated(SceneOptions, asked))
+    how = {name: keywords.pop(name) for name in PassOptions.model_fields if name in keywords}
+    scene_options = with_table(validated(SceneOptions, keywords))
     cubes = open_arrays(inputs, axis, sample_axis, band_axis)
     plan = prepare(scene_options, cubes, **how)
     if bool(plan.request.layers) != (maps_store is not None):
@@ -186,8 +186,8 @@ def prepare(options: SceneOptions, cubes: Mapping[str, Cube], **how: Any) -> Pla
         raise InputError("nothing to evaluate against: give `reference`.")
     if options.overlap:
         cubes = over_the_reference(dict(cubes))
-    classes = options.classes or prediction(cubes).sizes.get(CLASS, 2)
-    scene = make_scene(cubes, classes if isinstance(classes, int) else len(classes))
+    classes = prediction(cubes).sizes.get(CLASS, 2) if options.classes is None else len(options.classes)
+    scene = make_scene(cubes, classes)
     request = resolve(options, scene)
     sources = {name: cube for name, cube in scene.cubes.items() if name != "features"}
     grid = chunking.plan_grid(sources, scene.dims, chosen.block)
@@ -198,40 +198,43 @@ def prepare(options: SceneOptions, cubes: Mapping[str, Cube], **how: Any) -> Pla
 def with_maps(
     plan: Plan, store: str, attributes: Mapping[str, Any] | None = None, again: bool = False
 ) -> Plan:
-    """The plan with its maps' Zarr group made, ready to be written block by block; they say where they lie.
+    """Return the plan with a Zarr group for its maps, with their geometry, to be written block by block.
 
     again: the group is there, of an earlier run of the same plan, and is written on.
     """
-    about: dict[str, tuple[str, Any, Mapping[str, Any]]] = {}
+    maps: dict[str, tuple[str, Any, Mapping[str, Any]]] = {}
     layers = plan.request.layers
     geometry = shared_geometry(plan.scene.cubes)
-    lies = {} if geometry is None else geometry.attributes()
+    position = {} if geometry is None else geometry.attributes()
     if geometry is not None and geometry.crs is not None:
-        lies["grid_mapping"] = GRID_MAPPING
+        position["grid_mapping"] = GRID_MAPPING
     for name, (dtype, fill, extra) in layers.items():
         missing = {} if dtype == "float32" or extra else {"_FillValue": fill}
-        about[name] = (dtype, fill, {"long_name": name.replace("_", " "), "units": "1", **missing, **lies})
+        attributes_of_map = {"long_name": name.replace("_", " "), "units": "1", **missing, **position}
+        maps[name] = (dtype, fill, attributes_of_map)
     writer = MapWriter(store)
     if again:
         return replace(plan, writer=writer)
     extras = {name: layer.extra for name, layer in layers.items()}
-    writer.create(about, plan.scene.dims, plan.scene.shape, plan.grid.block, attributes or {}, extras)
+    writer.create(maps, plan.scene.dims, plan.scene.shape, plan.grid.block, attributes or {}, extras)
     return replace(plan, writer=writer)
 
 
 def write_coordinates(plan: Plan) -> None:
-    """Write the coordinates that stand beside the inputs beside the maps, if there are maps."""
+    """Write the coordinates of the inputs to the group of the maps, if there are maps."""
     if plan.writer is None:
         return
-    found: dict[str, Any] = {}
+    coordinates: dict[str, Any] = {}
     cubes = plan.scene.cubes
     for name in (n for n in ("reference", "mean", "samples_0", "samples", "probabilities") if n in cubes):
         known, attributes = cubes[name].coordinates or {}, cubes[name].coordinate_attributes
-        found.update({dim: (known[dim], attributes[dim]) for dim in plan.scene.dims if dim in attributes})
+        coordinates.update(
+            {dim: (known[dim], attributes[dim]) for dim in plan.scene.dims if dim in attributes}
+        )
     geometry = shared_geometry(cubes)
     if geometry is not None:
         sizes = dict(zip(plan.scene.dims, plan.scene.shape, strict=True))
-        found = {**coordinates_of(geometry, sizes), **found}
+        coordinates = {**coordinates_of(geometry, sizes), **coordinates}
         if geometry.crs is not None:
             plan.writer.add_grid_mapping(GRID_MAPPING, {"crs_wkt": geometry.crs, "spatial_ref": geometry.crs})
-    plan.writer.add_coordinates(found)
+    plan.writer.add_coordinates(coordinates)

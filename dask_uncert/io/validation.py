@@ -78,7 +78,7 @@ def validated(model: type[AnyModel], options: Mapping[str, Any], where: str = ""
 
 def problems(error: ValidationError, options: Any) -> str:
     """Return what is wrong with options, problem by problem, as one sentence or more."""
-    found: dict[tuple[str, ...], str] = {}
+    messages: dict[tuple[str, ...], str] = {}
     # Each type that a value may have reports its own problem: wrong types last, and only the deepest ones.
     for problem in sorted(
         error.errors(), key=lambda problem: problem["type"].endswith(("_type", "_parsing"))
@@ -92,13 +92,13 @@ def problems(error: ValidationError, options: Any) -> str:
             message += f", found {value!r}" if isinstance(value, str | int | float | None) else ""
         else:
             message = f": {message}" if path else message.replace("unknown", "Unknown", 1)
-        found.setdefault(path, f"`{'.'.join(path)}` {message}".replace("` :", "`:") if path else message)
-    told = [
+        messages.setdefault(path, f"`{'.'.join(path)}` {message}".replace("` :", "`:") if path else message)
+    relevant = [
         text
-        for path, text in found.items()
-        if not any(other != path and other[: len(path)] == path for other in found)
+        for path, text in messages.items()
+        if not any(other != path and other[: len(path)] == path for other in messages)
     ]
-    text = listed(told, MOST_PROBLEMS, "; ")
+    text = listed(relevant, MOST_PROBLEMS, "; ")
     return text if text.endswith((".", "?")) else f"{text}."
 
 

@@ -72,15 +72,14 @@ def _with(values: Any, keys: list[str], value: Any) -> Any:
     return inner
 
 
-def resolve(place: str, folder: Path) -> str:
+def resolve(path: str, folder: Path) -> str:
     """A path of the job file, made absolute; a URL as it is."""
-    return place if "://" in place else os.path.realpath(folder / place)
+    return path if "://" in path else os.path.realpath(folder / path)
 
 
 def cluster_of(job: AnyJob | CohortJob, folder: Path) -> str:
     """What a job's word `cluster` stands for; a file is relative to the job's."""
-    found = job.cluster
-    return found if found == "local" or "://" in found else resolve(found, folder)
+    return job.cluster if job.cluster == "local" else resolve(job.cluster, folder)
 
 
 def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:

@@ -205,10 +205,10 @@ def open_input(
     """
     if isinstance(source, Cube):
         return {name: source}
-    given = source if isinstance(source, Input) else Input(source)
-    options = validated(model, given.options, f"{name}: ")
-    if isinstance(given.data, str | Path):
-        shown = str(given.data)
+    entry = source if isinstance(source, Input) else Input(source)
+    options = validated(model, entry.options, f"{name}: ")
+    if isinstance(entry.data, str | Path):
+        shown = str(entry.data)
         path = shown if "://" in shown else os.path.realpath(shown)
         return open_cubes(input_spec(name, kind or name, options, path, shown))
     if options.array or options.missing_chunks != "refuse":
@@ -216,7 +216,7 @@ def open_input(
             f"{name}: `array` and `missing_chunks` belong to the path of a store; this is an array."
         )
     spec = input_spec(name, kind or name, options, "", "")
-    return {name: with_options(cube_of(name, given.data, axes, grid, spec.dims), spec)}
+    return {name: with_options(cube_of(name, entry.data, axes, grid, spec.dims), spec)}
 
 
 def open_arrays(

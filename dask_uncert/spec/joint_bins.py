@@ -82,10 +82,10 @@ def _merged(wanted: Iterable[_Wanted]) -> Iterable[_Wanted]:
 
 
 def _single(
-    wish: _Wanted, dtype: np.dtype[Any], scale: float | None, stored_as_pair: bool
+    wanted: _Wanted, dtype: np.dtype[Any], scale: float | None, stored_as_pair: bool
 ) -> tuple[RowKind, int] | None:
     """Rows that are single values, and how many, where the class is stored with few different ones."""
-    if not stored_as_pair and wish.class_index == 0:
+    if not stored_as_pair and wanted.class_index == 0:
         return None
     if scale is None:
         return ("float16", HALVES) if dtype == np.float16 else None
@@ -97,47 +97,47 @@ def _single(
 
 def _sized(
     request: Request,
-    wish: _Wanted,
+    wanted: _Wanted,
     dtype: np.dtype[Any],
     scale: float | None,
     share_dtype: np.dtype[Any] | None,
     single: tuple[RowKind, int] | None,
 ) -> JointSettings:
     """The most exact of what fits: single values with ever fewer moments, then ever fewer intervals."""
-    measures = {one.name: one for one in request.measures}
-    levels = _levels(request, wish, share_dtype)
-    if wish.uncertainty is None:
+    measures = {measure.name: measure for measure in request.measures}
+    levels = _levels(request, wanted, share_dtype)
+    if wanted.uncertainty is None:
         upper = 1.0
-    elif wish.uncertainty == "uncertainty":
+    elif wanted.uncertainty == "uncertainty":
         upper = math.inf
     else:
-        upper = upper_bound(measures[wish.uncertainty], len(request.classes))
+        upper = upper_bound(measures[wanted.uncertainty], len(request.classes))
 
     def settings(rows: RowKind, size: int, intervals: Intervals) -> JointSettings:
         return JointSettings(
-            wish.class_index, wish.uncertainty, wish.thresholds, dtype.newbyteorder("=").name, rows, size,
+            wanted.class_index, wanted.uncertainty, wanted.thresholds, dtype.newbyteorder("=").name, rows, size,
             scale, levels, intervals,
             None if share_dtype is None else share_dtype.name,
-            None if share_dtype is None else wish.reference_threshold,
+            None if share_dtype is None else wanted.reference_threshold,
         )  # fmt: skip
 
-    undamped = wish.uncertainty is None
+    undamped = wanted.uncertainty is None
     if single is not None:
         near = ((0.0, EXACT_NEAR, 15, 0), (EXACT_NEAR, math.inf, 1, 0))
         choices = [uncertainty_intervals(upper, terms, 0) for terms in (16, 12)]
         for intervals in (
             [((0.0, 1.0, 1, 0),)] if undamped else [*choices, *([near] if upper == math.inf else [])]
         ):
-            found = settings(*single, intervals)
-            if found.nbytes <= wish.memory:
-                return found
+            joint = settings(*single, intervals)
+            if joint.nbytes <= wanted.memory:
+                return joint
     # The tangent to A(p) misses more than the series by far.
     terms = (1, 1) if undamped else (12, 5) if math.isfinite(upper) else (8, 3)
-    size = _rows(wish.error)
+    size = _rows(wanted.error)
     while True:
-        found = settings("interval", size, uncertainty_intervals(upper, *terms))
-        if found.nbytes <= wish.memory or size == FEWEST_ROWS:
-            return found
+        joint = settings("interval", size, uncertainty_intervals(upper, *terms))
+        if joint.nbytes <= wanted.memory or size == FEWEST_ROWS:
+            return joint
         size //= 2
 
 
@@ -150,17 +150,17 @@ def _rows(error: float) -> int:
 
 
 def _levels(
-    request: Request, wish: _Wanted, share_dtype: np.dtype[Any] | None
+    request: Request, wanted: _Wanted, share_dtype: np.dtype[Any] | None
 ) -> tuple[tuple[float, float], ...]:
     """Single values where they are known to be few, else 0, 1 and intervals that the thresholds cut."""
     if share_dtype is None:
         return ((0.0, 0.0), (1.0, 1.0))
-    inverted = request.reference == "share" and wish.class_index == 0
+    inverted = request.reference == "share" and wanted.class_index == 0
     if request.raters is not None:
         values = as_stored([j / request.raters for j in range(request.raters + 1)], share_dtype)
         singles = sorted(1 - values if inverted else values)
         return tuple((float(v), float(v)) for v in singles)
-    named = wish.thresholds if wish.reference_threshold is None else (wish.reference_threshold,)
+    named = wanted.thresholds if wanted.reference_threshold is None else (wanted.reference_threshold,)
     grid = {i / SHARES for i in range(SHARES)} | {np.nextafter(1.0, 0.0)}
     edges = sorted(grid | set(as_stored(named, share_dtype).tolist()))
     return ((0.0, 0.0), *((float(a), float(b)) for a, b in pairwise(edges)), (1.0, 1.0))

@@ -116,7 +116,7 @@ class SoftConfusion(StrictModel):
 
     def settings(self, table: tuple[Class, ...]) -> list[SoftSettings]:
         """Return the settings of each class; InputError for a class that is not in the table."""
-        known = [one.name for one in table]
+        known = [name for _, name in table]
         unknown = [name for name in self.classes or () if name not in known]
         if unknown:
             raise InputError(
@@ -257,7 +257,8 @@ class ClassificationOptions(StrictModel):
         The default ones go wherever they fit: the entropies of two classes end at ln 2.
         """
         chosen, levels = self.uncertainty_confusion.measures, self.uncertainty_confusion.thresholds
-        uppers = {one.name: upper_bound(one, len(self.classes or ())) for one in self.records}
+        classes = len(self.classes or ())
+        uppers = {measure.name: upper_bound(measure, classes) for measure in self.records}
         stated = tuple(levels) != UNCERTAINTY_THRESHOLDS
         for level in levels:
             short = [name for name in chosen or uppers if level > uppers[name]]
@@ -274,15 +275,17 @@ class ClassificationOptions(StrictModel):
 
     def soft_maps(self) -> tuple[SoftMaps, ...]:
         """Return the soft confusions to be drawn, with labels that are array names."""
-        drawn = [one for soft in self.soft_confusion if soft.maps for one in soft.settings(self.table)]
-        indices = [one.class_index for one in drawn]
+        drawn = [
+            settings for soft in self.soft_confusion if soft.maps for settings in soft.settings(self.table)
+        ]
+        indices = [settings.class_index for settings in drawn]
         twice = {self.table[i].name for i in indices if indices.count(i) > 1}
         if twice:
             raise InputError(
                 f"soft_confusion: maps of {', '.join(sorted(twice))} are asked twice; one entry a class may say maps."
             )
         labels = soft_labels(self.table)
-        soft_maps = tuple(SoftMaps(one, labels[one.class_index]) for one in drawn)
+        soft_maps = tuple(SoftMaps(settings, labels[settings.class_index]) for settings in drawn)
         if len(map_layers(self.maps, soft_maps)) < len(self.maps) + 5 * len(soft_maps):
             raise InputError(
                 "soft_confusion: maps of two classes have the same name; rename one of the classes."

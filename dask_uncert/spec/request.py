@@ -41,10 +41,10 @@ def map_layers(maps: Iterable[str], soft_maps: Iterable[SoftMaps]) -> dict[str, 
     for name in maps:
         dtype, fill = MAPS.get(name, ("float32", float("nan")))
         layers[name] = Layer(dtype, fill, {})
-    for one in soft_maps:
+    for _, label in soft_maps:
         for cell in CELLS:
-            layers[soft_weight_map(cell, one.label)] = Layer("float32", float("nan"), {})
-        layers[soft_picture(one.label)] = Layer("uint8", 0, RGB)
+            layers[soft_weight_map(cell, label)] = Layer("float32", float("nan"), {})
+        layers[soft_picture(label)] = Layer("uint8", 0, RGB)
     return layers
 
 
@@ -84,22 +84,25 @@ class Request:
     @property
     def codes(self) -> tuple[int, ...]:
         """The code of each class, in the order of the class axis."""
-        return tuple(one.code for one in self.classes)
+        return tuple(code for code, _ in self.classes)
 
     def with_distances(self, table: Floats) -> Request:
         """Return the request with the class-distance table H of homophily and the certified maximum of H∘H."""
         rows = tuple(tuple(row) for row in table.tolist())
         measures = tuple(
-            replace(one, distances=rows) if one.kind == "homophily" else one for one in self.measures
+            replace(measure, distances=rows) if measure.kind == "homophily" else measure
+            for measure in self.measures
         )
-        return replace(self, measures=measures, maxima=tuple(_maximum(one) or 1.0 for one in measures))
+        return replace(
+            self, measures=measures, maxima=tuple(_maximum(measure) or 1.0 for measure in measures)
+        )
 
     def zero(self, dimensions: int = 1) -> Evaluation:
         """The Evaluation of no pixels of a grid of so many dimensions, in arrays of its own."""
         classes = len(self.classes)
         distributions = []
-        for one, thresholds in zip(self.measures, self.thresholds, strict=True):
-            distributions.append(Distribution.zero(one, thresholds, classes))
+        for measure, thresholds in zip(self.measures, self.thresholds, strict=True):
+            distributions.append(Distribution.zero(measure, thresholds, classes))
         zero = Evaluation(
             classes=self.classes,
             class_metric=self.class_metric,

@@ -38,7 +38,9 @@ def resolve(options: SceneOptions, scene: Scene) -> Request:
     if kind == "codes" and reference.role == "shares":
         kind = "share"
     _check_reference(kind, reference, options)
-    soft = [(one, entry) for entry in options.soft_confusion for one in entry.settings(options.table)]
+    soft = [
+        (settings, entry) for entry in options.soft_confusion for settings in entry.settings(options.table)
+    ]
     request = Request(
         classes=options.table,
         ignore=tuple(options.ignore),
@@ -46,7 +48,7 @@ def resolve(options: SceneOptions, scene: Scene) -> Request:
         maxima=(1.0,) * len(options.measures),
         thresholds=options.thresholds(),
         calibration_bins=options.calibration.bins,
-        soft=tuple(one for one, _ in soft),
+        soft=tuple(settings for settings, _ in soft),
         maps=tuple(options.maps),
         class_metric=None if options.class_distances is None else options.class_distances.metric or "table",
         reference=kind,
@@ -62,7 +64,7 @@ def resolve(options: SceneOptions, scene: Scene) -> Request:
     if "probabilities" in cubes:
         dtype, scale = cubes["probabilities"].dtype, cubes["probabilities"].precision.scale
     share_dtype = None if kind == "codes" else reference.dtype.newbyteorder("=")
-    finer = [(one, entry.finer) for one, entry in soft if entry.finer is not None]
+    finer = [(settings, entry.finer) for settings, entry in soft if entry.finer is not None]
     as_pair = CLASS in prediction(cubes).dims
     return replace(request, joint=joint_settings(request, finer, dtype, scale, as_pair, share_dtype))
 
