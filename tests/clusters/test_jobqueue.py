@@ -20,6 +20,7 @@ from dask_uncert.clusters.config import Address, Batch, Local, read_cluster
 from dask_uncert.clusters.monitor import watchdog
 from dask_uncert.errors import ClusterError, InputError
 from tests.support import ROOT, slurm
+from tests.support.schedulers import not_connected
 
 real = pytest.mark.skipif(not slurm.THERE, reason="SLURM is not installed here, or this is not root")
 
@@ -207,27 +208,22 @@ def test_a_job_is_lost_once_its_worker_has_been_away_for_long():
 @real
 def test_a_job_that_slurm_would_refuse_is_said_before_anything_waits(here):
     start = time.monotonic()
-    with (
-        pytest.raises(
-            ClusterError,
-            match=r"SLURM would refuse the workers' jobs: .*invalid partition specified: nowhere",
-        ),
-        du.connect(here(options={"queue": "nowhere"})),
-    ):
-        pass
+    not_connected(
+        ClusterError,
+        r"SLURM would refuse the workers' jobs: .*invalid partition specified: nowhere",
+        here(options={"queue": "nowhere"}),
+    )
     assert time.monotonic() - start < 20
 
 
 @real
 @pytest.mark.slow
 def test_workers_that_never_come_end_the_wait(here, tmp_path):
-    with (
-        pytest.raises(
-            ClusterError, match=r"no worker came within 4 s, though slurm accepted the job.*its log is in"
-        ),
-        du.connect(here(wait=4, options={"python": "/bin/false"})),
-    ):
-        pass
+    not_connected(
+        ClusterError,
+        r"no worker came within 4 s, though slurm accepted the job.*its log is in",
+        here(wait=4, options={"python": "/bin/false"}),
+    )
 
 
 @real

@@ -76,7 +76,7 @@ def test_a_cluster_without_workers_is_given_up_in_time():
 
 
 @pytest.mark.slow
-def test_d2_an_item_that_kills_its_process_is_found_out_and_no_other():
+def test_an_item_that_kills_its_process_is_found_out_and_no_other():
     def work(n):
         if n == 7:
             os._exit(1)

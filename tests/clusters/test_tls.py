@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 import dask_uncert as du
 from dask_uncert.errors import ClusterError, InputError
 from tests.support import ROOT
+from tests.support.schedulers import not_connected
 
 
 def made(folder: Path) -> str:
@@ -127,25 +128,18 @@ def test_certificates_of_the_same_authority_are_let_in(running, tmp_path):
     ids=["no_own", "none"],
 )
 def test_who_has_no_certificate_is_not_let_in(running, tmp_path, changes):
-    with (
-        pytest.raises(ClusterError, match="no scheduler answered at tls://"),
-        du.connect(described(running, tmp_path, **changes), timeout=5),
-    ):
-        pass
+    not_connected(
+        ClusterError, "no scheduler answered at tls://", described(running, tmp_path, **changes), timeout=5
+    )
 
 
 def test_a_stranger_is_not_let_in(running, tmp_path):
     folder, _ = running
     other = folder.with_name("other")
     stranger = {"cert": str(other / "client.pem"), "key": str(other / "client.key")}
-    with (
-        pytest.raises(ClusterError, match="no scheduler answered"),
-        du.connect(described(running, tmp_path, **stranger), timeout=8),
-    ):
-        pass
+    not_connected(ClusterError, "no scheduler answered", described(running, tmp_path, **stranger), timeout=8)
     lost = described(running, tmp_path, cert=str(folder / "nothing.pem"))
-    with pytest.raises(InputError, match=r"there is no certificate at .*nothing.pem"), du.connect(lost):
-        pass
+    not_connected(InputError, r"there is no certificate at .*nothing.pem", lost)
 
 
 def test_a_bare_socket_without_a_certificate_is_closed(running):
@@ -172,8 +166,4 @@ def test_a_bare_socket_without_a_certificate_is_closed(running):
 def test_other_versions_are_refused_by_name(running, tmp_path, monkeypatch):
     real = importlib.metadata.version
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "1.0" if name == "numpy" else real(name))
-    with (
-        pytest.raises(ClusterError, match=r"the scheduler has numpy .*, here it is 1.0"),
-        du.connect(described(running, tmp_path)),
-    ):
-        pass
+    not_connected(ClusterError, r"the scheduler has numpy .*, here it is 1.0", described(running, tmp_path))

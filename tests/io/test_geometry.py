@@ -202,7 +202,7 @@ BINARY = {0: "other", 1: "lesion"}
 
 
 @pytest.mark.slow
-def test_f2_the_same_object_on_a_flipped_axis(tmp_path):
+def test_the_same_object_on_a_flipped_axis(tmp_path):
     flipped = np.diag([-1.0, 1, 1, 1])
     flipped[0, 3] = 3
     label = np.array([1, 0, 0, 0], "u1").reshape(4, 1, 1)
@@ -234,7 +234,7 @@ def test_f2_the_same_object_on_a_flipped_axis(tmp_path):
         evaluated(tmp_path, inputs, classes=BINARY)
 
 
-def test_f1_labels_stored_as_floats_under_integers(tmp_path):
+def test_labels_stored_as_floats_under_integers(tmp_path):
     labels = np.arange(6.0).reshape(6, 1, 1)
     header = nibabel.Nifti1Header()
     header.set_data_dtype("u2")
@@ -254,7 +254,7 @@ def test_f1_labels_stored_as_floats_under_integers(tmp_path):
 
 
 @pytest.mark.parametrize(("label", "prediction"), [((2, 2, 2, 1), (2, 2, 2)), ((2, 2, 2), (2, 2, 2, 1))])
-def test_f3_an_axis_of_one_index_more(tmp_path, label, prediction):
+def test_an_axis_of_one_index_more(tmp_path, label, prediction):
     rng = np.random.default_rng(0)
     inputs = {
         "reference": nifti(tmp_path / "r.nii", rng.integers(0, 2, label).astype("u1"), np.eye(4)),

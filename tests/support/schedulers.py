@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 import dask_uncert as du
 
 DASK = [sys.executable, "-m", "dask"]
@@ -54,3 +56,10 @@ def scheduler(
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
+
+
+def not_connected(error, match, *cluster, **options):
+    """Connecting to a cluster ends in an error of one paragraph with this message."""
+    with pytest.raises(error, match=match) as caught, du.connect(*cluster, **options):
+        pass
+    assert "\n" not in str(caught.value)

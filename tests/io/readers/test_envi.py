@@ -34,7 +34,7 @@ def write(folder, values, interleave="bsq", order="<", offset=0, name="a", endin
 
 
 @pytest.mark.parametrize(("interleave", "order", "offset"), list(itertools.product(AXES, "<>", (0, 32))))
-def test_f4_every_layout(tmp_path, interleave, order, offset):
+def test_every_layout(tmp_path, interleave, order, offset):
     v = (100 * np.arange(2)[:, None, None] + 10 * np.arange(2)[:, None] + np.arange(3)).astype("u2")
     path = write(tmp_path, v, interleave, order, offset)
     stored = open_stored(path, "", "p")
