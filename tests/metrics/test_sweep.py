@@ -46,6 +46,11 @@ def drawn(seed, size, kind="float32", largest=1.0):
     return stored, stored.astype(np.float64), c, u
 
 
+def evaluated(stored, c, u, **entry):
+    """The Evaluation of a binary prediction, with these changes to its soft confusion."""
+    return evaluate(stored, c, uncertainty=u, **{**BINARY, "soft_confusion": [{**SOFT[0], **entry}]})
+
+
 def directly(p, c, u, threshold, sigma, damping, **words):
     """Cells from the pixels, in float64."""
     found = soft_weights(p, c, threshold, sigma, u, damping, **words)
@@ -88,13 +93,7 @@ def test_values_lie_within_their_bounds(
 ):
     stored, p, c, u = drawn(seed, 400, kind, largest)
     df = 2.5 if distribution == "student-t" else None
-    soft = [{**SOFT[0], "sweep": {"error": error}}]
-    evaluation = evaluate(
-        as_input(stored),
-        c,
-        uncertainty=u,
-        **{**BINARY, "soft_confusion": soft},
-    )
+    evaluation = evaluated(as_input(stored), c, u, sweep={"error": error})
     words = {"distribution": distribution, "df": df, "damping_form": form, "reference_certainty": certainty}
     found = sweep(evaluation, "yes", threshold, sigma, damping, **words)
     t = as_stored(threshold, kind)
@@ -184,10 +183,9 @@ def test_same_bits_for_every_cut(block, kind):
 
 def test_merging_then_sweeping_is_sweeping_the_whole(tmp_path):
     stored, _, c, u = drawn(2, 1000)
-    whole = evaluate(stored, c, uncertainty=u, **BINARY)
-    first = evaluate(stored[:300], c[:300], uncertainty=u[:300], **BINARY)
-    second = evaluate(stored[300:], c[300:], uncertainty=u[300:], **BINARY)
-    save(first + second, tmp_path / "sum.zarr")
+    whole = evaluated(stored, c, u)
+    parts = [evaluated(stored[part], c[part], u[part]) for part in (slice(300), slice(300, None))]
+    save(sum(parts), tmp_path / "sum.zarr")
     grid = {"thresholds": [0.3, 0.45], "sigmas": [0, 0.1], "dampings": [0, 1.5]}
     assert load(tmp_path / "sum.zarr") == whole
     merged, direct = sweep(load(tmp_path / "sum.zarr"), **grid), sweep(whole, **grid)
@@ -216,15 +214,13 @@ def test_a_coarse_histogram_says_so_and_a_finer_one_is_better():
     stored, _, c, u = drawn(5, 3000)
     bounds = []
     for error in (1e-1, 1e-3, 1e-5):
-        soft = [{**SOFT[0], "sweep": {"error": error}}]
-        one = evaluate(stored, c, uncertainty=u, **{**BINARY, "soft_confusion": soft})
+        one = evaluated(stored, c, u, sweep={"error": error})
         bounds.append(sweep(one, thresholds=0.4321, sigmas=0.01).bounds["f1"].max())
     assert bounds[0] > bounds[1] > bounds[2]
-    soft = [{**SOFT[0], "sweep": {"memory": 1e5}}]
-    small = evaluate(stored, c, uncertainty=u, **{**BINARY, "soft_confusion": soft})
+    small = evaluated(stored, c, u, sweep={"memory": 1e5})
     assert small.joint[0].moments.nbytes <= 1e5
     near = np.random.default_rng(0).uniform(0.42, 0.44, 500).astype(np.float32)
-    crowded = evaluate(near, c[:500], uncertainty=u[:500], **{**BINARY, "soft_confusion": soft})
+    crowded = evaluated(near, c[:500], u[:500], sweep={"memory": 1e5})
     assert sweep(crowded, thresholds=0.4321, sigmas=0.0005).wide == 1
     assert sweep(one, thresholds=0.3, sigmas=0.1).wide == 0
 
@@ -280,14 +276,13 @@ def test_what_was_not_counted_is_not_swept():
     stored, _, c, u = drawn(6, 50)
     with pytest.raises(InputError, match="holds no joint histogram"):
         sweep(evaluate(stored, c, classes=["no", "yes"], axis=None))
-    off = [{**SOFT[0], "sweep": False}]
-    assert evaluate(stored, c, uncertainty=u, **{**BINARY, "soft_confusion": off}).joint == ()
+    assert evaluated(stored, c, u, sweep=False).joint == ()
     undamped = evaluate(stored, c, **{**BINARY, "soft_confusion": [{"class": "yes"}]})
     with pytest.raises(InputError, match="counted without an uncertainty"):
         sweep(undamped, "yes", dampings=1.0)
     for wrong in ("fine", {"error": 0}, {"fine": 1}):
         with pytest.raises(InputError, match="sweep"):
-            evaluate(stored, c, uncertainty=u, **{**BINARY, "soft_confusion": [{**SOFT[0], "sweep": wrong}]})
+            evaluated(stored, c, u, sweep=wrong)
 
 
 @pytest.mark.slow

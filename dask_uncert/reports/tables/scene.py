@@ -97,7 +97,7 @@ def _weighted(weighted: dict[str, Any]) -> Table:
 
 
 def _excluded(found: dict[str, Any]) -> Table:
-    rows: Table = [["what", "reason", N], ["counted", "", found["counted"]]]
+    rows: Table = [["status", "reason", N], ["counted", "", found["counted"]]]
     return rows + [[key, reason, n] for key in ("excluded", "repaired") for reason, n in found[key].items()]
 
 
