@@ -48,12 +48,9 @@ def scenes(draw):
 def cubes_of(scene):
     reference, p, u, mask, chunk, absent = scene
     chunks = MissingChunkMask(p.shape, (chunk, chunk, 3), absent, (0, 1))
+    prediction = Cube("probabilities", p, ("y", "x", "class"), role="probabilities", leave_out=True)
     cubes = [
-        declare(
-            Cube("probabilities", p, ("y", "x", "class"), role="probabilities", leave_out=True),
-            1 / 250,
-            nodata=[NODATA],
-        ),
+        declare(prediction, 1 / 250, nodata=[NODATA]),
         declare(Cube("reference", reference, ("y", "x"), role="labels"), nodata=[NODATA]),
         Cube("mask", mask, ("y", "x"), role="labels"),
         declare(Cube("uncertainty", u, ("y", "x")), nodata=[-9999.0]),

@@ -40,35 +40,23 @@ def test_a_window_is_a_padded_array(data):
 
 
 @settings(max_examples=30)
-@given(
-    st.integers(-6, 6),
-    st.integers(-6, 6),
-    st.booleans(),
-    st.integers(0, 99),
-    st.sampled_from([(8, 9), (3, 4)]),
-)
+@given(*[st.integers(-6, 6)] * 2, st.booleans(), st.integers(0, 99), st.sampled_from([(8, 9), (3, 4)]))
 def test_what_is_in_common_counts(down, right, upward, seed, block):
     rng = np.random.default_rng(seed)
     p, y = rng.dirichlet(np.ones(3), (7, 8)), rng.integers(0, 3, (8, 9))
     at = {"y": 100 - 2.0 * (np.arange(7) + down), "x": 5 + 3.0 * (np.arange(8) + right)}
     grid = {"y": 100 - 2.0 * np.arange(8), "x": 5 + 3.0 * np.arange(9)}
     cut = slice(None, None, -1 if upward else 1)
-    cubes = {
-        "probabilities": Cube(
-            "probabilities", p[cut], ("y", "x", "class"), coordinates={**at, "y": at["y"][cut]}
-        ),
-        "reference": Cube("reference", y, ("y", "x"), coordinates=grid),
-    }
-    found = prepare(
-        SceneOptions(classes=list("abc"), measures=["gini"]), over_the_reference(cubes), block=block
-    ).compute_here()
+    at["y"], words = at["y"][cut], {"classes": list("abc"), "measures": ["gini"]}
+    prediction = Cube("probabilities", p[cut], ("y", "x", "class"), coordinates=at)
+    reference = Cube("reference", y, ("y", "x"), coordinates=grid)
+    cubes = over_the_reference({"probabilities": prediction, "reference": reference})
+    found = prepare(SceneOptions(**words), cubes, block=block).compute_here()
     inside = np.zeros((8, 9), bool)
     ys, xs = np.arange(7) + down, np.arange(8) + right
     ys, xs = ys[(ys >= 0) & (ys < 8)], xs[(xs >= 0) & (xs < 9)]
     inside[np.ix_(ys, xs)] = True
-    same = du.evaluate(
-        p[np.ix_(ys - down, xs - right)], y[np.ix_(ys, xs)], classes=list("abc"), measures=["gini"]
-    )
+    same = du.evaluate(p[np.ix_(ys - down, xs - right)], y[np.ix_(ys, xs)], **words)
     assert found.decisions == same.decisions
     assert found.distributions == same.distributions
     assert found.ledger.reasons().get("probabilities_outside", 0) == (~inside).sum()
