@@ -1,4 +1,4 @@
-"""Known ways to get it wrong, each with its right value; the letters are those of the collection of cases."""
+"""Known ways to get it wrong, each with its right value; more, through the command, in tests/inputs/test_known_faults.py."""
 
 import dask.array as da
 import numpy as np
@@ -15,23 +15,13 @@ def certain(index, classes):
     return np.eye(classes, dtype="float32")[np.asarray(index)]
 
 
-def test_l3_ignore_code():
-    found = evaluate(
-        certain([[0, 1], [1, 0]], 2), np.array([[0, 1], [255, 1]], "uint8"), classes=["a", "b"], ignore=[255]
-    )
-    assert int(found.ledger.counted) == 3
-    assert found.ledger.reasons()["ignored"] == 1
-    assert classification.accuracy(found) == pytest.approx(2 / 3)
-    assert classification.recall(found).tolist() == [1.0, 0.5]
-
-
 def numbers(found):
     """Pixels in each calibration bin."""
     return found.calibration.binned(found.calibration.fine).number.tolist()
 
 
 @pytest.mark.parametrize("classes", [17, 20, 300])
-def test_l4_index_arithmetic_in_the_storage_dtype(classes):
+def test_index_arithmetic_in_the_storage_dtype(classes):
     if classes == 17:
         found = evaluate(certain([16], 17), np.array([16], "uint8"))
         assert classification.confusion_matrix(found)[16, 16] == 1
@@ -43,7 +33,7 @@ def test_l4_index_arithmetic_in_the_storage_dtype(classes):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "int64"])
-def test_l5_codes_that_are_not_indices(dtype):
+def test_codes_that_are_not_indices(dtype):
     p = certain([0, 1, 2, 1], 3)
     classes = {1: "one", 2: "two", 5: "five"}
     found = evaluate(p, np.array([1, 2, 5, 5], dtype), classes=classes)
@@ -55,7 +45,7 @@ def test_l5_codes_that_are_not_indices(dtype):
         evaluate(p, np.array([1, 2, 7, 5], dtype), classes=classes)
 
 
-def test_l5_labels_that_are_no_whole_numbers():
+def test_labels_that_are_no_whole_numbers():
     with pytest.raises(InputError, match=r"not whole numbers: 5\.4 \(2 pixels\)"):
         evaluate(certain([0, 0], 2), np.array([5.4, 5.4]), classes={5: "a", 6: "b"})
     wide = {5: "a", 5_000_000_000: "b"}
@@ -63,24 +53,8 @@ def test_l5_labels_that_are_no_whole_numbers():
     assert classification.accuracy(found) == 1.0
 
 
-def test_l6_unlabelled_is_no_class():
-    reference = np.array([[0, 0, 1], [2, 2, 1]])
-    predicted = np.array([[1, 2, 1], [2, 1, 1]])
-    found = evaluate(certain(predicted - 1, 2), reference, classes={1: "a", 2: "b"}, ignore=[0])
-    assert int(found.ledger.counted) == 4
-    assert classification.accuracy(found) == 0.75
-
-
-def test_b1_confidences_of_exactly_one_and_zero():
-    binary = {"axis": None, "classes": ["no", "yes"], "calibration": {"bins": 10}}
-    p = np.array([0.92, 1.0])
-    found = evaluate(p, np.array([1, 0]), **binary)
-    assert calibration_metrics.expected_calibration_error(found) == pytest.approx(0.46)
-    assert numbers(found) == [0] * 9 + [2]
-
-
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_b1_every_edge_lies_in_the_bin_below(dtype):
+def test_every_edge_lies_in_the_bin_below(dtype):
     for bins in (3, 7, 10, 15):
         edges = np.arange(bins // 2 + 1, bins + 1) / bins
         p = edges.astype(dtype)
@@ -96,7 +70,7 @@ def test_b1_every_edge_lies_in_the_bin_below(dtype):
         assert number[-p.size :] == [1] * p.size
 
 
-def test_b3_empty_bins_stay():
+def test_empty_bins_stay():
     words = {"axis": None, "classes": ["no", "yes"], "calibration": {"bins": 3}}
     one = evaluate(np.array([0.9, 0.8, 0.2]), np.array([1, 1, 0]), **words)
     assert numbers(one) == [0, 0, 3]  # of the winning class
@@ -107,13 +81,13 @@ def test_b3_empty_bins_stay():
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 4])
-def test_b5_nothing_is_taken_for_logits(chunk):
+def test_nothing_is_taken_for_logits(chunk):
     p = da.from_array(np.array([-1.2, 2.0, 0.3, 0.4]), chunks=chunk)
     with pytest.raises(InputError, match=r"2 counted pixels .* from -1\.2 to 2\.2"):
         evaluate(p, np.array([0, 1, 1, 1]), axis=None, classes=["no", "yes"])
 
 
-def test_b6_rows_that_do_not_sum_to_one():
+def test_rows_that_do_not_sum_to_one():
     thirds = np.full((1, 3), 1 / 3, "float16")
     assert int(evaluate(thirds, np.array([0])).ledger.counted) == 1
     repaired = evaluate(np.array([[1.0000001, -1e-7]], "float32"), np.array([0]))
@@ -129,7 +103,7 @@ def test_b6_rows_that_do_not_sum_to_one():
 
 @pytest.mark.parametrize("threshold", [0.7, float(np.float64(0.7))])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_b7_p_on_the_threshold_in_any_dtype(dtype, threshold):
+def test_p_on_the_threshold_in_any_dtype(dtype, threshold):
     words = {"axis": None, "classes": ["no", "yes"]}
     found = evaluate(
         np.array([0.7, 0.7], dtype), np.array([1, 0]), **words,
@@ -144,7 +118,7 @@ def test_b7_p_on_the_threshold_in_any_dtype(dtype, threshold):
     }
 
 
-def test_n7_no_spread():
+def test_no_spread():
     found = evaluate(
         np.array([0.2, 0.5, 0.8]), np.array([0, 1, 1]), axis=None, classes=["no", "yes"],
         uncertainty=np.array([0.0, 0.5, 0.0]),

@@ -63,7 +63,7 @@ def vectors(index, classes):
 # Labels and masks
 
 
-def test_l1_empty_masks(tmp_path, dask_uncert_command):
+def test_empty_masks(tmp_path, dask_uncert_command):
     rows = ["patient,probabilities,reference"]
     for name, cells in {"A": (0, 0), "B": (1, 0), "C": (0, 1)}.items():
         for kind, n in zip(("p", "y"), cells, strict=True):
@@ -83,7 +83,7 @@ def test_l1_empty_masks(tmp_path, dask_uncert_command):
     assert (dice["mean"], dice["n"], dice["undefined"]) == (0, 2, 1)
 
 
-def test_l3_ignore_code(ask):
+def test_ignore_code(ask):
     p = vectors([[0, 1], [1, 0]], 2)
     found = ask(p, np.array([[0, 1], [255, 1]], "u1"), classes={0: "a", 1: "b"}, ignore=[255])
     assert (found["counted"], found["excluded"]["ignored"]) == (3, 1)
@@ -91,13 +91,13 @@ def test_l3_ignore_code(ask):
     assert [one["recall"] for one in found["classes"]] == [1, 0.5]
 
 
-def test_l4_index_arithmetic(ask):
+def test_index_arithmetic(ask):
     pairs = np.array([(i, j) for i in range(20) for j in range(20)], "u1")
     found = ask(vectors(pairs[:, 1], 20).astype("f4"), pairs[:, 0], classes={i: str(i) for i in range(20)})
     assert found["confusion"] == np.ones((20, 20)).tolist()
 
 
-def test_l5_codes_that_are_no_indices(ask):
+def test_codes_that_are_no_indices(ask):
     p, table = vectors([0, 1, 2, 1], 3), {1: "a", 2: "b", 5: "c"}
     for dtype in ("u1", "f4", "i8"):
         found = ask(p, np.array([1, 2, 5, 5], dtype), classes=table)
@@ -107,7 +107,7 @@ def test_l5_codes_that_are_no_indices(ask):
     assert "5.4 (1 pixel)" in ask(p, np.array([1, 2, 5.4, 5]), 2, classes=table)
 
 
-def test_l6_unlabelled_is_no_class(ask):
+def test_unlabelled_is_no_class(ask):
     p = vectors(np.array([[1, 2, 1], [2, 1, 1]]) - 1, 2)
     found = ask(p, np.array([[0, 0, 1], [2, 2, 1]]), classes={1: "a", 2: "b"}, ignore=[0])
     assert (found["counted"], found["overall"]["accuracy"]) == (4, 0.75)
@@ -116,7 +116,7 @@ def test_l6_unlabelled_is_no_class(ask):
 # Bins
 
 
-def test_b1_confidences_of_exactly_one_and_zero(ask):
+def test_confidences_of_exactly_one_and_zero(ask):
     table = {0: "a", 1: "b"}
     found = ask(
         np.array([[0.92, 0.08], [1.0, 0.0]]), np.array([0, 1]), classes=table, calibration={"bins": 10}
@@ -125,7 +125,7 @@ def test_b1_confidences_of_exactly_one_and_zero(ask):
     assert [one["n"] for one in found["calibration"]["bins"]] == [0] * 9 + [2]
 
 
-def test_b3_empty_bins_stay(ask):
+def test_empty_bins_stay(ask):
     p, y = np.array([0.9, 0.8, 0.2]), np.array([1, 1, 0])
     found = ask(p, y, classes={0: "a", 1: "b"}, calibration={"bins": 3})
     second = found["calibration"]["classes"][1]
@@ -133,7 +133,7 @@ def test_b3_empty_bins_stay(ask):
     assert [one["n"] for one in second["bins"]] == [1, 0, 2]
 
 
-def test_b5_logits_are_declared_never_guessed(ask):
+def test_logits_are_declared_never_guessed(ask):
     z, y = np.array([[-1.2, 2.0], [0.3, 0.4]]), np.array([[0, 1], [1, 1]])
     soft = [{"class": "b", "thresholds": [0.5]}]
     words = {"classes": {0: "a", 1: "b"}, "soft_confusion": soft}
@@ -146,7 +146,7 @@ def test_b5_logits_are_declared_never_guessed(ask):
     assert "from -1.2 to 2" in said
 
 
-def test_b6_sums(ask):
+def test_sums(ask):
     table = {i: str(i) for i in range(3)}
     assert ask(np.full((2, 3), 1 / 3).astype("f2"), np.array([0, 1]), classes=table)["counted"] == 2
     found = ask(np.array([[1.0000001, -1e-7]], "f4"), np.array([0]), classes={0: "a", 1: "b"})
@@ -160,7 +160,7 @@ def test_b6_sums(ask):
     )
 
 
-def test_b7_on_the_threshold(ask):
+def test_on_the_threshold(ask):
     found = ask(
         np.array([0.7], "f4"),
         np.array([1]),
@@ -187,7 +187,7 @@ def stored(place, name, values, version=3, dims=("y", "x"), chunks=None, **words
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_z1_a_chunk_that_is_not_there(ask, tmp_path, version):
+def test_a_chunk_that_is_not_there(ask, tmp_path, version):
     ones = np.ones((4, 4), "u1")
     stored(tmp_path / "a.zarr", "y", ones, version, chunks=(2, 2), fill_value=0)
     stored(tmp_path / "a.zarr", "p", np.ones((4, 4), "f4"), version, fill_value=0)
@@ -210,7 +210,7 @@ def test_z1_a_chunk_that_is_not_there(ask, tmp_path, version):
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_z3_a_fill_value_is_a_value(ask, tmp_path, version):
+def test_a_fill_value_is_a_value(ask, tmp_path, version):
     stored(tmp_path / "a.zarr", "y", np.array([[0, 1, 2, 0]], "i2"), version, fill_value=0)
     p = np.array([[[0, 0.25, 0.75], [0.5, 0.5, 0], [1, 0, 0], [0, 0, 1]]])
     stored(tmp_path / "a.zarr", "p", p, version, ("y", "x", "class"), fill_value=0)
@@ -223,7 +223,7 @@ def test_z3_a_fill_value_is_a_value(ask, tmp_path, version):
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("by", ["attributes", "xarray", "job"])
-def test_z5_packed_probabilities(ask, tmp_path, version, by):
+def test_packed_probabilities(ask, tmp_path, version, by):
     packed = np.array([[0, 127, 128, 255]], "u1")
     p = {"store": "a.zarr", "array": "p"}
     words = {"classes": {0: "a", 1: "b"}, "soft_confusion": [{"class": "b", "thresholds": [0.5]}]}
@@ -256,7 +256,7 @@ def test_z5_packed_probabilities(ask, tmp_path, version, by):
     )
 
 
-def test_z6_coordinates_equal_to_the_eye(ask, tmp_path):
+def test_coordinates_equal_to_the_eye(ask, tmp_path):
     x = np.arange(11) / 10
     for name, at in {"p": x, "same": x.astype("f4"), "near": x + 1e-7, "off": x + 0.05}.items():
         values = np.where(x < 0.45, 0.1, 0.9) if name == "p" else (x > 0.45).astype("u1")
@@ -282,7 +282,7 @@ def test_z6_coordinates_equal_to_the_eye(ask, tmp_path):
 # Formats
 
 
-def test_f1_labels_through_nifti_scaling(ask, tmp_path):
+def test_labels_through_nifti_scaling(ask, tmp_path):
     labels = np.arange(6.0).reshape(6, 1, 1)
     header = nibabel.Nifti1Header()
     header.set_data_dtype("u2")
@@ -296,7 +296,7 @@ def test_f1_labels_through_nifti_scaling(ask, tmp_path):
     assert "are not whole numbers" in ask(p, {"store": "y.nii.gz"}, 2, classes={i: str(i) for i in range(6)})
 
 
-def test_f2_the_same_object_on_a_flipped_axis(ask, tmp_path):
+def test_the_same_object_on_a_flipped_axis(ask, tmp_path):
     flipped = np.diag([-1.0, 1, 1, 1])
     flipped[0, 3] = 3
     nibabel.save(
@@ -323,7 +323,7 @@ def test_f2_the_same_object_on_a_flipped_axis(ask, tmp_path):
     assert "lie on different grids" in ask({"store": "up_p.tif"}, {"store": "down_y.tif"}, 2, **words)
 
 
-def test_f3_nothing_is_broadcast(ask, tmp_path):
+def test_nothing_is_broadcast(ask, tmp_path):
     words = {"classes": {0: "out", 1: "in"}}
     p, y = np.full((2, 2, 2), 0.7), np.ones((2, 2, 2, 1), "u1")
     nibabel.save(nibabel.Nifti1Image(p, np.eye(4)), tmp_path / "p.nii")
