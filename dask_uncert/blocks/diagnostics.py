@@ -103,7 +103,8 @@ def _off_simplex(
     stored, dtype = three_axes(values, encoding.class_axis, precision.scale)
     tolerance = rounding_of(dtype, len(request.classes), precision).tolerance
     low, high = stored.min(axis=1).ravel(), stored.max(axis=1).ravel()
-    sums = np.clip(stored, 0.0, 1.0).sum(axis=1, dtype=np.float64).ravel()
+    with np.errstate(invalid="ignore"):  # signaling NaN, in damaged files
+        sums = np.clip(stored, 0.0, 1.0).sum(axis=1, dtype=np.float64).ravel()
     off = (low < -tolerance) | (high > 1 + tolerance) | (np.abs(sums - 1) > tolerance)
     return off, low, high, sums
 
