@@ -7,25 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from dask_uncert.formulas import calibration
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.reports.figures import layout
-from dask_uncert.reports.figures.layout import (
-    Margins,
-    add_panel,
-    columns_of,
-    label_panel,
-    outer_unit_ticks,
-    panel_grid,
-    unit_axes,
-)
-from dask_uncert.reports.figures.style import BLUE, DPI, GREY, SETTINGS, SKY, VERMILION
+from dask_uncert.reports.figures.style import BLUE, DPI, GREY, SKY, VERMILION, styled
 from dask_uncert.reports.names import axis_name
 from dask_uncert.summaries.evaluation import Evaluation
 
@@ -36,99 +25,100 @@ FEW = 10  # pixels; the share of fewer says little
 MOST_CURVES = 16
 
 
+@styled
 def reliability(evaluation: Evaluation) -> Figure:
-    """Return the accuracy and the mean confidence of each bin, with its pixels below, ECE and MCE."""
+    """Draw the accuracy and the mean confidence of each bin, its pixels below, and ECE and MCE."""
     bins = evaluation.calibration.binned(evaluation.calibration.fine).number
     confidence, accuracy = calibration_metrics.reliability(evaluation)
-    low, width = np.arange(bins.size) / bins.size, 1 / bins.size
+    low = np.arange(bins.size) / bins.size
     errors = {
         "ECE": calibration_metrics.expected_calibration_error(evaluation),
         "MCE": calibration_metrics.maximum_calibration_error(evaluation),
     }
-    with rc_context(SETTINGS):
-        figure, upper, lower = calibration_panels(bins, errors)
-        upper.bar(
-            low, accuracy, width, align="edge", color=SKY, ec="white", lw=0.6, alpha=0.75, label="accuracy"
-        )
-        upper.vlines(confidence, accuracy, confidence, color=VERMILION, lw=2, label="gap")
-        (dots,) = upper.plot(confidence, accuracy, "o", color=BLUE, ms=4, clip_on=False, zorder=3)
-        dots.set_label("bin at its mean confidence")
-        upper.legend(loc="upper left")
-        label_panel(upper, "Reliability", "", "accuracy")
-        label_panel(lower, "", "confidence", "pixels")
+    figure, upper, lower = calibration_panels(bins, errors)
+    upper.bar(
+        low,
+        accuracy,
+        1 / bins.size,
+        align="edge",
+        color=SKY,
+        ec="white",
+        lw=0.6,
+        alpha=0.75,
+        label="accuracy",
+    )
+    upper.vlines(confidence, accuracy, confidence, color=VERMILION, lw=2, label="gap")
+    (dots,) = upper.plot(confidence, accuracy, "o", color=BLUE, ms=4, clip_on=False, zorder=3)
+    dots.set_label("bin at its mean confidence")
+    upper.legend(loc="upper left")
+    layout.label_panel(upper, "Reliability", "", "accuracy")
+    layout.label_panel(lower, "", "confidence", "pixels")
     return figure
 
 
 def calibration_panels(pixels: Any, errors: Mapping[str, float]) -> tuple[Figure, Axes, Axes]:
-    """Return a figure, its panel with the diagonal and the errors as text, and the panel of pixels per bin below."""
+    """Return a figure, its upper panel with the diagonal and the errors, and its lower panel of pixels per bin."""
     figure = Figure(figsize=(4.8, 5.3), dpi=DPI)
-    upper, lower = add_panel(figure, 0.75, 0.3, 3.9, 3.3), add_panel(figure, 0.75, 3.75, 3.9, 1.0)
+    upper = layout.add_panel(figure, 0.75, 0.3, 3.9, 3.3)
+    lower = layout.add_panel(figure, 0.75, 3.75, 3.9, 1.0)
     upper.plot([0, 1], [0, 1], color=GREY, lw=1, ls=(0, (4, 3)), label="perfectly calibrated")
     text = "\n".join(
         f"{name} {'undefined' if math.isnan(error) else f'{error:.4f}'}" for name, error in errors.items()
     )
     box = {"boxstyle": "round", "fc": "white", "ec": "#cccccc"}
     upper.text(0.97, 0.04, text, transform=upper.transAxes, ha="right", va="bottom", fontsize=10, bbox=box)
-    unit_axes(upper)
+    layout.unit_axes(upper)
     upper.tick_params(labelbottom=False)
-    lower.bar(
-        np.arange(len(pixels)) / len(pixels),
-        pixels,
-        1 / len(pixels),
-        align="edge",
-        color=BLUE,
-        ec="white",
-        lw=0.6,
-    )
+    starts = np.arange(len(pixels)) / len(pixels)
+    lower.bar(starts, pixels, 1 / len(pixels), align="edge", color=BLUE, ec="white", lw=0.6)
     lower.set_xlim(0, 1)
-    lower.yaxis.set_major_locator(MaxNLocator(3, integer=True))
-    lower.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    layout.count_ticks(lower, 3)
     lower.grid(True, axis="y", lw=0.7)
     return figure, upper, lower
 
 
 def fill_gaps(axes: Axes, x: Floats, y: Floats, where: Any = None) -> list[Any]:
-    """Fill between a curve and the diagonal, below and above it in two colours; returns what a legend shows."""
+    """Fill the gaps of a curve below and above the diagonal; return both patches for a legend."""
     below = axes.fill_between(x, np.fmin(y, x), x, where, color=VERMILION, alpha=0.3, lw=0)
     return [below, axes.fill_between(x, x, np.fmax(y, x), where, color=SKY, alpha=0.45, lw=0)]
 
 
+@styled
 def class_curves(evaluation: Evaluation) -> Figure:
-    """Return the observed share of each class against its predicted probability ([J22] figure 12).
+    """Draw the observed share of each class against its predicted probability ([J22] figure 12).
 
-    Each point is of the window of .05 to either side; windows of fewer than ten pixels are drawn thin. Grey bars say
-    how many pixels there are (square roots, the highest fills a quarter). Of two classes the second stands for
-    both; of more than sixteen, those with the most reference pixels are drawn. ECE is each class's own.
+    Each point shows a window of .05 to either side; windows of fewer than ten pixels are drawn thin. Grey bars show
+    the square root of the number of pixels; the highest fills a quarter of the panel. Of two classes only the second
+    is drawn; of more than sixteen, those with the most reference pixels. ECE is that of the class.
     """
     chosen = drawn_classes(evaluation)
     binned = evaluation.calibration.binned(evaluation.calibration.fine_by_class)
     errors = calibration.expected_calibration_error(*binned)
     labels = ["perfectly calibrated", "observed share", "overconfident", "underconfident"]
-    columns = columns_of(len(chosen), 4)
-    with rc_context(SETTINGS):
-        side = 1.6 if columns > 1 else 3.2
-        plan = layout.plan_legend(labels, 0.8 + columns * (side + 0.2))
-        margins = Margins(top=0.27 + plan.height)
-        figure, panels = panel_grid(len(chosen), columns, (side, side), margins, (0.2, 0.36))
-        handles: list[Any] = []
-        for axes, index in zip(panels, chosen, strict=True):
-            n, share = calibration_metrics.windows_curve(evaluation, index, POINTS, DELTA)
-            roots = np.sqrt(binned.number[index])
-            bars = np.arange(roots.size + 1) / roots.size
-            axes.stairs(0.25 * roots / (roots.max() or 1), bars, fill=True, color="#d5d5d5")
-            axes.plot(*CROSS, color="#e2e2e2", lw=0.7, zorder=0.5)
-            diagonal = axes.plot([0, 1], [0, 1], color=GREY, lw=0.9, ls=(0, (4, 3)))
-            enough = np.where(n >= FEW, share, np.nan)
-            gaps = fill_gaps(axes, POINTS, enough, n >= FEW)
-            axes.plot(POINTS, share, color=BLUE, lw=0.5)
-            handles = [*diagonal, *axes.plot(POINTS, enough, color=BLUE, lw=1.7), *gaps]
-            error = "–" if math.isnan(errors[index]) else f"{errors[index]:.4f}"
-            axes.text(0.97, 0.05, f"ECE {error}", transform=axes.transAxes, ha="right", fontsize=7.5)
-            axes.set(xlim=(0, 1), ylim=(0, 1.015))
-            name = axis_name(evaluation.classes[index].name, 19 if columns > 1 else 28)
-            label_panel(axes, name, "predicted probability", "observed share")
-        outer_unit_ticks(panels, columns)
-        layout.shared_legend(figure, handles, labels, plan)
+    columns = layout.columns_of(len(chosen), 4)
+    side = 1.6 if columns > 1 else 3.2
+    plan = layout.plan_legend(labels, 0.8 + columns * (side + 0.2))
+    margins = layout.Margins(top=0.27 + plan.height)
+    figure, panels = layout.panel_grid(len(chosen), columns, (side, side), margins, (0.2, 0.36))
+    handles: list[Any] = []
+    for axes, index in zip(panels, chosen, strict=True):
+        n, share = calibration_metrics.windows_curve(evaluation, index, POINTS, DELTA)
+        roots = np.sqrt(binned.number[index])
+        bars = np.arange(roots.size + 1) / roots.size
+        axes.stairs(0.25 * roots / (roots.max() or 1), bars, fill=True, color="#d5d5d5")
+        axes.plot(*CROSS, color="#e2e2e2", lw=0.7, zorder=0.5)
+        diagonal = axes.plot([0, 1], [0, 1], color=GREY, lw=0.9, ls=(0, (4, 3)))
+        enough = np.where(n >= FEW, share, np.nan)
+        gaps = fill_gaps(axes, POINTS, enough, n >= FEW)
+        axes.plot(POINTS, share, color=BLUE, lw=0.5)
+        handles = [*diagonal, *axes.plot(POINTS, enough, color=BLUE, lw=1.7), *gaps]
+        error = "–" if math.isnan(errors[index]) else f"{errors[index]:.4f}"
+        axes.text(0.97, 0.05, f"ECE {error}", transform=axes.transAxes, ha="right", fontsize=7.5)
+        axes.set(xlim=(0, 1), ylim=(0, 1.015))
+        name = axis_name(evaluation.classes[index].name, 19 if columns > 1 else 28)
+        layout.label_panel(axes, name, "predicted probability", "observed share")
+    layout.outer_unit_ticks(panels, columns)
+    layout.shared_legend(figure, handles, labels, plan)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""Figures of a cohort: each metric over its cases, its groups side by side, and two models compared."""
+"""Figures of a cohort: each metric over its cases, its groups, and its comparison with another model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -15,88 +14,76 @@ from matplotlib.patches import Rectangle
 from dask_uncert.metrics import cohort as cohort_metrics
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.cohort_strips import HEIGHT, difference_strips, mean_and_pooled, whole_strips
-from dask_uncert.reports.figures.layout import (
-    Margins,
-    add_panel,
-    label_panel,
-    outer_labels,
-    panel_grid,
-    widest_text,
-)
 from dask_uncert.reports.figures.strips import Mark, Strip
-from dask_uncert.reports.figures.style import BLUE, DPI, GREY, SETTINGS, VERMILION
+from dask_uncert.reports.figures.style import BLUE, DPI, GREY, VERMILION, styled
 from dask_uncert.reports.names import axis_name
 from dask_uncert.reports.results.cohort import CohortStatistics, OtherModel
 from dask_uncert.reports.results.headline import Metric
 
 INK = "#1b1f24"
-ACROSS = 4.6  # inches of a strip
-TALL = 0.95
+ACROSS, TALL = 4.6, 0.95  # inches of a strip
 FOOT = 32.0  # pixels below the dots, for mean and pooled
-POINTS = 0.72  # of a pixel of the page
-MOST_SHOWN = 4  # metrics of groups
+POINTS = 0.72  # per pixel of the page
+MOST_SHOWN = 4  # metrics in the figure of groups
 MARKS = {"mean": ("D", INK, INK, 4.6, 9.0), "pooled": ("s", VERMILION, "white", 4.8, 24.0)}
 """Marker, colour, fill, size, and pixels below the dots."""
 
 
+@styled
 def cohort_strips(statistics: CohortStatistics) -> Figure:
-    """Draw a strip per metric: every case a dot, quantiles over patients, means with intervals."""
+    """Draw a strip per metric: a dot per case, quantiles over patients, and means with intervals."""
     several = len(statistics.cohort.stack) > len(statistics.whole.patients)
-    with rc_context(SETTINGS):
-        figure, _ = _strip_panels(
-            (metric, strip, metric.better) for metric, strip in whole_strips(statistics)
-        )
-        _legend(figure, "case" if several else "patient", "pooled", spread=True)
+    figure, _ = _strip_panels((metric, strip, metric.better) for metric, strip in whole_strips(statistics))
+    _legend(figure, "case" if several else "patient", "pooled", spread=True)
     return figure
 
 
+@styled
 def comparison(statistics: CohortStatistics, against: OtherModel) -> Figure:
-    """Draw the differences of two models: every patient a dot, the mean and the pooled difference with intervals."""
+    """Draw the differences of two models: a dot per patient, mean and pooled difference with intervals."""
     strips = difference_strips(statistics, against)
-    with rc_context(SETTINGS):
-        figure, panels = _strip_panels(
-            (metric, strip, f"{'above' if metric.best else 'below'} 0: A is better")
-            for metric, strip in strips
-        )
-        for axes in panels:
-            axes.axvline(0.0, color=GREY, lw=1.0, zorder=1)
-        label_panel(panels[-1], x=f"this evaluation (A) minus {axis_name(against.name, 40)} (B)", far=0.0)
-        _legend(figure, "patient", "pooled difference", spread=False)
+    figure, panels = _strip_panels(
+        (metric, strip, f"{'above' if metric.best else 'below'} 0: A is better") for metric, strip in strips
+    )
+    for axes in panels:
+        axes.axvline(0.0, color=GREY, lw=1.0, zorder=1)
+    layout.label_panel(panels[-1], x=f"this evaluation (A) minus {axis_name(against.name, 40)} (B)", far=0.0)
+    _legend(figure, "patient", "pooled difference", spread=False)
     return figure
 
 
+@styled
 def cohort_groups(statistics: CohortStatistics) -> Figure | None:
-    """Draw the groups of each column side by side, a panel per metric: mean and pooled with intervals."""
+    """Draw mean and pooled metrics of the groups of each column, with intervals; a panel per metric."""
     shown = {column: parts for column, parts in statistics.shown.items() if len(parts) > 1}
     if not shown:
         return None
     metrics = statistics.headline[:MOST_SHOWN]
     names = {column: [axis_name(value, 24) for value in parts] for column, parts in shown.items()}
-    left = 0.35 + max(widest_text(labels) for labels in names.values())
+    left = 0.35 + max(layout.widest_text(labels) for labels in names.values())
     size, top, gap = 1.75, 0.62, 0.62
     heights = [0.34 * len(parts) + 0.12 for parts in shown.values()]
-    with rc_context(SETTINGS):
-        across = left + len(metrics) * (size + 0.28)
-        figure = Figure(figsize=(across, top + sum(heights) + gap * len(heights)), dpi=DPI)
-        y = top
-        for (column, parts), height in zip(shown.items(), heights, strict=True):
-            panels = []
-            for k, metric in enumerate(metrics):
-                axes = add_panel(figure, left + k * (size + 0.28), y, size, height)
-                _group_panel(axes, metric, parts.values())
-                axes.set_yticks(range(len(parts)), names[column])
-                label_panel(axes, metric.short if y == top else "")
-                axes.set_xlim(*_range(metric, statistics))
-                panels.append(axes)
-            outer_labels(panels, len(metrics), "y")
-            panels[0].set_title(f"by {axis_name(column, 20)}", loc="right", x=-0.06, pad=5, fontsize=8.5)
-            y += height + gap
-        _legend(figure, None, "pooled", spread=False)
+    across = left + len(metrics) * (size + 0.28)
+    figure = Figure(figsize=(across, top + sum(heights) + gap * len(heights)), dpi=DPI)
+    y = top
+    for (column, parts), height in zip(shown.items(), heights, strict=True):
+        panels = []
+        for k, metric in enumerate(metrics):
+            axes = layout.add_panel(figure, left + k * (size + 0.28), y, size, height)
+            _group_panel(axes, metric, parts.values())
+            axes.set_yticks(range(len(parts)), names[column])
+            layout.label_panel(axes, metric.short if y == top else "")
+            axes.set_xlim(*_range(metric, statistics))
+            panels.append(axes)
+        layout.outer_labels(panels, len(metrics), "y")
+        panels[0].set_title(f"by {axis_name(column, 20)}", loc="right", x=-0.06, pad=5, fontsize=8.5)
+        y += height + gap
+    _legend(figure, None, "pooled", spread=False)
     return figure
 
 
 def _range(metric: Metric, statistics: CohortStatistics) -> tuple[float, float]:
-    """Return the range of the axis that all groups share for a metric, with a little space around."""
+    """Return the range of a metric over all groups, with some space around."""
     known = [
         value
         for parts in statistics.shown.values()
@@ -125,7 +112,7 @@ def _group_panel(axes: Axes, metric: Metric, groups: Iterable[cohort_metrics.Gro
 
 
 def draw_strip(axes: Axes, strip: Strip) -> None:
-    """Draw a strip as on the page: pixels across become the panel's height, from the top."""
+    """Draw a strip as on the page; its y axis is in pixels from the top."""
     axis = strip.axis
 
     def value(percent: float) -> float:
@@ -159,11 +146,13 @@ def _draw_mark(axes: Axes, mark: Mark, name: str, value: Any) -> None:
 
 
 def _strip_panels(rows: Iterable[tuple[Metric, Strip, str]]) -> tuple[Figure, list[Axes]]:
-    """Draw strips below one another, with the metrics' names and a note to their left."""
+    """Draw strips below one another, each with the name of its metric and a note to its left."""
     rows = list(rows)
     names = [axis_name(metric.label, 30) for metric, _, _ in rows]
-    margins = Margins(0.25 + min(widest_text(names) * layout.BOLD, 2.6), right=0.25, bottom=0.5, top=0.5)
-    figure, panels = panel_grid(len(rows), 1, (ACROSS, TALL), margins, (0.3, 0.36))
+    margins = layout.Margins(
+        0.25 + min(layout.widest_text(names) * layout.BOLD, 2.6), right=0.25, bottom=0.5, top=0.5
+    )
+    figure, panels = layout.panel_grid(len(rows), 1, (ACROSS, TALL), margins, (0.3, 0.36))
     for axes, name, (_, strip, note) in zip(panels, names, rows, strict=True):
         draw_strip(axes, strip)
         style: dict[str, Any] = {"transform": axes.transAxes, "ha": "right", "va": "top"}

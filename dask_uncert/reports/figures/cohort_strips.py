@@ -1,4 +1,4 @@
-"""The strips of a cohort: each metric over all cases, over those of each group, and its difference of two models."""
+"""The strips of a cohort: each metric over all cases and over each group, and its difference from another model."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dask_uncert.reports.figures.strips import Axis, Strip, axis_of, strip, with
 from dask_uncert.reports.results.cohort import CohortStatistics, OtherModel
 from dask_uncert.reports.results.headline import Metric
 
-HEIGHT, LOW_HEIGHT = 58.0, 36.0  # pixels across a strip; across one of a group
+HEIGHT, LOW_HEIGHT = 58.0, 36.0  # pixels, of a strip and of the strip of a group
 
 
 def axes_of(statistics: CohortStatistics) -> dict[str, Axis]:
-    """Return the axis of each metric, which it may share; it holds every case and every interval."""
+    """Return the axis of each metric, which holds every case and interval; some metrics share one."""
     held: dict[str, list[float]] = {}
     ends: dict[str, tuple[float, float]] = {}
     groups = [group for parts in statistics.shown.values() for group in parts.values()]
@@ -50,7 +50,7 @@ def group_strips(statistics: CohortStatistics, column: str, metric: Metric) -> d
 
 
 def difference_strips(statistics: CohortStatistics, against: OtherModel) -> Iterator[tuple[Metric, Strip]]:
-    """Yield each metric with the strip of patients' differences, this model minus the other; its axis holds 0."""
+    """Yield each metric with the strip of its differences, this model minus the other; the axis includes 0."""
     comparison, stack = against.comparison, statistics.cohort.stack
     metrics = [metric for metric in statistics.headline if metric.name in comparison.metrics]
     names = [metric.name for metric in metrics]
@@ -88,7 +88,7 @@ def _strip(
     cases: Sequence[int],
     height: float,
 ) -> Strip:
-    """Return the strip of a metric over these cases, which are those of `cohort`."""
+    """Return the strip of a metric over the cases of a cohort."""
     values = np.asarray(statistics.table[metric.name], np.float64)[list(cases)]
     quantiles = cohort.quantiles[:, cohort.metrics.index(metric.name)]
     return strip(axis, cases, values, quantiles, *mean_and_pooled(cohort, metric), height)

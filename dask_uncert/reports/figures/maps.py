@@ -1,4 +1,4 @@
-"""Pictures of maps: one by one, and all measures side by side with correct and wrong predictions."""
+"""Figures of maps: one by one, and all measures side by side with correct and wrong predictions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib import colormaps, rc_context
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm, Normalize, to_rgb
 from matplotlib.figure import Figure
@@ -16,17 +16,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.curves import lowest, powers, value_label
-from dask_uncert.reports.figures.layout import (
-    Margins,
-    add_blank_panel,
-    add_panel,
-    columns_of,
-    label_panel,
-    outer_labels,
-    panel_grid,
-    widest_text,
-)
-from dask_uncert.reports.figures.style import BLUE, COLORS, SETTINGS, VERMILION, YELLOW
+from dask_uncert.reports.figures.style import BLUE, COLORS, VERMILION, YELLOW, styled
 from dask_uncert.reports.names import axis_name, file_names, pretty, unit
 from dask_uncert.spec.map_names import soft_labels, soft_picture_label, soft_weight_map
 from dask_uncert.summaries.distribution import Distribution
@@ -35,19 +25,21 @@ from dask_uncert.summaries.soft_confusion import COLOURS
 
 Map = tuple[NDArray[Any], tuple[str, ...]]
 Maps = Mapping[str, Map]
-"""By name: values (two dimensions, NaN where undefined; a picture has a third of size 3, uint8) and the names of
-the first two dimensions."""
-Levels = Sequence[tuple[int, str, Any]]
-"""Value, label and colour of each level of a map that has few."""
+"""Values and names of the first two dimensions of each map, by name.
 
-UNDEFINED = "#e2e2e2"  # light grey: no value there
+Values are two-dimensional, NaN where undefined; a picture has a third dimension of size 3 and dtype uint8.
+"""
+Levels = Sequence[tuple[int, str, Any]]
+"""Value, label and colour of each level of a map with few values."""
+
+UNDEFINED = "#e2e2e2"  # light grey
 CELL_NAMES = {"TP": "true positive", "FN": "false negative", "FP": "false positive", "TN": "true negative"}
 CORRECT_OR_WRONG: Levels = ((1, "correct", BLUE), (0, "wrong", VERMILION))
 RIGHT = 1.0  # room for a colour bar, in inches
 
 
 class SoftMap(NamedTuple):
-    """The maps of one class's soft confusion: the end of their names, the picture, and the weights by cell."""
+    """Maps of one class's soft confusion: the label in their names, the picture, and the weights by cell."""
 
     label: str
     picture: Map
@@ -55,7 +47,7 @@ class SoftMap(NamedTuple):
 
 
 def soft_maps(maps: Maps) -> list[SoftMap]:
-    """Return every picture of a soft confusion whose four weights are among the maps."""
+    """Return the maps of every soft confusion of which the picture and all four weights are there."""
     pictures = []
     for name, (values, dims) in maps.items():
         label = soft_picture_label(name)
@@ -69,15 +61,16 @@ def soft_maps(maps: Maps) -> list[SoftMap]:
 def map_figure_names(maps: Maps) -> dict[str, str]:
     """Return the name of each map's figure.
 
-    Maps of one dimension have no figure, nor have the four weights of a soft confusion, which share one.
+    Maps of one dimension have no figure; the four weights of a soft confusion share another one.
     """
     weights = {soft_weight_map(cell, soft.label) for soft in soft_maps(maps) for cell in CELL_NAMES}
     shown = [name for name, (values, _) in maps.items() if name not in weights and values.ndim > 1]
     return {name: f"map_{safe}" for name, safe in file_names(shown).items()}
 
 
+@styled
 def picture(evaluation: Evaluation, name: str, values: NDArray[Any], dims: tuple[str, ...]) -> Figure:
-    """Draw a map: few levels in their own colours, numbers in viridis, pictures unchanged; grey where undefined."""
+    """Draw a map: levels in their own colours, numbers in viridis, pictures unchanged, grey where undefined."""
     if values.ndim == 3:
         levels: Levels | None = [(0, cell, tuple(np.array(COLOURS[cell]) / 255)) for cell in CELL_NAMES]
         title = f"Soft confusion of {soft_class(evaluation, name.removeprefix('soft_'))}"
@@ -89,17 +82,17 @@ def picture(evaluation: Evaluation, name: str, values: NDArray[Any], dims: tuple
             return value_map(values, dims, Normalize(), title)
         ticks = powers(lowest(measure), measure.reach) if measure.wide else None
         return value_map(values, dims, value_norm(measure), title, value_label(evaluation, name), ticks)
-    with rc_context(SETTINGS):
-        figure, axes = _frame(values, 0.45 + widest_text([label for _, label, _ in levels], 8))
-        if values.ndim == 3:
-            axes.imshow(values, interpolation="nearest")
-        else:
-            _paint(axes, values, levels)
-        _level_legend(axes, levels[:: math.ceil(len(levels) / 32)])
-        axes.set(title=title, xlabel=f"{dims[-1]} (pixels)", ylabel=f"{dims[-2]} (pixels)")
+    figure, axes = _frame(values, 0.45 + layout.widest_text([label for _, label, _ in levels], 8))
+    if values.ndim == 3:
+        axes.imshow(values, interpolation="nearest")
+    else:
+        _paint(axes, values, levels)
+    _level_legend(axes, levels[:: math.ceil(len(levels) / 32)])
+    axes.set(title=title, xlabel=f"{dims[-1]} (pixels)", ylabel=f"{dims[-2]} (pixels)")
     return figure
 
 
+@styled
 def value_map(
     values: NDArray[Any],
     dims: tuple[str, ...],
@@ -109,24 +102,21 @@ def value_map(
     ticks: tuple[list[float], list[str]] | None = None,
     extend: str = "neither",
 ) -> Figure:
-    """Draw a map of numbers in viridis with a colour bar; label: of the bar, by default the title."""
-    with rc_context(SETTINGS):
-        figure, axes = _frame(values, RIGHT)
-        image = axes.imshow(
-            np.asarray(values, np.float64), cmap="viridis", norm=norm, interpolation="nearest"
-        )
-        box, width = axes.get_position(), figure.get_size_inches()[0]
-        position = (box.x1 + 0.15 / width, box.y0 + 0.08 * box.height, 0.14 / width, 0.84 * box.height)
-        bar = figure.colorbar(image, cax=figure.add_axes(position), label=label or title, extend=extend)
-        if ticks is not None:
-            bar.set_ticks(ticks[0], labels=ticks[1])
-            bar.minorticks_off()
-        axes.set(title=title, xlabel=f"{dims[-1]} (pixels)", ylabel=f"{dims[-2]} (pixels)")
+    """Draw a map of numbers in viridis with a colour bar, whose label is the title by default."""
+    figure, axes = _frame(values, RIGHT)
+    image = axes.imshow(np.asarray(values, np.float64), cmap="viridis", norm=norm, interpolation="nearest")
+    box, width = axes.get_position(), figure.get_size_inches()[0]
+    position = (box.x1 + 0.15 / width, box.y0 + 0.08 * box.height, 0.14 / width, 0.84 * box.height)
+    bar = figure.colorbar(image, cax=figure.add_axes(position), label=label or title, extend=extend)
+    if ticks is not None:
+        bar.set_ticks(ticks[0], labels=ticks[1])
+        bar.minorticks_off()
+    axes.set(title=title, xlabel=f"{dims[-1]} (pixels)", ylabel=f"{dims[-2]} (pixels)")
     return figure
 
 
 def value_norm(measure: Distribution) -> Normalize:
-    """Return the scale from values to colours: a measure's range, or logarithmic if it has none."""
+    """Return the scale from values to colours: over the range of a measure, or logarithmic if it has none."""
     return (
         LogNorm(lowest(measure), measure.reach, clip=True) if measure.wide else Normalize(0.0, measure.reach)
     )
@@ -134,16 +124,15 @@ def value_norm(measure: Distribution) -> Normalize:
 
 def soft_class(evaluation: Evaluation, label: str) -> str:
     """Return the name of the class whose soft maps end with this label."""
-    for known, described in zip(soft_labels(evaluation.classes), evaluation.classes, strict=True):
-        if known == label:
-            return axis_name(described.name)
-    return axis_name(label)
+    labels = soft_labels(evaluation.classes)
+    return axis_name(evaluation.classes[labels.index(label)].name if label in labels else label)
 
 
+@styled
 def measure_maps(evaluation: Evaluation, maps: Maps) -> Figure | None:
-    """Draw the maps of all measures with a range on one scale, and which predictions were correct ([C23] figures 5-7).
+    """Draw the maps of all measures with a range, and of correct and wrong predictions ([C23] figures 5-7).
 
-    Values are shown as shares of the measure's largest possible value. None if there are fewer than two maps.
+    Measures share one scale: values are divided by the largest possible value. None if there are fewer than two maps.
     """
     bounded = {name: measure for name, measure in evaluation.measures.items() if not measure.wide}
     names = [name for name, (values, _) in maps.items() if name in bounded and values.ndim > 1]
@@ -152,50 +141,49 @@ def measure_maps(evaluation: Evaluation, maps: Maps) -> Figure | None:
         return None
     values, dims = maps[names[0]]
     rows, across = values.shape
-    columns = columns_of(number, 4 if across < 1.5 * rows else 2)
-    with rc_context(SETTINGS):
-        size = map_size(values, 2.2 if 2 / 3 < rows / max(across, 1) < 1.5 else 3.2)
-        figure, panels = panel_grid(number, columns, size, Margins(right=RIGHT), (0.2, 0.32))
-        for axes, name in zip(panels, names, strict=False):
-            upper = bounded[name].upper
-            shown = np.asarray(maps[name][0], np.float64) / upper
-            image = axes.imshow(shown, cmap="viridis", vmin=0, vmax=1, interpolation="nearest")
-            scale = "" if upper == 1 else f" / {upper:.3g} {unit(bounded[name].measure)}"
-            label_panel(axes, pretty(name) + scale)
-        width, height = figure.get_size_inches()
-        left = width - RIGHT + 0.15
-        bar = add_panel(figure, left, 0.3, 0.13, min(1.6, height - 1.3))
-        figure.colorbar(image, cax=bar, label="uncertainty")
-        if "correct" in maps:
-            _paint(panels[-1], maps["correct"][0], CORRECT_OR_WRONG)
-            label_panel(panels[-1], pretty("correct"))
-            _level_legend(add_blank_panel(figure, left, height - 0.85, RIGHT, 0.4), CORRECT_OR_WRONG, 0.0)
-        map_axes(panels, dims)
-        outer_labels(panels, columns)
+    columns = layout.columns_of(number, 4 if across < 1.5 * rows else 2)
+    size = map_size(values, 2.2 if 2 / 3 < rows / max(across, 1) < 1.5 else 3.2)
+    figure, panels = layout.panel_grid(number, columns, size, layout.Margins(right=RIGHT), (0.2, 0.32))
+    for axes, name in zip(panels, names, strict=False):
+        upper = bounded[name].upper
+        shown = np.asarray(maps[name][0], np.float64) / upper
+        image = axes.imshow(shown, cmap="viridis", vmin=0, vmax=1, interpolation="nearest")
+        scale = "" if upper == 1 else f" / {upper:.3g} {unit(bounded[name].measure)}"
+        layout.label_panel(axes, pretty(name) + scale)
+    width, height = figure.get_size_inches()
+    left = width - RIGHT + 0.15
+    bar = layout.add_panel(figure, left, 0.3, 0.13, min(1.6, height - 1.3))
+    figure.colorbar(image, cax=bar, label="uncertainty")
+    if "correct" in maps:
+        _paint(panels[-1], maps["correct"][0], CORRECT_OR_WRONG)
+        layout.label_panel(panels[-1], pretty("correct"))
+        _level_legend(layout.add_blank_panel(figure, left, height - 0.85, RIGHT, 0.4), CORRECT_OR_WRONG, 0.0)
+    map_axes(panels, dims)
+    layout.outer_labels(panels, columns)
     return figure
 
 
 def map_size(values: NDArray[Any], longest: float, least: float = 0.6) -> tuple[float, float]:
-    """Return width and height of a map in inches: its own shape, no side below `least`."""
+    """Return width and height of a map in inches; no side is shorter than `least`."""
     rows, columns = values.shape[:2]
     scale = longest / max(rows, columns, 1)
     return max(columns * scale, least), max(rows * scale, least)
 
 
 def _frame(values: NDArray[Any], right: float) -> tuple[Figure, Axes]:
-    figure, (axes,) = panel_grid(1, 1, map_size(values, 3.9, 1.6), Margins(right=right + 0.15))
+    figure, (axes,) = layout.panel_grid(1, 1, map_size(values, 3.9, 1.6), layout.Margins(right=right + 0.15))
     axes.set_facecolor(UNDEFINED)
     axes.spines[:].set_visible(False)
     return figure, axes
 
 
 def map_axes(panels: Sequence[Axes], dims: tuple[str, ...]) -> None:
-    """Set frame, ticks and labels of maps that stand side by side."""
+    """Set background, ticks and labels of maps that are side by side."""
     for axes in panels:
         axes.set_facecolor(UNDEFINED)
         axes.spines[:].set_visible(False)
         axes.locator_params(nbins=4)
-        label_panel(axes, None, f"{dims[-1]} (pixels)", f"{dims[-2]} (pixels)")
+        layout.label_panel(axes, None, f"{dims[-1]} (pixels)", f"{dims[-2]} (pixels)")
 
 
 def _paint(axes: Axes, values: NDArray[Any], levels: Levels) -> None:
@@ -208,22 +196,21 @@ def _paint(axes: Axes, values: NDArray[Any], levels: Levels) -> None:
 
 
 def _level_legend(axes: Axes, levels: Levels, left: float | None = None) -> None:
-    """Draw the legend of the levels to the right of the map."""
     layout.legend_beside(axes, left, handles=[Patch(facecolor=colour) for _, _, colour in levels],
                          labels=[label for _, label, _ in levels], borderpad=0.0, handlelength=1.0,
                          labelspacing=0.35)  # fmt: skip
 
 
 def levels_of(evaluation: Evaluation, name: str, values: NDArray[Any]) -> Levels | None:
-    """Return the levels of a map that has few; None for maps of numbers."""
+    """Return the levels of a map with few values; None for maps of numbers."""
     if name == "correct":
         return CORRECT_OR_WRONG
     if name == "predicted":
         hues = np.array([to_rgb(color) for color in (*COLORS[:-1], YELLOW)])
-        shades = np.concatenate([hues, hues * 0.55, 1 - (1 - hues) * 0.45])  # as they are, dark, light
+        shades = np.concatenate([hues, hues * 0.55, 1 - (1 - hues) * 0.45])  # normal, dark, light
         return [
-            (described.code, axis_name(described.name, 20), tuple(shades[i % len(shades)]))
-            for i, described in enumerate(evaluation.classes)
+            (c.code, axis_name(c.name, 20), tuple(shades[i % len(shades)]))
+            for i, c in enumerate(evaluation.classes)
         ]
     if name == "confused_classes":
         most = int(np.nanmax(values, initial=1))

@@ -1,7 +1,7 @@
-"""Which figures an Evaluation has, drawn from its counts and its thinned maps alone, and their files.
+"""All figures of an Evaluation, drawn from its counts and its thinned maps, and their files.
 
-Colour and line style both tell correct from wrong predictions. The colours are those of Okabe and Ito, which people
-with the common colour-vision deficiencies can tell apart; numbers on maps use viridis. With the same libraries the
+Correct and wrong predictions differ in colour and in line style. The colours are those of Okabe and Ito, which people
+with the common colour-vision deficiencies can tell apart; numbers on maps use viridis. With the same libraries, the
 same Evaluation gives the same bytes. Only modules of this folder import matplotlib.
 """
 
@@ -33,7 +33,7 @@ Draw = Callable[[], Figure | None]
 
 
 def figure_files(figures: Iterable[tuple[str, Figure]]) -> dict[str, bytes]:
-    """Return the content of every figure as PNG (150 dpi) and as SVG, by file name."""
+    """Return every figure as PNG (150 dpi) and as SVG, by file name."""
     files = {}
     for name, figure in figures:
         files[f"{name}.png"], files[f"{name}.svg"] = png(figure), svg(figure)
@@ -46,10 +46,7 @@ def figures(
     only: Container[str] | None = None,
     statistics: CohortStatistics | None = None,
 ) -> Iterator[tuple[str, Figure]]:
-    """Yield the name and the drawing of every figure that has data, or of those in `only`.
-
-    statistics: those of a cohort's cases.
-    """
+    """Yield the name and the drawing of every figure that has data, by default of all, else of those in `only`."""
     for name, draw in (*_scene_figures(evaluation, maps), *_cohort_figures(statistics)):
         figure = draw() if only is None or name in only else None
         if figure is not None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.calibration import calibration_panels, fill_gaps
-from dask_uncert.reports.figures.layout import label_panel
 from dask_uncert.reports.figures.maps import Maps, map_figure_names, value_map
-from dask_uncert.reports.figures.style import BLUE, GREY, SETTINGS
+from dask_uncert.reports.figures.style import BLUE, GREY, styled
 from dask_uncert.reports.names import pretty
 from dask_uncert.summaries.regression import (
     RegressionEvaluation,
@@ -26,38 +25,36 @@ BARS = 20
 
 
 def regression_figures(evaluation: RegressionEvaluation, maps: Maps) -> Iterator[tuple[str, Figure]]:
-    """Yield the name and the drawing of every figure; maps of one dimension are not drawn."""
+    """Yield the name and the drawing of every figure."""
     yield "calibration_curve", calibration_curve(evaluation)
     for name, file_name in map_figure_names(maps).items():
         values, dims = maps[name]
-        finite = values[np.isfinite(values)]
-        bounded = name == "predicted_probability"
-        # NSSR has no upper end: up to the 99th percentile of what is shown.
-        highest = 1.0 if bounded or not finite.size else float(np.percentile(finite, 99)) or 1.0
-        extend = "neither" if bounded else "max"
+        highest, extend = 1.0, "neither"
+        if name != "predicted_probability":  # NSSR has no upper bound: colours end at the 99th percentile
+            finite, extend = values[np.isfinite(values)], "max"
+            highest = (finite.size and float(np.percentile(finite, 99))) or 1.0
         yield file_name, value_map(values, dims, Normalize(0.0, highest), pretty(name), extend=extend)
 
 
+@styled
 def calibration_curve(evaluation: RegressionEvaluation) -> Figure:
-    """Return observed against predicted probability, and the distribution of the predicted ones below.
+    """Draw observed against predicted probability, and the distribution of predicted probabilities below.
 
-    If the uncertainty is calibrated, predicted probabilities are evenly distributed: the dashed line.
+    The dashed line is the even distribution of calibrated uncertainty.
     """
     predicted, observed = regression_curve(evaluation)
     levels, shares = zip(*regression_coverage(evaluation).items(), strict=True)
     errors = {"area": regression_area(evaluation), "squared distance": regression_distance(evaluation)}
     starts = np.searchsorted(predicted, [i / BARS for i in range(BARS)])
     pixels = np.add.reduceat(evaluation.histogram, starts)
-    with rc_context(SETTINGS):
-        figure, upper, lower = calibration_panels(pixels, errors)
-        for gap, label in zip(
-            fill_gaps(upper, predicted, observed), ("overconfident", "underconfident"), strict=True
-        ):
-            gap.set_label(label)
-        upper.plot(predicted, observed, color=BLUE, lw=1.8, label="observed")
-        upper.plot(levels, shares, "o", color=BLUE, ms=4, clip_on=False, label="nominal levels")
-        upper.legend(loc="upper left")
-        label_panel(upper, "Calibration of the uncertainty", "", "observed probability")
-        lower.axhline(pixels.sum() / BARS, color=GREY, lw=1, ls=(0, (4, 3)))
-        label_panel(lower, "", "predicted probability", "pixels")
+    figure, upper, lower = calibration_panels(pixels, errors)
+    overconfident, underconfident = fill_gaps(upper, predicted, observed)
+    overconfident.set_label("overconfident")
+    underconfident.set_label("underconfident")
+    upper.plot(predicted, observed, color=BLUE, lw=1.8, label="observed")
+    upper.plot(levels, shares, "o", color=BLUE, ms=4, clip_on=False, label="nominal levels")
+    upper.legend(loc="upper left")
+    layout.label_panel(upper, "Calibration of the uncertainty", "", "observed probability")
+    lower.axhline(pixels.sum() / BARS, color=GREY, lw=1, ls=(0, (4, 3)))
+    layout.label_panel(lower, "", "predicted probability", "pixels")
     return figure

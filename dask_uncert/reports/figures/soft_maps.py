@@ -3,67 +3,67 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from dask_uncert.formulas.typing import Floats
-from dask_uncert.reports.figures.layout import add_panel, heading, label_panel, outer_labels
+from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.maps import CELL_NAMES, SoftMap, map_axes, map_size, soft_class
-from dask_uncert.reports.figures.style import CELLS, DPI, SETTINGS
+from dask_uncert.reports.figures.style import CELLS, DPI, styled
 from dask_uncert.reports.names import pretty
 from dask_uncert.spec.map_names import soft_labels
 from dask_uncert.summaries.evaluation import Evaluation
 
 
+@styled
 def soft_map(evaluation: Evaluation, soft: SoftMap) -> Figure:
-    """Draw the four weights of a soft confusion and all four in one, paler where they are smaller ([S22] 6, 7).
+    """Draw the four weights of a soft confusion, and all four in one; smaller weights are paler ([S22] figures 6, 7).
 
-    Green, blue, red and purple as in the paper, but on white, which prints, and in hues that people with the common
-    colour-vision deficiencies can tell apart; `map_soft_<class>` shows the colours as they are stored.
+    The colours are green, blue, red and purple as in the paper, but on white, and in hues that people with the common
+    colour-vision deficiencies can tell apart. `map_soft_<class>` shows the stored picture.
     """
     values, dims = soft.weights["TP"]
     wide, high = map_size(values, 2.0)
     gap = (0.2, 0.32)
-    with rc_context(SETTINGS):
-        left, top = 0.62, 0.62
-        tall = 2 * high + gap[1]
-        broad = tall * wide / high
-        size = (left + 2 * wide + gap[0] + 0.3 + broad + 1.4, top + tall + 0.5)
-        figure = Figure(figsize=size, dpi=DPI)
-        merged = np.ones((*values.shape, 3))
-        small = []
-        for i, (cell, (weight, _)) in enumerate(soft.weights.items()):
-            row, column = divmod(i, 2)
-            axes = add_panel(figure, left + column * (wide + gap[0]), top + row * (high + gap[1]), wide, high)
-            absorbed = np.asarray(weight, np.float64)[..., np.newaxis] * (1 - np.array(to_rgb(CELLS[cell])))
-            axes.imshow(_opaque(1 - absorbed), interpolation="nearest")
-            label_panel(axes, f"{cell}, {CELL_NAMES[cell]}")
-            merged -= absorbed
-            small.append(axes)
-        start = left + 2 * wide + gap[0] + 0.3
-        axes = add_panel(figure, start, top, broad, tall)
-        axes.imshow(_opaque(merged), interpolation="nearest")
-        label_panel(axes, "all four")
-        map_axes([*small, axes], dims)
-        outer_labels(small, 2)
-        axes.set_ylabel("")
-        axes.tick_params(left=False, labelleft=False)
-        _colour_scales(add_panel(figure, start + broad + 0.5, top, 0.8, min(tall, 2.0)))
-        heading(figure, _title(evaluation, soft.label), left, 0.1)
+    left, top = 0.62, 0.62
+    tall = 2 * high + gap[1]
+    broad = tall * wide / high
+    size = (left + 2 * wide + gap[0] + 0.3 + broad + 1.4, top + tall + 0.5)
+    figure = Figure(figsize=size, dpi=DPI)
+    merged = np.ones((*values.shape, 3))
+    small = []
+    for i, (cell, (weight, _)) in enumerate(soft.weights.items()):
+        row, column = divmod(i, 2)
+        axes = layout.add_panel(
+            figure, left + column * (wide + gap[0]), top + row * (high + gap[1]), wide, high
+        )
+        absorbed = np.asarray(weight, np.float64)[..., np.newaxis] * (1 - np.array(to_rgb(CELLS[cell])))
+        axes.imshow(_opaque(1 - absorbed), interpolation="nearest")
+        layout.label_panel(axes, f"{cell}, {CELL_NAMES[cell]}")
+        merged -= absorbed
+        small.append(axes)
+    start = left + 2 * wide + gap[0] + 0.3
+    axes = layout.add_panel(figure, start, top, broad, tall)
+    axes.imshow(_opaque(merged), interpolation="nearest")
+    layout.label_panel(axes, "all four")
+    map_axes([*small, axes], dims)
+    layout.outer_labels(small, 2)
+    axes.set_ylabel("")
+    axes.tick_params(left=False, labelleft=False)
+    _colour_scales(layout.add_panel(figure, start + broad + 0.5, top, 0.8, min(tall, 2.0)))
+    layout.heading(figure, _title(evaluation, soft.label), left, 0.1)
     return figure
 
 
 def _title(evaluation: Evaluation, label: str) -> str:
-    """Return the class, and the setting of its maps if the class has only one."""
+    """Return a title with the class, and with the setting of its maps if the class has only one."""
     name, labels = soft_class(evaluation, label), soft_labels(evaluation.classes)
-    groups = [
-        soft.settings for soft in evaluation.soft_confusion if labels[soft.settings.class_index] == label
-    ]
-    if len(groups) != 1:
+    every = [soft.settings for soft in evaluation.soft_confusion]
+    of_class = [settings for settings in every if labels[settings.class_index] == label]
+    if len(of_class) != 1:
         return f"Weights of {name}"
-    (s,) = groups
+    (s,) = of_class
     damped = "" if s.uncertainty is None else f", d = {s.dampings[0]:g} on {pretty(s.uncertainty)}"
     return f"Weights of {name} at t = {s.thresholds[0]:g}, σ = {s.sigmas[0]:g}{damped}"
 
@@ -85,4 +85,4 @@ def _colour_scales(axes: Axes) -> None:
     axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
     axes.tick_params(axis="x", length=0)
     axes.spines[:].set_visible(False)
-    label_panel(axes, "", "grey: not counted", "weight")
+    layout.label_panel(axes, "", "grey: not counted", "weight")

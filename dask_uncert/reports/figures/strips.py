@@ -1,7 +1,7 @@
-"""Strip plots: each case a dot along an axis, the quantiles over patients, and means with intervals.
+"""Strip plots: a dot per case along an axis, quantiles over patients, and means with intervals.
 
-Positions along the axis are percent of its length, so that a strip fits any window without its dots and text
-changing size; across it they are pixels.
+Positions along the axis are in percent, so that a strip fits any window while dots and text keep their size; positions
+across it are in pixels.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 
 from dask_uncert.formulas.typing import Floats
 
-WIDTH = 660.0  # pixels, at which dots do not overlap while there is room
+WIDTH = 660.0  # pixels, the width for which dots are placed
 MOST_DOTS = 1200
-"""Dots of a strip; of more cases the lowest, the highest and evenly spaced ones between are drawn."""
-RADII = ((150, 3.6), (600, 2.6))
-SMALLEST = 1.8
-TICKS = 4  # at least so many steps
+"""Dots of a strip; of more cases, the lowest, the highest and evenly spaced ones between them are drawn."""
+RADII = ((150, 3.6), (600, 2.6), (MOST_DOTS, 1.8))
+"""Up to how many dots have which radius, in pixels."""
+TICKS = 4  # least number of steps between ticks
 
 
 class Dot(NamedTuple):
-    """Number of a case, its position, and its value."""
+    """A case: its number, position and value."""
 
     case: int
     x: float
@@ -32,14 +32,14 @@ class Dot(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """Position and label of a tick."""
+    """A tick: its position and label."""
 
     x: float
     label: str
 
 
 class Mark(NamedTuple):
-    """A number on the axis and the ends of its interval; None where undefined."""
+    """A number and the ends of its interval, as positions; None where undefined."""
 
     x: float | None
     low: float | None
@@ -54,7 +54,7 @@ class Axis(NamedTuple):
     step: float
 
     def percent(self, value: float | None) -> float | None:
-        """Return the position of a value in percent of the length, cut at the ends; None where undefined."""
+        """Return the position of a value in percent, clipped to the axis; None where undefined."""
         if value is None or math.isnan(value):
             return None
         return round(100 * min(max((value - self.low) / (self.high - self.low), 0.0), 1.0), 2)
@@ -68,16 +68,16 @@ class Axis(NamedTuple):
         first = math.ceil(self.low / self.step - 1e-9)
         last = math.floor(self.high / self.step + 1e-9)
         digits = max(0, -math.floor(math.log10(self.step) + 1e-9))
-        if abs(self.step * 10**digits % 1) > 1e-6:  # a step of 0.25 takes a digit more than one of 0.2
+        if abs(self.step * 10**digits % 1) > 1e-6:  # a step of 0.25 needs a digit more than one of 0.2
             digits += 1
         values = [k * self.step for k in range(first, last + 1)]
         return [Tick(self.percent(v) or 0.0, f"{0.0 if abs(v) < 1e-12 else v:.{digits}f}") for v in values]
 
 
 class Strip(NamedTuple):
-    """A strip plot: its dots and their radius, the five quantiles, the mean and the pooled number.
+    """A strip plot: its dots and their radius, five quantiles, the mean and the pooled number.
 
-    drawn: number of dots, if not all cases are drawn.
+    drawn: number of dots; None if all cases are drawn.
     """
 
     axis: Axis
@@ -90,7 +90,7 @@ class Strip(NamedTuple):
 
 
 def axis_of(values: Iterable[float], low: float = -math.inf, high: float = math.inf) -> Axis:
-    """Return an axis that holds these values, from tick to tick within the range of a metric; NaN is ignored.
+    """Return an axis that includes these values, from tick to tick within [low, high]; NaN is ignored.
 
     >>> axis_of([0.97, 0.99], 0.0, 1.0)[:2], axis_of([], 0.0, 1.0)[:2], axis_of([1.0], 0.0, 1.0)[:2]
     ((0.97, 0.99), (0.0, 1.0), (0.94, 1.0))
@@ -107,7 +107,7 @@ def axis_of(values: Iterable[float], low: float = -math.inf, high: float = math.
 
 
 def _step(rough: float) -> float:
-    """Return the next of 1, 2, 2.5, 5 times a power of ten."""
+    """Return the next larger number that is 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(rough))
     return next((k * power for k in (1.0, 2.0, 2.5, 5.0) if k * power >= rough * (1 - 1e-9)), 10.0 * power)
 
@@ -121,13 +121,12 @@ def strip(
     pooled: Sequence[float | None],
     height: float,
 ) -> Strip:
-    """Return the strip of these cases' values, `height` pixels across; mean, pooled: the number and its interval."""
+    """Return the strip of these cases' values, `height` pixels across; mean, pooled: value and ends of the interval."""
     defined = np.flatnonzero(~np.isnan(values))
     order = defined[np.argsort(values[defined], kind="stable")]
-    chosen = order
-    if len(order) > MOST_DOTS:
-        chosen = order[np.unique(np.round(np.linspace(0, len(order) - 1, MOST_DOTS)).astype(int))]
-    radius = next((r for most, r in RADII if len(chosen) <= most), SMALLEST)
+    number = min(len(order), MOST_DOTS)
+    chosen = order[np.round(np.linspace(0, len(order) - 1, number)).astype(int)]
+    radius = next(radius for most, radius in RADII if number <= most)
     along = [axis.percent(float(values[i])) or 0.0 for i in chosen]
     across = positions_across(along, radius, height)
     known = [axis.percent(float(q)) for q in quantiles]
@@ -138,14 +137,14 @@ def strip(
         None if any(q is None for q in known) else [q for q in known if q is not None],
         Mark(*(axis.percent(value) for value in mean)),
         Mark(*(axis.percent(value) for value in pooled)),
-        len(chosen) if len(chosen) < len(order) else None,
+        number if number < len(order) else None,
     )
 
 
 def positions_across(along: Sequence[float], radius: float, height: float) -> list[float]:
-    """Return positions across the strip for dots at these rising positions along it, so that they overlap little.
+    """Return positions across the strip so that dots at these rising positions along it overlap little.
 
-    Lanes are filled from the middle; where all are full, a dot takes the one with the most room.
+    Lanes are filled from the middle; where all are full, a dot takes the lane with the most room.
 
     >>> positions_across([10.0, 10.1, 10.2, 50.0], 3.5, 30.0)
     [15.0, 22.5, 7.5, 15.0]
@@ -165,6 +164,6 @@ def positions_across(along: Sequence[float], radius: float, height: float) -> li
 
 
 def with_interval(values: Any, interval: Any, i: int) -> list[float | None]:
-    """Return the number of the i-th metric and the ends of its interval, if there is one."""
+    """Return the value of the i-th metric and the ends of its interval, None without intervals."""
     ends = (None, None) if interval is None else (float(interval.low[i]), float(interval.high[i]))
     return [float(values[i]), *ends]

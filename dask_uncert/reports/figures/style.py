@@ -1,9 +1,11 @@
-"""How figures look: colours of Okabe and Ito, dashes, marks, and matplotlib's settings as plain data."""
+"""How figures look: colours of Okabe and Ito, dashes, marks, and matplotlib's settings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
+from matplotlib import rc_context
 
 from dask_uncert.metrics import distributions
 
@@ -11,10 +13,8 @@ BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE, GREY, YELLOW = (
     "#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#595959", "#F0E442")  # fmt: skip
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, GREY)
 DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)))
-OUTCOMES: tuple[tuple[distributions.Outcome, str, str], ...] = (
-    ("correct", BLUE, "-"),
-    ("wrong", VERMILION, "--"),
-)
+OUTCOMES: tuple[tuple[distributions.Outcome, str, str], ...]
+OUTCOMES = (("correct", BLUE, "-"), ("wrong", VERMILION, "--"))
 METRICS = (("USen", BLUE, "o"), ("USpe", VERMILION, "s"), ("UPre", GREEN, "^"), ("UAcc", PURPLE, "D"))
 CELLS = {"TP": GREEN, "FN": "#AA3377", "FP": VERMILION, "TN": BLUE}
 """Of soft confusion [S22]: green, red and blue among these colours, and a purple that stays visible when pale."""
@@ -38,11 +38,13 @@ SETTINGS = {
     "legend.frameon": False,
     "legend.fontsize": 8.5,
 }
+styled = rc_context(SETTINGS)
+"""Decorator of functions that draw."""
 MOST_CURVES = 6  # of a panel
 
 
 def thin_out(values: Sequence[float], most: int) -> list[float]:
-    """At most `most` of the values in rising order, the lowest and the highest among them.
+    """Return at most `most` of the values in rising order, including the lowest and the highest.
 
     >>> thin_out([0.3, 0.1, 0.2, 0.4, 0.5], 3)
     [0.1, 0.3, 0.5]
@@ -54,9 +56,6 @@ def thin_out(values: Sequence[float], most: int) -> list[float]:
 
 
 def curve_styles(values: Sequence[float]) -> list[tuple[float, dict[str, Any]]]:
-    """Colour and dashes of the curve of each value; of more than six, of six."""
-    chosen = thin_out(values, MOST_CURVES)
-    return [
-        (value, {"color": COLORS[i], "ls": DASHES[i % len(DASHES)], "lw": 1.7})
-        for i, value in enumerate(chosen)
-    ]
+    """Return up to six of the values, each with the colour and dashes of its curve."""
+    styles = [{"color": COLORS[i], "ls": DASHES[i % len(DASHES)], "lw": 1.7} for i in range(MOST_CURVES)]
+    return list(zip(thin_out(values, MOST_CURVES), styles, strict=False))

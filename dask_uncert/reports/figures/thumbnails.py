@@ -16,11 +16,11 @@ from dask_uncert.reports.names import pretty
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.soft_confusion import COLOURS
 
-RAMP = 6  # colours of a ramp that a style sheet blends between
+RAMP = 6  # colours of a ramp, between which the style sheet blends
 
 
 class Legend(NamedTuple):
-    """The legend of a map: levels and their colours, or the colours of a ramp from its lower to its upper end."""
+    """The legend of a map: label and colour of each level, or the colours of a ramp and the labels of its ends."""
 
     title: str
     levels: list[tuple[str, str]]
@@ -29,7 +29,7 @@ class Legend(NamedTuple):
 
 
 def thumbnail(evaluation: Evaluation, name: str, values: NDArray[Any]) -> bytes:
-    """Return a map as PNG, one pixel each, in the colours of its figure; light grey where undefined."""
+    """Return a map as PNG without scaling, in the colours of its figure; light grey where undefined."""
     image = values
     if values.ndim == 2:
         numbers = np.asarray(values, np.float64)
@@ -49,7 +49,7 @@ def thumbnail(evaluation: Evaluation, name: str, values: NDArray[Any]) -> bytes:
 
 
 def legend(evaluation: Evaluation, name: str, values: NDArray[Any]) -> Legend:
-    """Return the meaning of a map's colours."""
+    """Return the legend of a map."""
     title, levels = pretty(name), _levels(evaluation, name)
     if values.ndim == 3:
         levels = [(0, label, np.array(COLOURS[cell]) / 255) for cell, label in CELL_NAMES.items()]
@@ -62,5 +62,5 @@ def legend(evaluation: Evaluation, name: str, values: NDArray[Any]) -> Legend:
 
 
 def _levels(evaluation: Evaluation, name: str) -> Levels | None:
-    """Return the levels that a map may have: the same for every case."""
+    """Return the possible levels of a map, which are the same for every case."""
     return levels_of(evaluation, name, np.array([[len(evaluation.classes)]]))
