@@ -65,12 +65,12 @@ def key_values(
 
 
 def _yaml(text: str) -> Any:
-    import yaml
+    from dask_uncert.io.yaml_file import parse_yaml
 
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise ValueError(f"{text!r} is not valid YAML.") from None
+        return parse_yaml(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not valid YAML: {error}") from None
 
 
 def _new_file(ctx: Any, param: Any, path: Path | None) -> Path | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from dask_uncert.errors import InputError, one_line
+from dask_uncert.errors import InputError
 from dask_uncert.io.validation import Counting, StrictModel, WholeNumber, validated
+from dask_uncert.io.yaml_file import read_yaml
 
 ADDRESSES = ("tcp://", "tls://")
 Text = Annotated[str, Field(min_length=1)]
@@ -115,10 +115,7 @@ def read_cluster(cluster: str | Path) -> Described:
             f"cluster {str(cluster)!r} is neither 'local' nor an address such as tcp://host:8786, "
             f"and there is no file {path.absolute()}"
         )
-    try:
-        options = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"cluster file {path} is not valid YAML: {one_line(error)}") from error
+    options = read_yaml(path, "cluster file")
     kind = options.get("kind") if isinstance(options, dict) else None
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"cluster file {path} must say `kind`, one of {', '.join(KINDS)}; found {kind!r}")

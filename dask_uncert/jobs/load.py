@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from dask_uncert.errors import InputError, one_line
+from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.execution.evaluate_regression import prepare_regression
 from dask_uncert.execution.plan import Plan
@@ -17,20 +15,10 @@ from dask_uncert.inputs.cube import Cube
 from dask_uncert.inputs.open import open_cubes
 from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.io.validation import validated
+from dask_uncert.io.yaml_file import read_yaml
 from dask_uncert.jobs.schema import JOBS, AnyJob, CohortJob, Input, Probabilities, RegressionJob
 from dask_uncert.spec.inputs import input_spec
 from dask_uncert.spec.resolve import check_inputs, with_table
-
-
-class _Loader(yaml.SafeLoader):
-    """Safe YAML in which a key given twice is an error."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = [key for i, key in enumerate(keys) if key in keys[:i]]
-        if twice:
-            raise yaml.MarkedYAMLError(problem=f"{twice[0]!r} is given twice", problem_mark=node.start_mark)
-        return super().construct_mapping(node, deep)
 
 
 def read_job(
@@ -45,14 +33,7 @@ def read_job(
     else:
         path = Path(job)
         folder, where = path.resolve().parent, str(path)
-        try:
-            keys = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-        except FileNotFoundError:
-            raise InputError(f"there is no job file at {path}.") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"the job file {path} cannot be read: {error}.") from None
-        except yaml.YAMLError as error:
-            raise InputError(f"{path} is not valid YAML: {one_line(error)}.") from None
+        keys = read_yaml(path, "job file")
         if not isinstance(keys, dict):
             raise InputError(
                 f"{path} does not hold a job: a mapping with keys such as `version`, `kind`, `inputs`."

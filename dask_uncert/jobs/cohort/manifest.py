@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from dask_uncert.summaries.stack import Case
 
 PATIENT = "patient"
 PARQUET = (".parquet", ".pq")
+LONGEST_NAME = 200  # bytes; file systems allow 255 a folder
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ def read_manifest(
     inputs: the columns that hold paths. visits: the column that tells several rows of a patient apart.
     groups: columns whose values cases are grouped by. Other columns are ignored.
 
-    Raises InputError, naming row and column, for a cell that is missing, empty or there twice.
+    Names are compared in Unicode's composed form (NFC). Raises InputError, naming row and column, for a cell that is
+    missing, empty or there twice, and for patients or visits that differ by case alone.
     """
     wanted = [PATIENT, *([visits] if visits else []), *inputs, *groups]
     repeated = sorted({column for column in wanted if wanted.count(column) > 1})
@@ -45,14 +48,25 @@ def read_manifest(
             f"the manifest column {', '.join(repeated)} is used for two things; name two columns."
         )
     rows: dict[str, tuple[int, ManifestRow]] = {}
+    spellings: dict[tuple[str, ...], tuple[int, str]] = {}
     for number, cells in _cells(manifest, wanted):
         for column in wanted:
             if not cells[column]:
                 raise InputError(
                     f"manifest {manifest}: nothing in row {number}, column {column}; fill it in."
                 )
+        for column in {PATIENT, visits or PATIENT, *groups}:
+            cells[column] = unicodedata.normalize("NFC", cells[column])
         for column in (PATIENT, visits) if visits else (PATIENT,):
-            _check_name(manifest, number, column, cells[column])
+            name = cells[column]
+            _check_name(manifest, number, column, name)
+            patient = cells[PATIENT].casefold() if column == visits else ""
+            row_before, before = spellings.setdefault((column, patient, name.casefold()), (number, name))
+            if name != before:
+                raise InputError(
+                    f"the manifest {manifest} has {before!r} in row {row_before} and {name!r} in row {number}, column "
+                    f"{column}, which differ by case alone. Write one the same way as the other, or rename it."
+                )
         grouped = tuple((column, cells[column]) for column in groups)
         case = Case(cells[PATIENT], cells[visits] if visits else "", grouped)
         row = ManifestRow(case, {column: resolve_path(manifest, cells[column]) for column in inputs})
@@ -86,10 +100,12 @@ def _duplicate_message(manifest: str, visits: str | None, *rows: tuple[int, Mani
 
 def _check_name(manifest: str, number: int, column: str, name: str) -> None:
     """Refuse names that cannot be folders of maps and arguments of commands."""
-    if name in (".", "..") or name.startswith("__") or any(c == "/" or not c.isprintable() for c in name):
+    odd = not name.strip(".") or name.startswith("__") or any(c in "/\\" or not c.isprintable() for c in name)
+    if odd or len(name.encode()) > LONGEST_NAME or name.lower().startswith("zarr.json"):
         raise InputError(
-            f"the manifest {manifest} has {name!r} in row {number}, column {column}; a name must not contain a slash "
-            f"or unprintable characters, start with __, or be one or two dots."
+            f"the manifest {manifest} has {one_line(repr(name), 60)} in row {number}, column {column}; a name must not "
+            f"contain a slash, a backslash or unprintable characters, start with __ or zarr.json, be dots alone, or be "
+            f"longer than {LONGEST_NAME} bytes."
         )
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Beginnings of a formula."""
 
 
 def as_csv(rows: Iterable[Iterable[Any]]) -> str:
@@ -22,9 +26,21 @@ def as_csv(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def cell(value: Any) -> Any:
-    """A value as a cell holds it."""
+    """Return a value as a cell holds it.
+
+    >>> cell("=1+1"), cell("-3"), cell(-0.5)
+    ("'=1+1", '-3', '-0.5')
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return ""
+    if isinstance(value, str) and value.startswith(FORMULA) and not _is_number(value):
+        return f"'{value}"
     return repr(value) if isinstance(value, float) else value
+
+
+def _is_number(text: str) -> bool:
+    with suppress(ValueError):
+        return bool(float(text) or True)
+    return False

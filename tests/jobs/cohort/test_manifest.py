@@ -2,6 +2,7 @@
 
 import csv
 import sys
+import unicodedata
 
 import pandas
 import pytest
@@ -72,6 +73,17 @@ def test_the_same_patient_twice(tmp_path):
         ("patient,p,site,p\nP1,a,b,c\n", "the column p more than once"),
         ("patient,p,site\na/b,a,b\n", "'a/b' in row 2, column patient"),
         ("patient,p,site\n..,a,b\n", r"'\.\.' in row 2"),
+        (
+            "patient,p,site\na\\b,a,b\n",
+            "in row 2, column patient; a name must not contain a slash, a backslash",
+        ),
+        (f"patient,p,site\n{'é' * 150},a,b\n", "or be longer than 200 bytes"),
+        ("patient,p,site\nzarr.json,a,b\n", "start with __ or zarr.json"),
+        (
+            "patient,p,site\na1,a,b\nA1,c,b\n",
+            "'a1' in row 2 and 'A1' in row 3, column patient, which differ by case",
+        ),
+        ("patient,p,site\nJosé,a,b\nJose\u0301,c,b\n", "patient José twice: .* in row 2 and .* in row 3"),
         ('patient,p,site\nP1,"a,b\n', "cannot be read: unexpected end of data"),
     ],
 )
@@ -92,12 +104,29 @@ def test_a_manifest_that_is_not_there_or_no_text(tmp_path):
         read_manifest(str(tmp_path / "odd.csv"), ["p"], groups=["p"])
 
 
-NAMES = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters="/"), min_size=1, max_size=6)
+def test_names_are_compared_in_their_composed_form(tmp_path):
+    text = "patient,when,p,site\nJosé,a,one/é.zarr,é\nJose\u0301,b,one/e\u0301.zarr,e\u0301\n"
+    rows = read_manifest(written(tmp_path, text), ["p"], visits="when", groups=["site"])
+    assert {(row.case.patient, row.case.groups) for row in rows} == {("José", (("site", "é"),))}
+    assert [row.paths["p"] for row in rows] == [
+        str(tmp_path / "one/é.zarr"),
+        str(tmp_path / "one/e\u0301.zarr"),
+    ]
+    again = written(tmp_path, "patient,when,p\nP,a,x\nQ,A,x\nQ,a,x\n")
+    with pytest.raises(InputError, match="'A' in row 3 and 'a' in row 4, column when"):
+        read_manifest(again, ["p"], visits="when")
+
+
+NAMES = st.text(
+    st.characters(exclude_categories=("C", "Z"), exclude_characters="/\\"), min_size=1, max_size=6
+)
 
 
 @given(
     names=st.lists(
-        NAMES.filter(lambda n: n not in (".", "..") and not n.startswith("__")), min_size=1, unique=True
+        NAMES.map(lambda n: unicodedata.normalize("NFC", n)).filter(lambda n: n.strip(".") and n[:2] != "__"),
+        min_size=1,
+        unique_by=str.casefold,
     )
 )
 def test_any_printable_name_passes(tmp_path_factory, names):

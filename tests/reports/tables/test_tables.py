@@ -146,3 +146,11 @@ def test_file_names_are_safe_and_apart():
 def test_units_of_measures():
     assert unit(Measure("m", "mutual_information")) == "nat"
     assert unit(Measure("v", "variation_ratio")) == unit(Measure("gini", "geometric")) == "1"
+
+
+def test_no_name_starts_a_formula():
+    p = np.random.default_rng(3).dirichlet([1, 1], size=(4, 5))
+    tables, _ = read(evaluate(p, np.zeros((4, 5), int), classes={0: "=1+1", 1: "@b"}, measures=[]))
+    cells = {cell for rows in tables.values() for row in rows for cell in row}
+    assert "'=1+1" in cells
+    assert not [cell for cell in cells if cell.startswith(("=", "@"))]
