@@ -1,14 +1,15 @@
 """Several raters of one case: their mean is a fuzzy reference, made where it is sliced.
 
 Where the raters give class codes, a class's share is the number of raters who chose it over the number of
-raters; where they give shares, it is the mean of those. A pixel without a value from one of them (NaN, or an ignore
-code) has no reference.
+raters; where they give shares, it is the mean of those. A pixel without a value from one of them (NaN, an ignore
+code or a missing chunk) has no reference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -56,14 +57,20 @@ def raters_of(cube: Cube) -> dict[str, Cube]:
     }  # fmt: skip
 
 
-def mean_of_raters(raters: Sequence[Cube], codes: Sequence[int], ignore: Sequence[int], shares: bool) -> Cube:
+def mean_of_raters(
+    raters: Sequence[Cube],
+    codes: Sequence[int],
+    ignore: Sequence[int],
+    shares: bool,
+    masks: Mapping[int, Cube] = MappingProxyType({}),
+) -> Cube:
     """Return the mean of raters over the same grid, as the reference of an evaluation.
 
     codes: of the classes, in their order. shares: the raters give shares, not codes. Without shares, two classes give the
-    share of the second over the grid, more give all shares, classes last.
+    share of the second over the grid, more give all shares, classes last. masks: of missing chunks, by the rater's index.
     """
     first = raters[0]
-    data = MeanOfRaters(raters, codes, ignore, shares)
+    data = MeanOfRaters(raters, codes, ignore, shares, masks)
     dims, chunks = first.dims, first.chunks
     if data.ndim > len(dims):
         dims, chunks = (*dims, CLASS), None if chunks is None else (*chunks, len(codes))
@@ -78,11 +85,18 @@ class MeanOfRaters(ArrayView):
     """The mean of raters, float64; see `mean_of_raters`."""
 
     def __init__(
-        self, raters: Sequence[Cube], codes: Sequence[int], ignore: Sequence[int], shares: bool
+        self,
+        raters: Sequence[Cube],
+        codes: Sequence[int],
+        ignore: Sequence[int],
+        shares: bool,
+        masks: Mapping[int, Cube],
     ) -> None:
-        first, *others = raters
-        aligned = align_axes({"reference": first, **{f"{RATER}_{i}": cube for i, cube in enumerate(others)}})
-        self.raters = tuple(aligned.values())
+        first = raters[0]
+        inputs = {f"{RATER}_{i}" if i else "reference": cube for i, cube in enumerate(raters)}
+        aligned = [*align_axes(inputs | {f"mask_{i}": mask for i, mask in masks.items()}).values()]
+        self.raters = tuple(aligned[: len(raters)])
+        self.masks = dict(zip(masks, aligned[len(raters) :], strict=True))
         self.codes, self.ignore, self.shares = tuple(codes), tuple(ignore), shares
         for rater in self.raters:
             if rater.sizes != first.sizes or rater.dims != first.dims:
@@ -104,7 +118,7 @@ class MeanOfRaters(ArrayView):
             return np.asarray(
                 np.mean([_share(rater, np.asarray(rater.data[inner])) for rater in self.raters], axis=0)
             )
-        votes = [self._indices(rater, np.asarray(rater.data[inner])) for rater in self.raters]
+        votes = [self._indices(i, inner) for i in range(len(self.raters))]
         undecided = np.any([index < 0 for index in votes], axis=0)  # no code, or one that is ignored
         if not self.has_classes:
             share = np.sum([index == 1 for index in votes], axis=0) / len(votes)
@@ -113,9 +127,13 @@ class MeanOfRaters(ArrayView):
         means = np.where(undecided[..., np.newaxis], np.nan, counts / len(votes))
         return np.asarray(means[..., region[-1]])
 
-    def _indices(self, rater: Cube, stored: NDArray[Any]) -> Indices:
+    def _indices(self, number: int, region: tuple[Any, ...]) -> Indices:
+        rater = self.raters[number]
+        stored = np.asarray(rater.data[region])
         values, absent = rater.decoding.values(stored, rater.role), rater.decoding.absent(stored)
         index = class_indices(values, self.codes, self.ignore).reshape(values.shape)
+        if number in self.masks:
+            index[self.masks[number].data[region] != 0] = NO_CODE
         if absent is not None:
             index[absent] = NO_CODE
         if (index == UNKNOWN).any():

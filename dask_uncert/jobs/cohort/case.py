@@ -198,17 +198,34 @@ class EvaluateCase:
             raise InputError(
                 f"reference: {first.where} holds {len(raters)} raters; the job says {self.raters}."
             )
-        options, codes = self.options, [one.code for one in self.options.table]
-        mean = mean_of_raters([*raters.values()], codes, options.ignore, shares)
+        others = {name: cube for name, cube in inputs.items() if cube.kind != "reference"}
+        masks = _masks_of_raters(inputs, in_columns)
+        options, codes = self.options, [class_.code for class_ in self.options.table]
+        by_number = {i: masks[label] for i, label in enumerate(raters) if label in masks}
+        mean = mean_of_raters([*raters.values()], codes, options.ignore, shares, by_number)
         mean = replace(mean, role="shares", raters=self.raters)
         if not shares:  # an ignored code leaves a pixel without a share
             options = options.model_copy(update={"ignore": []})
-        plans = {REFERENCE_LABEL: prepare(options, {**inputs, "reference": mean})}
+        all_masks = {mask.name: mask for mask in masks.values()}
+        plans = {REFERENCE_LABEL: prepare(options, {**others, "reference": mean, **all_masks})}
         if self.per_rater:
             for label, cube in raters.items():
                 single = replace(cube, name="reference", raters=None)
-                plans[label] = prepare(self.options, {**inputs, "reference": single})
+                mask = {masks[label].name: masks[label]} if label in masks else {}
+                plans[label] = prepare(self.options, {**others, "reference": single, **mask})
         return plans
+
+
+def _masks_of_raters(inputs: Mapping[str, Cube], in_columns: bool) -> dict[str, Cube]:
+    """Return the masks of the raters' missing chunks, by the raters' labels."""
+    masks = {
+        name.removeprefix("missing_"): cube
+        for name, cube in inputs.items()
+        if cube.kind == "reference" and cube.gap is not None
+    }
+    if masks and not in_columns:
+        masks = raters_of(masks["reference"])
+    return {label: replace(mask, name=f"missing_{label}") for label, mask in masks.items()}
 
 
 def _is_large(plans: Mapping[str, Plan]) -> bool:

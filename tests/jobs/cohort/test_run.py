@@ -260,6 +260,38 @@ def test_raters_in_columns_and_along_an_axis(tmp_path, go, monkeypatch):
     assert "Comparison with each rater" in (cohort.out / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("along_an_axis", [False, True])
+def test_each_rater_leaves_out_only_its_own_missing_chunks(tmp_path, go, along_an_axis):
+    classes = {1: "background", 7: "lesion"}  # the fill value 0 is not a code
+    votes = np.random.default_rng(3).choice([1, 7], (2, *cohorts.SHAPE)).astype("uint8")
+    options = {"missing_chunks": "leave_out", "per_rater": True}
+    labels = ["rater_0", "rater_1"] if along_an_axis else ["first", "second"]
+    if not along_an_axis:
+        options |= {"array": "", "raters": labels}
+    inputs = {"probabilities": {"array": "p"}, "reference": options}
+    cohort = Cohort(tmp_path, NAMES[:1], inputs=inputs, groups=[], classes=classes)
+    dims = ("rater", "y", "x")
+    if along_an_axis:
+        path = tmp_path / "all.zarr"
+        zarr.create_array(str(path), data=votes, chunks=(1, 2, 5), dimension_names=dims)
+        cohort.rows["P0"]["reference"] = path.name
+        (path / "c/0/1/0").unlink()
+    else:
+        for label, codes in zip(labels, votes, strict=True):
+            path = tmp_path / f"{label}.zarr"
+            zarr.create_array(str(path), data=codes, chunks=(2, 5), dimension_names=dims[1:])
+            cohort.rows["P0"][label] = path.name
+        (tmp_path / "first.zarr/c/1/0").unlink()
+    mean, p = go(cohort), values(0)["p"]
+    first, second = (load(cohort.out / "raters" / label) for label in labels)
+    assert second == evaluate(p, votes[1], axis=None, classes=classes, measures=[])
+    for evaluation in (mean, first):
+        assert evaluation.ledger.counted == 10
+        assert evaluation.ledger.reasons()["reference_missing_chunk"] == 10
+    wanted = evaluate(p[:2], votes[0, :2], axis=None, classes=classes, measures=[])
+    assert accuracy(first) == accuracy(wanted)
+
+
 def test_samples_in_columns(tmp_path, go):
     inputs = {"samples": {"array": "p", "members": ["one", "two"]}, "reference": {"array": "y"}}
     cohort = Cohort(tmp_path, NAMES[:2], inputs=inputs, measures=["mutual_information"])
