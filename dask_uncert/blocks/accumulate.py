@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.soft_confusion import OneVsRest
-from dask_uncert.blocks.tiles import TileCounter
-from dask_uncert.formulas.labels import as_stored
-from dask_uncert.formulas.typing import Floats, Indices
-from dask_uncert.kernels.types import (
+from dask_uncert.blocks.kernels.types import (
     CLIPPED,
     NO_TILES,
     RENORMALISED,
@@ -23,6 +19,10 @@ from dask_uncert.kernels.types import (
     ValueCounts,
     finder,
 )
+from dask_uncert.blocks.soft_confusion import OneVsRest
+from dask_uncert.blocks.tiles import TileCounter
+from dask_uncert.formulas.labels import as_stored
+from dask_uncert.formulas.typing import Floats, Indices
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dask_uncert.blocks.accumulate import Counter
 from dask_uncert.blocks.encoding import BLANK, GAPS, reference_indices, rounding_of, shares_of, three_axes
 from dask_uncert.blocks.ensemble import spread_of
+from dask_uncert.blocks.kernels.types import MISSING, OFF, Pixels
 from dask_uncert.blocks.tiles import TileCounter
 from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.labels import NO_CODE, UNKNOWN, UNLABELLED
@@ -24,7 +25,6 @@ from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY
 from dask_uncert.formulas.typing import Bools, Floats, Indices
 from dask_uncert.inputs.scene import Encoding
 from dask_uncert.io.maps import MAPS
-from dask_uncert.kernels.types import MISSING, OFF, Pixels
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.ledger import INPUTS, OF_INPUT, REASONS

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.blocks.kernels.types import Rounding
 from dask_uncert.formulas.array_dispatch import tolerance as dtype_tolerance
 from dask_uncert.formulas.labels import NO_CODE, UNKNOWN, as_stored, class_indices
 from dask_uncert.formulas.typing import Bools, Floats, Indices
 from dask_uncert.inputs.cube import AS_THE_DTYPE, Precision
-from dask_uncert.kernels.types import Rounding
 from dask_uncert.spec.request import Request
 
 GAPS = "gaps"

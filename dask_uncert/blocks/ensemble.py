@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.blocks.encoding import rounding_of, three_axes
+from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED, Pixels, Rounding
 from dask_uncert.formulas.measures import SAMPLE_KINDS, Measure
 from dask_uncert.formulas.typing import Floats, Indices
 from dask_uncert.inputs.scene import Encoding
-from dask_uncert.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED, Pixels, Rounding
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.blocks.kernels.types import Finder, Pixels, finder
 from dask_uncert.formulas.labels import stored_threshold
 from dask_uncert.formulas.soft_confusion import (
     CELLS,
@@ -19,7 +20,6 @@ from dask_uncert.formulas.soft_confusion import (
     reference_level,
 )
 from dask_uncert.formulas.typing import Floats, Indices
-from dask_uncert.kernels.types import Finder, Pixels, finder
 from dask_uncert.spec.map_names import soft_picture, soft_weight_map
 from dask_uncert.spec.request import Request, SoftMaps
 from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings, row_ends

@@ -9,9 +9,9 @@ from types import ModuleType
 
 import numpy as np
 
+from dask_uncert.blocks.kernels.types import TileRows
 from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.formulas.typing import Indices
-from dask_uncert.kernels.types import TileRows
 from dask_uncert.metrics.tile_bootstrap import tile_layout
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.sparse_rows import split_rows

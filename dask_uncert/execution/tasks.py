@@ -39,9 +39,9 @@ class EvaluateBlock:
             maps, summary = evaluate_regression_block(self.request, decoded, len(offset))
         else:
             if self.engine == "compiled":
-                from dask_uncert.kernels import compiled as kernels
+                from dask_uncert.blocks.kernels import compiled as kernels
             else:
-                from dask_uncert.kernels import reference as kernels  # type: ignore[no-redef]
+                from dask_uncert.blocks.kernels import reference as kernels  # type: ignore[no-redef]
             maps, summary = evaluate_block(self.request, decoded, self.encoding, kernels, offset)
         if self.writer is not None and maps:
             self.writer.write(maps, offset)

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from dask_uncert.blocks.classification import evaluate_block
+from dask_uncert.blocks.kernels import compiled
 from dask_uncert.formulas.bootstrap_intervals import Confidence
 from dask_uncert.inputs.scene import Encoding
-from dask_uncert.kernels import compiled
 from dask_uncert.metrics.bootstrap import bootstrap_replicates
 from dask_uncert.metrics.resampling_units import jackknife, patients, unit_scalars
 from dask_uncert.summaries.stack import Stack

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dask_uncert.blocks.classification import evaluate_block
+from dask_uncert.blocks.kernels import compiled
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate, prepare
 from dask_uncert.formulas.ensembles import sample_uncertainty
@@ -19,7 +20,6 @@ from dask_uncert.inputs.cube import Cube
 from dask_uncert.inputs.scene import Encoding
 from dask_uncert.jobs.load import plan_job, read_job
 from dask_uncert.jobs.run import run
-from dask_uncert.kernels import compiled
 from dask_uncert.metrics import classification, distributions
 from dask_uncert.spec.inputs import Input
 from dask_uncert.spec.options import SceneOptions

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dask_uncert.blocks.classification import evaluate_block
+from dask_uncert.blocks.kernels import compiled, reference
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas.bootstrap_intervals import bca_interval
@@ -19,7 +20,6 @@ from dask_uncert.formulas.resampling import bootstrap_weights
 from dask_uncert.inputs.scene import Encoding
 from dask_uncert.io.summary_store import load, save
 from dask_uncert.jobs import run
-from dask_uncert.kernels import compiled, reference
 from dask_uncert.metrics.resampling_units import jackknife, unit_scalars, weighted_totals
 from dask_uncert.metrics.scalars import scalars
 from dask_uncert.metrics.tile_bootstrap import GROUPS, TileUnits, tile_intervals, tile_layout

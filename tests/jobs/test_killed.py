@@ -25,7 +25,7 @@ CASES = [f"P{i:02d}" for i in range(12)]
 PRELOADED = [
     "dask_uncert.jobs.run",
     "dask_uncert.jobs.cohort.case",
-    "dask_uncert.kernels.compiled",
+    "dask_uncert.blocks.kernels.compiled",
     "distributed",
 ]
 

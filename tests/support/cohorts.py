@@ -11,9 +11,9 @@ import yaml
 import zarr
 
 from dask_uncert.blocks.classification import evaluate_block
+from dask_uncert.blocks.kernels import compiled
 from dask_uncert.inputs.scene import Encoding
 from dask_uncert.jobs.cohort.compare import compare
-from dask_uncert.kernels import compiled
 from dask_uncert.reports.results import cohort as reported
 from dask_uncert.summaries.stack import Case, Stack
 from tests.support.requests import request_of

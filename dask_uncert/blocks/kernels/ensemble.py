@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.kernels.elementary import logarithm
-from dask_uncert.kernels.measures import STRIDE, STRIP, compiled, gather
-from dask_uncert.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED
+from dask_uncert.blocks.kernels.elementary import logarithm
+from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled, gather
+from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED
 
 
 @compiled

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dask_uncert.blocks.kernels.measures import compiled
 from dask_uncert.formulas.typing import Counts
-from dask_uncert.kernels.measures import compiled
 
 
 def filled_cells(counts: Counts) -> tuple[Counts, Counts, Counts]:

@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.formulas import fixed_point
-from dask_uncert.formulas.entropies import shannon_nats
-from dask_uncert.formulas.measure_values import measure_values
-from dask_uncert.formulas.measures import Measure, is_pointwise
-from dask_uncert.formulas.typing import Bools, Counts, Floats, Indices
-from dask_uncert.kernels.types import (
+from dask_uncert.blocks.kernels.types import (
     CLIPPED,
     MISSING,
     NO_TILES,
@@ -24,6 +19,11 @@ from dask_uncert.kernels.types import (
     TileRows,
     ValueCounts,
 )
+from dask_uncert.formulas import fixed_point
+from dask_uncert.formulas.entropies import shannon_nats
+from dask_uncert.formulas.measure_values import measure_values
+from dask_uncert.formulas.measures import Measure, is_pointwise
+from dask_uncert.formulas.typing import Bools, Counts, Floats, Indices
 
 
 def measure(

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from dask_uncert.blocks.classification import evaluate_block
 from dask_uncert.blocks.encoding import rounding_of, three_axes
+from dask_uncert.blocks.kernels import compiled, reference
+from dask_uncert.blocks.kernels.types import Rounding
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.measure_values import measure_maximum
 from dask_uncert.formulas.measures import MEASURES, is_pointwise, parse_measure
 from dask_uncert.inputs.scene import Encoding
-from dask_uncert.kernels import compiled, reference
-from dask_uncert.kernels.types import Rounding
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Class
 from dask_uncert.summaries.soft_confusion import SoftSettings

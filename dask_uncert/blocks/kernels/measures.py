@@ -9,8 +9,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from dask_uncert.kernels.elementary import arcsine, arctangent, exponential, logarithm
-from dask_uncert.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED
+from dask_uncert.blocks.kernels.elementary import arcsine, arctangent, exponential, logarithm
+from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED
 
 STRIP = 128
 STRIDE = STRIP + 8  # rows of a strip are 1088 bytes apart: not all in the same cache sets

@@ -10,13 +10,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from dask_uncert.formulas.homophily import squared_distances
-from dask_uncert.formulas.measures import Measure
-from dask_uncert.formulas.typing import Floats, Indices
-from dask_uncert.kernels import measures as steps
-from dask_uncert.kernels.elementary import logarithm
-from dask_uncert.kernels.ensemble import add_member, close_members
-from dask_uncert.kernels.histograms import (
+from dask_uncert.blocks.kernels import measures as steps
+from dask_uncert.blocks.kernels.elementary import logarithm
+from dask_uncert.blocks.kernels.ensemble import add_member, close_members
+from dask_uncert.blocks.kernels.histograms import (
     count_confidence,
     count_decisions,
     count_probabilities,
@@ -24,10 +21,13 @@ from dask_uncert.kernels.histograms import (
     count_wide_values,
     sum_soft_weights,
 )
-from dask_uncert.kernels.joint import count_joint, find_rows
-from dask_uncert.kernels.measures import STRIDE, STRIP, compiled
-from dask_uncert.kernels.sparse_rows import filled_cells
-from dask_uncert.kernels.types import AnyFloats, Pixels, Rounding
+from dask_uncert.blocks.kernels.joint import count_joint, find_rows
+from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
+from dask_uncert.blocks.kernels.sparse_rows import filled_cells
+from dask_uncert.blocks.kernels.types import AnyFloats, Pixels, Rounding
+from dask_uncert.formulas.homophily import squared_distances
+from dask_uncert.formulas.measures import Measure
+from dask_uncert.formulas.typing import Floats, Indices
 
 __all__ = [
     "add_member",

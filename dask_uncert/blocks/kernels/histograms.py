@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
 from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
-from dask_uncert.kernels.measures import STRIDE, STRIP, compiled
 
 
 @compiled

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dask_uncert.blocks.kernels import compiled, reference
+from dask_uncert.blocks.kernels.types import finder
 from dask_uncert.formulas.fixed_point import decode
-from dask_uncert.kernels import compiled, reference
-from dask_uncert.kernels.types import finder
 from dask_uncert.summaries.joint_histogram import uncertainty_intervals
 
 ENGINES = pytest.mark.parametrize("kernels", [compiled, reference])

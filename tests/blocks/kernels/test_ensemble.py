@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dask_uncert.blocks.encoding import rounding_of, three_axes
-from dask_uncert.kernels import compiled, reference
-from dask_uncert.kernels.types import MISSING, OFF
+from dask_uncert.blocks.kernels import compiled, reference
+from dask_uncert.blocks.kernels.types import MISSING, OFF
 from tests.support.arrays import probability_vectors
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.kernels.histograms import add, find_bin, fixed
-from dask_uncert.kernels.measures import STRIP, compiled
+from dask_uncert.blocks.kernels.histograms import add, find_bin, fixed
+from dask_uncert.blocks.kernels.measures import STRIP, compiled
 
 
 @compiled

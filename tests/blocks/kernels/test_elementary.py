@@ -5,7 +5,7 @@ import numba
 import numpy as np
 import pytest
 
-from dask_uncert.kernels import elementary
+from dask_uncert.blocks.kernels import elementary
 
 DRAWN = np.random.default_rng(0)
 EDGES = np.array([0.0, 1e-300, 5e-324, 0.4375, 0.5, 0.6875, np.sqrt(0.5), np.nextafter(1, 0), 1.0])

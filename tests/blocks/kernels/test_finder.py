@@ -5,9 +5,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dask_uncert.kernels.histograms import find_bin, find_bins
-from dask_uncert.kernels.measures import STRIP
-from dask_uncert.kernels.types import finder
+from dask_uncert.blocks.kernels.histograms import find_bin, find_bins
+from dask_uncert.blocks.kernels.measures import STRIP
+from dask_uncert.blocks.kernels.types import finder
 from dask_uncert.summaries.calibration import fine_edges
 from dask_uncert.summaries.distribution import edges_with
 
