@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from dask_uncert.errors import InputError, one_line
 from dask_uncert.execution.chunking import cut_in_groups
 from dask_uncert.io.format_version import FORMAT
-from dask_uncert.io.paths import AnyPath, absolute, as_path, list_names, remove, write_atomic
+from dask_uncert.io.owned_folder import check_owned, make_folder, remove_owned
+from dask_uncert.io.paths import AnyPath, absolute, as_path, list_names, write_atomic
 from dask_uncert.io.summary_cache import CaseFolder, Frame
 from dask_uncert.summaries.registry import AnyEvaluation, evaluation_from_plain
 
@@ -74,7 +75,9 @@ class Checkpoints:
     def clear(self) -> None:
         """Remove all groups and maps, and note what belongs here from now on."""
         folder = as_path(self.folder)
-        remove(folder)
+        check_owned(folder)
+        remove_owned(folder)
+        make_folder(folder, "checkpoints")
         write_atomic(folder / HEADER, self._header())
 
     def is_current(self) -> bool:
@@ -110,11 +113,12 @@ class Checkpoints:
 def open_checkpoints(output: AnyPath, key: str, fresh: bool) -> Checkpoints:
     """Return the checkpoints of an output; those of another job, key or format that are there are removed.
 
-    Raises InputError where nothing can be written beside the output.
+    Raises InputError where nothing can be written beside the output, or something else would be lost there.
     """
     folder = absolute(output).with_name(output.name + ENDING)
     checkpoints = Checkpoints(str(folder), key)
     try:
+        check_owned(folder)
         if fresh or not checkpoints.is_current():
             checkpoints.clear()
         checkpoints.remove_damaged()
@@ -134,10 +138,10 @@ def run_checkpoints(output: AnyPath, key: str | None, fresh: bool) -> Iterator[C
     try:
         yield checkpoints
     except InputError:  # another run would end the same way
-        remove(folder)
+        remove_owned(folder)
         raise
     except BaseException:
         if key is None or not any(name.endswith((".case", ".log")) for name in list_names(folder)):
-            remove(folder)
+            remove_owned(folder)
         raise
-    remove(folder)
+    remove_owned(folder)

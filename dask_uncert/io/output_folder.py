@@ -2,6 +2,8 @@
 
 An object store cannot rename. For one, the files are first written on this machine and copied when all are complete,
 `run.json` last; if an earlier result is replaced, its `run.json` is removed first.
+
+`run.json` holds a random id and lists the files: nothing else in the folder is ever replaced (see `owned_folder`).
 """
 
 from __future__ import annotations
@@ -12,32 +14,48 @@ import json
 import math
 import os
 import platform
+import re
 import resource
-import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dask_uncert.errors import InputError, OutputError, one_line
+from dask_uncert.errors import InputError, OutputError, listed, one_line
+from dask_uncert.io.owned_folder import (
+    HEX,
+    MARKER,
+    NOTE,
+    RECORD,
+    check_owned,
+    flat,
+    make_folder,
+    marker_of,
+    nested,
+    new_id,
+    owned_files,
+    remove_files,
+    remove_owned,
+)
 from dask_uncert.io.paths import (
     AnyPath,
     copy_files,
     copy_tree,
     is_remote,
     list_files,
-    remove,
     upload_files,
     write_atomic,
 )
 
-RECORD = "run.json"
-NOTE = "UNFINISHED.txt"
+if TYPE_CHECKING:
+    from upath import UPath
+
 UNFINISHED = "This evaluation is not finished; run the job again.\n"
 REPLACED = "-replaced"
+UNFINISHED_COPY = "copy"  # the kind of an output behind a URL while files are copied into it
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 VERSIONS = ("dask-uncert", "numpy", "scipy", "numba", "dask", "distributed", "zarr", "zarrs", "nibabel")
 Progress = Callable[[str, int, int], None]
@@ -77,14 +95,8 @@ def is_finished(folder: AnyPath, fingerprint: str | None, fresh: bool) -> bool:
         return False
     if not folder.is_dir():
         raise InputError(f"the output {folder} is a file; name a folder.")
-    if not (folder / RECORD).exists():
-        if any(folder.iterdir()) and not (folder / NOTE).exists():
-            raise InputError(
-                f"the output folder {folder} is not empty and holds no {RECORD}: it is not ours to replace. "
-                f"Name another with --out, or empty it."
-            )
-        return False
-    if fresh:
+    if fresh or not (folder / RECORD).exists():
+        check_owned(folder)
         return False
     if fingerprint is not None and read_record(folder).get("fingerprint") == fingerprint:
         return True
@@ -120,74 +132,133 @@ def being_written(folder: AnyPath, elsewhere: Mapping[str, AnyPath] | None = Non
 
 @contextmanager
 def rewritten(folder: AnyPath) -> Iterator[Path]:
-    """Yield a local folder; files written to it are added to the finished output or replace its files."""
-    if isinstance(folder, Path):
-        yield folder
-        return
+    """Yield a local folder; files written to it are added to the finished output or replace files that it lists.
+
+    Raises InputError, and writes nothing, if a file would replace one that dask-uncert did not write.
+    """
     with tempfile.TemporaryDirectory(prefix="dask-uncert-") as local:
-        yield Path(local)
-        upload_files(Path(local), folder, list_files(Path(local)))
+        working = Path(local)
+        yield working
+        names = list_files(working)
+        foreign = set(owned_files(folder)[1])
+        in_the_way = [name for name in names if name in foreign or (folder / name).is_dir()]
+        if in_the_way:
+            raise InputError(
+                f"{folder} holds {listed(sorted(in_the_way), 3)}, which dask-uncert did not write and which the report "
+                f"would replace. Move it; nothing was changed."
+            )
+        _list_in_record(folder, names)
+        if not isinstance(folder, Path):
+            upload_files(working, folder, names)
+            return
+        for name in names:
+            write_atomic(folder / name, (working / name).read_bytes())
+
+
+def _list_in_record(folder: AnyPath, names: Iterable[str]) -> None:
+    """Add files to those that the `run.json` of an output lists; give it an id if it has none."""
+    record = read_record(folder)
+    files = {*flat(record.get("files")), *names} - {RECORD}
+    record = {"id": new_id(), **record, "files": nested(files)}
+    write_atomic(folder / RECORD, _json(record))
 
 
 @contextmanager
 def _copied(folder: AnyPath, elsewhere: Mapping[str, AnyPath]) -> Iterator[Path]:
     """Yield a temporary folder that is copied behind the URL at the end, with the folders `elsewhere` in its store."""
+    assert not isinstance(folder, Path)
     with tempfile.TemporaryDirectory(prefix="dask-uncert-") as local:
         working = Path(local)
         yield working
-        names = list_files(working)
-        write_atomic(folder / NOTE, UNFINISHED.encode())
-        remove(folder / RECORD)
-        for name, source in elsewhere.items():
-            if source != folder / name:
-                remove(folder / name)
-                copy_tree(source, folder / name)
-        upload_files(working, folder, [name for name in names if name != RECORD])
-        kept = {*names, NOTE}
-        for name in list_files(folder):
-            if name not in kept and not any(name.startswith(f"{other}/") for other in elsewhere):
-                remove(folder / name)
-        upload_files(working, folder, [RECORD])
-        remove(folder / NOTE)
+        copied = {
+            f"{name}/{file}": source / file
+            for name, source in elsewhere.items()
+            for file in list_files(source)
+        }
+        _list_in_record(working, [*list_files(working), *copied])
+        with _unfinished_copy(folder, [*list_files(working), *copied]) as stale:
+            remove_files(folder, [RECORD])
+            for name, source in elsewhere.items():
+                if source != folder / name:
+                    copy_tree(source, folder / name)
+            upload_files(working, folder, [name for name in list_files(working) if name != RECORD])
+            remove_files(folder, stale)
+            upload_files(working, folder, [RECORD])
+
+
+@contextmanager
+def _unfinished_copy(folder: UPath, names: Sequence[str]) -> Iterator[list[str]]:
+    """Mark a folder behind a URL as unfinished inside of the `with`; yield the earlier files that are not replaced."""
+    _check_still_owned(folder)
+    earlier = owned_files(folder)[0]
+    make_folder(folder, UNFINISHED_COPY, files={*earlier, *names, NOTE})
+    write_atomic(folder / NOTE, UNFINISHED.encode())
+    yield [name for name in earlier if name not in {*names, NOTE, MARKER}]
+    remove_files(folder, [NOTE, MARKER])
+
+
+def is_unfinished_copy(folder: AnyPath) -> bool:
+    """Return whether a folder behind a URL is one that was not copied completely."""
+    return marker_of(folder).get("kind") == UNFINISHED_COPY
+
+
+def _check_still_owned(folder: AnyPath) -> None:
+    """Raise OutputError if something came into an earlier result while its replacement was computed."""
+    try:
+        check_owned(folder)
+    except InputError as error:
+        raise OutputError(f"{error} Then run again: finished work was kept.") from None
 
 
 @contextmanager
 def _renamed(folder: Path) -> Iterator[Path]:
     """Yield a folder beside the final one that is renamed to it at the end.
 
-    Its name holds this process's number, so two runs to the same output do not disturb each other. Folders left by runs
-    that were killed on this machine are removed.
+    Its name holds this process's number and a random id, so two runs to the same output do not disturb each other.
+    Folders left by runs that were killed on this machine are removed.
     """
+    key = new_id()
     prefix = f"{folder.name}.unfinished-{socket.gethostname()}-"
-    working = folder.with_name(f"{prefix}{os.getpid()}")
+    working = folder.with_name(f"{prefix}{os.getpid()}-{key}")
     made = [parent for parent in working.parents if not parent.exists()]
     try:
-        for left in folder.parent.glob(f"{glob.escape(prefix)}*") if folder.parent.is_dir() else ():
-            if left.name.endswith(REPLACED) and not folder.exists():
-                left.rename(folder)  # a run was killed between two renames: put the earlier result back
-            elif left == working or not _is_running(left.name.removeprefix(prefix).removesuffix(REPLACED)):
-                shutil.rmtree(left, ignore_errors=True)
+        restore_replaced(folder, prefix)
         working.mkdir(parents=True)
+        make_folder(working, "output", key)
         (working / NOTE).write_text(UNFINISHED, encoding="utf-8")
     except OSError as error:
         raise InputError(f"the output folder {working} cannot be created: {error}.") from None
     try:
         yield working
+        _list_in_record(working, [name for name in owned_files(working)[0] if name not in (NOTE, MARKER)])
         (working / NOTE).unlink()
+        (working / MARKER).unlink()
         put_in_place(working, folder)
     finally:
-        shutil.rmtree(working, ignore_errors=True)
+        remove_owned(working)
         for parent in made:  # the nearest first; one that holds the result is kept
             with suppress(OSError):
                 parent.rmdir()
 
 
+def restore_replaced(folder: Path, prefix: str) -> None:
+    """Remove what killed runs left beside a folder; put its earlier result back if one was killed between renames."""
+    for left in folder.parent.glob(f"{glob.escape(prefix)}*") if folder.parent.is_dir() else ():
+        match = re.fullmatch(rf"(\d+)-({HEX})({REPLACED})?", left.name.removeprefix(prefix))
+        if match is None or _is_running(match[1]) or left.is_symlink():
+            continue
+        if match[3] and not os.path.lexists(folder) and not owned_files(left)[1]:
+            left.rename(folder)
+        elif match[3] or marker_of(left).get("id") == match[2]:
+            remove_owned(left)
+
+
 def _is_running(process: str) -> bool:
     try:
         os.kill(int(process), 0)
-    except (ProcessLookupError, ValueError):
+    except ProcessLookupError:
         return False
-    except PermissionError:  # another user's
+    except (PermissionError, OverflowError):  # another user's; no number of a process
         return True
     return True
 
@@ -200,15 +271,20 @@ def put_in_place(working: AnyPath, folder: AnyPath, last: str = RECORD) -> None:
     if not (isinstance(working, Path) and isinstance(folder, Path)):
         assert not isinstance(working, Path)
         assert not isinstance(folder, Path)
-        remove(folder / last)
-        remove(folder)
-        copy_files(working, folder, [name for name in list_files(working) if name != last])
-        copy_files(working, folder, [last])
-        remove(working)
+        names = [name for name in owned_files(working)[0] if name != MARKER]
+        with _unfinished_copy(folder, names) as stale:
+            remove_files(folder, [last])
+            copy_files(working, folder, [name for name in names if name != last])
+            remove_files(folder, stale)
+            copy_files(working, folder, [last])
+        remove_owned(working)
         return
-    if not folder.exists():
+    with suppress(OSError):
+        folder.rmdir()  # an empty one
+    if not os.path.lexists(folder):
         working.rename(folder)
         return
+    _check_still_owned(folder)
     earlier = working.with_name(f"{working.name}{REPLACED}")
     folder.rename(earlier)
     try:
@@ -216,13 +292,17 @@ def put_in_place(working: AnyPath, folder: AnyPath, last: str = RECORD) -> None:
     except OSError:
         earlier.rename(folder)
         raise
-    shutil.rmtree(earlier, ignore_errors=True)
+    remove_owned(earlier)
 
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
     """Write `run.json`, the last file of a folder: if it exists, the folder is complete."""
-    text = json.dumps(_finite(record), indent=1, ensure_ascii=False, allow_nan=False, default=str) + "\n"
-    (folder / RECORD).write_text(text, encoding="utf-8")
+    (folder / RECORD).write_bytes(_json(record))
+
+
+def _json(record: dict[str, Any]) -> bytes:
+    text = json.dumps(_finite(record), indent=1, ensure_ascii=False, allow_nan=False, default=str)
+    return f"{text}\n".encode()
 
 
 def _finite(value: Any) -> Any:

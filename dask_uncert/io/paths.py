@@ -56,8 +56,8 @@ def as_path(path: str | AnyPath) -> AnyPath:
     S3Path('bucket/results/run.json', protocol='s3')
     """
     text = str(path)
-    if not is_remote(text):
-        return Path(text)
+    if not is_remote(text) or text.startswith(("file://", "local://")):
+        return Path(text.partition("://")[2] or text)
     check_no_password(text)
     from upath import UPath
 
@@ -71,10 +71,10 @@ def as_path(path: str | AnyPath) -> AnyPath:
 
 
 def absolute(path: str | AnyPath) -> AnyPath:
-    """Return the absolute path; raise InputError for a whole bucket, because nothing can be written beside it."""
+    """Return the absolute path without links; raise InputError for a whole bucket: nothing can be written beside it."""
     result = as_path(path)
     if isinstance(result, Path):
-        return result.absolute()
+        return Path(os.path.realpath(result))
     if not result.name:
         raise InputError(f"{path} is a whole bucket. Name a folder in it.")
     return result
@@ -145,18 +145,6 @@ def write_atomic(path: AnyPath, content: bytes) -> None:
         os.replace(working, path)
     finally:
         working.unlink(missing_ok=True)
-
-
-def remove(path: AnyPath) -> None:
-    """Remove a file or folder if it exists; of a local folder, as much as can be removed."""
-    if isinstance(path, Path):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-        return
-    with suppress(FileNotFoundError):
-        path.fs.rm(path.path, recursive=True)
 
 
 def list_files(folder: AnyPath) -> list[str]:

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.io.format_version import FORMAT
-from dask_uncert.io.paths import AnyPath, as_path, remove, write_atomic
+from dask_uncert.io.owned_folder import remove_inside
+from dask_uncert.io.paths import AnyPath, as_path, write_atomic
 from dask_uncert.summaries.sparse_rows import SparseRow
 from dask_uncert.summaries.stack import Layout, layout_of
 from dask_uncert.summaries.summary import Summary
@@ -133,24 +134,25 @@ class CaseFolder:
 def replacing_folder(path: AnyPath) -> Iterator[AnyPath]:
     """Yield a folder of this process beside `path`; it is renamed to `path`, replacing it, when the `with` ends well.
 
-    An object store cannot rename: there the final folder is written, and is complete once the case's file is there.
+    Both lie in a folder with a marker. An object store cannot rename: there the final folder is written, and is complete
+    once the case's file is there.
     """
     if not isinstance(path, Path):
-        remove(path)
+        remove_inside(path.parent, path)
         yield path
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     working = path.with_name(f"{path.name}.{uuid.uuid4().hex}.unfinished")
     try:
         yield working
-        remove(path)
+        remove_inside(path.parent, path)
         try:
             os.replace(working, path)
         except OSError:
             if not path.is_dir():  # else another worker finished the same task first
                 raise
     finally:
-        remove(working)
+        remove_inside(working.parent, working)
 
 
 def _packed(name: str, key: str, case: CaseFile) -> bytes:

@@ -13,8 +13,9 @@ from dask_uncert.clusters.task_pool import map_items
 from dask_uncert.errors import InputError, listed
 from dask_uncert.inputs.cube import RESERVED, make_cube
 from dask_uncert.io.open import open_stored
-from dask_uncert.io.output_folder import Progress, put_in_place
-from dask_uncert.io.paths import AnyPath, absolute, is_remote, remove
+from dask_uncert.io.output_folder import Progress, is_unfinished_copy, put_in_place
+from dask_uncert.io.owned_folder import check_outside, check_owned, remove_inside, remove_owned
+from dask_uncert.io.paths import AnyPath, absolute, is_remote
 from dask_uncert.io.readers.stored_array import StoredArray
 from dask_uncert.io.zarr_copy import DONE, Writer, copied_attributes, create, layout_of, source_of
 from dask_uncert.jobs.provenance import digest, silent
@@ -70,7 +71,8 @@ def convert(
     Raises
     ------
     InputError
-        If the input cannot be read, changes meanwhile or lacks chunks, or the target exists and is something else.
+        If the input cannot be read, changes meanwhile or lacks chunks, or the target exists and is something else; also
+        with `fresh` if it holds anything that `convert` did not write.
 
     Notes
     -----
@@ -100,13 +102,16 @@ def convert(
     before = stored.fingerprint()
     identity = path, stored.array, before, list(cube.dims), layout.chunks, layout.shards, new_name
     mark = None if before is None else digest(*identity, version("dask-uncert"))
-    if goal.exists() and not fresh:
+    if goal.exists() and not fresh and not is_unfinished_copy(goal):
         if mark is not None and _conversion(goal) == mark:
             return goal
         raise InputError(f"{goal} exists and is not this conversion of {source}. {REPLACE}")
+    check_owned(goal)
     working = goal.with_name(f"{goal.name}.converting")
+    check_owned(working)
+    check_outside([working], {"input": str(source)})
     if fresh or mark is None or _conversion(working) != mark or not (working / DONE).is_dir():
-        remove(working)
+        remove_owned(working)
         if isinstance(working, Path):
             working.parent.mkdir(parents=True, exist_ok=True)
         attributes = copied_attributes(
@@ -126,9 +131,9 @@ def convert(
                 raise result
             tell("blocks", done, len(blocks))
     if stored.fingerprint() != before:
-        remove(working)
+        remove_owned(working)
         raise InputError(f"input: {source} changed while it was read. Run again when it is complete.")
-    remove(working / DONE)
+    remove_inside(working, working / DONE)
     put_in_place(working, goal, last="zarr.json")
     return goal
 

@@ -7,7 +7,8 @@ from typing import Any
 from dask_uncert.errors import InputError
 from dask_uncert.io.maps import preview
 from dask_uncert.io.output_folder import read_record, rewritten
-from dask_uncert.io.paths import AnyPath, absolute, as_path, remove
+from dask_uncert.io.owned_folder import owned_files, remove_files
+from dask_uncert.io.paths import AnyPath, absolute, as_path
 from dask_uncert.io.summary_store import load
 from dask_uncert.jobs.cohort.compare import compare
 from dask_uncert.jobs.cohort.output import MAPS, FinishedCohort, is_cohort, load_cases
@@ -66,11 +67,10 @@ def report(folder: str | AnyPath, against: str | AnyPath | None = None) -> AnyEv
     elif (path / MAPS).exists():
         maps = {name: preview(str(path / MAPS), name) for name in record.get("maps", [])}
     evaluation = load(path)
-    if cohort is not None and against is None:
-        for name in COMPARISON_FILES:
-            remove(path / name)
     with rewritten(path) as working:
         write_all(evaluation, working, maps=maps, about=record.get("about", about), cohort=cohort)
+    if cohort is not None and against is None:
+        remove_files(path, set(owned_files(path)[0]).intersection(COMPARISON_FILES))
     return evaluation
 
 

@@ -19,7 +19,8 @@ from typing import Any, Literal
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.output_folder import Progress
-from dask_uncert.io.paths import AnyPath, absolute, remove, write_atomic
+from dask_uncert.io.owned_folder import check_owned, make_folder, remove_owned
+from dask_uncert.io.paths import AnyPath, absolute, write_atomic
 
 ENDING = ".job"
 SUBMISSION, PROGRESS, LOG, END, CANCEL = "submission.json", "progress.json", "log.txt", "end.json", "cancel"
@@ -68,7 +69,9 @@ class Submission:
             if status in ("waiting", "running"):
                 hint = f"Wait for it, or end it: dask-uncert cancel {self.output}"
                 raise InputError(f"a job for {self.output} is {status} already. {hint}")
-        remove(self.folder)
+        check_owned(self.folder)
+        remove_owned(self.folder)
+        make_folder(self.folder, "submission")
         replace(self, submitted=datetime.now(UTC).isoformat(timespec="seconds")).write()
 
     def write(self) -> None:

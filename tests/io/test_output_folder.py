@@ -7,6 +7,7 @@ import pytest
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.output_folder import being_written, is_finished, read_record, write_record
+from dask_uncert.io.owned_folder import make_folder, new_id
 
 
 def test_whole_or_not_there(tmp_path):
@@ -15,12 +16,12 @@ def test_whole_or_not_there(tmp_path):
         assert not out.exists()
         assert (working / "UNFINISHED.txt").exists()
         write_record(working, {"fingerprint": "a"})
-    assert read_record(out) == {"fingerprint": "a"}
+    assert read_record(out)["fingerprint"] == "a"
     assert [p.name for p in out.parent.iterdir()] == ["out"]
     with pytest.raises(ZeroDivisionError), being_written(out) as working:
         (working / "half").write_text(str(1 / 0))
     assert [p.name for p in out.parent.iterdir()] == ["out"]
-    assert read_record(out) == {"fingerprint": "a"}
+    assert read_record(out)["fingerprint"] == "a"
 
 
 def test_nothing_is_left_where_nothing_was(tmp_path):
@@ -32,10 +33,10 @@ def test_nothing_is_left_where_nothing_was(tmp_path):
 def test_two_runs_at_once_do_not_disturb_each_other(tmp_path):
     out = tmp_path / "out"
     other = tmp_path / f"out.unfinished-{socket.gethostname()}-{os.getppid()}"  # of a process that is running
-    dead = tmp_path / f"out.unfinished-{socket.gethostname()}-999999999"
+    dead = tmp_path / f"out.unfinished-{socket.gethostname()}-999999999-{'0' * 32}"
     elsewhere = tmp_path / "out.unfinished-another-host-7"
     for folder in (other, dead, elsewhere):
-        folder.mkdir()
+        make_folder(folder, "output", "0" * 32)
     with being_written(out) as working:
         write_record(working, {"fingerprint": "b"})
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([out.name, other.name, elsewhere.name])
@@ -46,19 +47,19 @@ def test_replacing_keeps_the_earlier_one_until_the_end(tmp_path):
     for mark in ("first", "second"):
         with being_written(out) as working:
             if mark == "second":
-                assert read_record(out) == {"fingerprint": "first"}
+                assert read_record(out)["fingerprint"] == "first"
             write_record(working, {"fingerprint": mark})
-    assert read_record(out) == {"fingerprint": "second"}
+    assert read_record(out)["fingerprint"] == "second"
 
 
 def test_a_run_killed_between_two_renames_loses_nothing(tmp_path):
     out = tmp_path / "out"
-    left = tmp_path / f"out.unfinished-{socket.gethostname()}-999999999-replaced"
+    left = tmp_path / f"out.unfinished-{socket.gethostname()}-999999999-{new_id()}-replaced"
     left.mkdir()
-    write_record(left, {"fingerprint": "first"})
+    write_record(left, {"fingerprint": "first", "id": new_id(), "files": {"": ["run.json"]}})
     with pytest.raises(ZeroDivisionError), being_written(out) as working:
         (working / "half").write_text(str(1 / 0))
-    assert read_record(out) == {"fingerprint": "first"}
+    assert read_record(out)["fingerprint"] == "first"
 
 
 def test_infinities_are_said_in_plain_json(tmp_path):

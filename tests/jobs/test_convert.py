@@ -160,7 +160,10 @@ def test_nothing_else_is_overwritten(tmp_path, shared_client):
     words = {"dims": ["y", "x"], "cluster": shared_client}
     with pytest.raises(InputError, match=r"b.zarr exists and is not this conversion"):
         du.convert(tmp_path / "a.npy", tmp_path / "b.zarr", **words)
-    assert (tmp_path / "b.zarr" / "precious").exists()
+    with pytest.raises(InputError, match=r"b.zarr holds precious, and no marker.*nothing was changed"):
+        du.convert(tmp_path / "a.npy", tmp_path / "b.zarr", fresh=True, **words)
+    assert (tmp_path / "b.zarr" / "precious").read_text() == "x"
+    (tmp_path / "b.zarr" / "precious").unlink()
     du.convert(tmp_path / "a.npy", tmp_path / "b.zarr", fresh=True, **words)
     assert source_of(tmp_path / "b.zarr") is not None
     before = {path: path.read_bytes() for path in (tmp_path / "b.zarr").rglob("*") if path.is_file()}

@@ -65,7 +65,7 @@ def wanted(tmp_path_factory, client):
 @pytest.fixture
 def cohort(tmp_path, monkeypatch, without_pictures):
     """A cohort whose case files stay when it is finished, so that it can be seen whether they were written again."""
-    monkeypatch.setattr(run, "remove", lambda path: None)
+    monkeypatch.setattr(run, "remove_owned", lambda path: None)
     return Cohort(tmp_path, CASES)
 
 

@@ -6,7 +6,6 @@ Nothing here reads a voxel, and no more than a few cases' counts are in memory a
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +14,9 @@ from typing import Any
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.map_slices import most_wrong_slice, read_slice
-from dask_uncert.io.output_folder import RECORD, is_finished, read_record
-from dask_uncert.io.paths import AnyPath, as_path, copy_tree, is_remote
+from dask_uncert.io.output_folder import is_finished, read_record
+from dask_uncert.io.owned_folder import RECORD, check_owned, remove_files
+from dask_uncert.io.paths import AnyPath, as_path, copy_tree, is_remote, list_files
 from dask_uncert.io.stack_store import has_cases, make_groups, read_cases, write_cases
 from dask_uncert.io.summary_cache import CaseFolder, Frame
 from dask_uncert.io.summary_store import save
@@ -159,6 +159,7 @@ def earlier_output(folder: AnyPath, settings: str, fresh: bool) -> FinishedCohor
     settings: the digest of what every case is evaluated with. Raises InputError if something else would be lost.
     """
     if not fresh and (folder / RECORD).exists() and read_record(folder).get("asked") == settings:
+        check_owned(folder)
         return FinishedCohort.read(folder)
     is_finished(folder, None, fresh)
     return None
@@ -249,7 +250,7 @@ def write_summary(
     evaluation = Evaluation.from_plain(frame.frame, total.arrays)
     save(evaluation, folder / SUMMARY)
     os.replace(parts / "cases", folder / SUMMARY / "cases")
-    shutil.rmtree(parts)
+    remove_files(parts, list_files(parts))
     return evaluation
 
 

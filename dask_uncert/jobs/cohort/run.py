@@ -22,7 +22,8 @@ from dask_uncert.clusters.monitor import (
 from dask_uncert.clusters.task_pool import map_items
 from dask_uncert.errors import ClusterError, InputError, listed, plural
 from dask_uncert.io.output_folder import Progress, being_written
-from dask_uncert.io.paths import AnyPath, is_remote, remove
+from dask_uncert.io.owned_folder import check_owned, make_folder, marker_of, remove_owned
+from dask_uncert.io.paths import AnyPath, is_remote
 from dask_uncert.io.summary_store import load
 from dask_uncert.jobs.cohort.case import CaseOutcome, EvaluateCase, failure_reason
 from dask_uncert.jobs.cohort.manifest import ManifestRow
@@ -68,8 +69,9 @@ def run_cohort(
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
     earlier = earlier_output(output, plan.evaluate.settings, fresh)
     cache = cache_of(output)
+    check_owned(cache.path)
     if fresh:
-        remove(cache.path)
+        remove_owned(cache.path)
     started, start = datetime.now(UTC), time.perf_counter()
     # A case may end its process: on this machine processes of their own bear that, threads would end with it.
     processes = {"processes": True} if cluster == "local" else {}
@@ -78,6 +80,8 @@ def run_cohort(
         keep_logs_of_failure(client, cache.path),
         performance_page(page),
     ):
+        if not marker_of(cache.path):
+            make_folder(cache.path, "cases")
         evaluate = plan.sent(output, connect.memory_per_thread(client))
         outcomes = _evaluate_all(evaluate, plan, earlier, client, progress)
         cluster_facts, log = cluster_record(client), worker_logs(client)
@@ -92,7 +96,7 @@ def run_cohort(
     ]
     cases = EvaluatedCases(tuple(evaluated), cache, earlier)
     if earlier is not None and _is_unchanged(cases, failed, earlier, job):
-        remove(cache.path)
+        remove_owned(cache.path)
         return load(output), failed
     computed = time.perf_counter()
     with being_written(output, elsewhere) as working:
@@ -118,7 +122,7 @@ def run_cohort(
         write_all(evaluation, working, about=about, cohort=finished.reported(cases.map_folders()))
         seconds = {"cases": computed - start, "report": time.perf_counter() - computed}
         write_run(working, evaluation, record, seconds, log)
-    remove(cache.path)  # the output has its cases itself
+    remove_owned(cache.path)  # the output has its cases itself
     return evaluation, failed
 
 
