@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dask_uncert.formulas.array_dispatch import as_array, is_labelled, over_classes
+from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Counts, Floats
 
 POLE = 1e-6
 """Orders alpha this close to 1 are taken as 1 (Shannon)."""
 
 
+@shared_sections
 def renyi_entropy(
     probabilities: Any, alpha: float = 2.0, axis: int | str = -1, normalised: bool = True
 ) -> Any:
@@ -24,14 +26,10 @@ def renyi_entropy(
 
     1 at the uniform vector, exactly 0 where one class has probability 1; does not grow with alpha.
 
-    Parameters
-    ----------
-    probabilities : array_like
-        Probability vectors (..., C, ...), C >= 2 classes along `axis`, any real dtype; numpy, dask or xarray.
+    {Parameters: probabilities}
     alpha : float, default 2
         Order, above 0. Within 1e-6 of 1: Shannon entropy; infinite: ``-ln max p``, the min-entropy.
-    axis : int or str, default -1
-        Class axis: a number, or the name of a dimension.
+    {axis}
     normalised : bool, default True
         Whether to divide by ln C; otherwise the unit is nats.
 
@@ -50,9 +48,7 @@ def renyi_entropy(
     -----
     ``ln(sum p**alpha) / (1 - alpha)``.
 
-    References
-    ----------
-    [C23] table VII.
+    {References: entropies of [C23]}
 
     Examples
     --------
@@ -65,25 +61,18 @@ def renyi_entropy(
     return over_classes(partial(renyi_values, alpha=alpha, normalised=normalised), probabilities, axis)
 
 
+@shared_sections
 def tsallis_entropy(probabilities: Any, alpha: float = 1.5, axis: int | str = -1) -> Any:
     """Return the Tsallis entropy of each probability vector.
 
     1 at the uniform vector, exactly 0 where one class has probability 1.
 
-    Parameters
-    ----------
-    probabilities : array_like
-        Probability vectors (..., C, ...), C >= 2 classes along `axis`, any real dtype; numpy, dask or xarray.
+    {Parameters: probabilities}
     alpha : float, default 1.5
         Order, above 0 and finite.
-    axis : int or str, default -1
-        Class axis: a number, or the name of a dimension.
+    {axis}
 
-    Returns
-    -------
-    array
-        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range
-        [0, 1]; 0 is best (certain). NaN where p has a NaN.
+    {Returns: uncertainty}
 
     Raises
     ------
@@ -95,9 +84,7 @@ def tsallis_entropy(probabilities: Any, alpha: float = 1.5, axis: int | str = -1
     ``(1 - sum p**alpha) / (1 - C**(1 - alpha))``; alpha within 1e-6 of 1 is the limit there, the normalised
     Shannon entropy.
 
-    References
-    ----------
-    [C23] table VII.
+    {References: entropies of [C23]}
 
     Examples
     --------
@@ -110,23 +97,15 @@ def tsallis_entropy(probabilities: Any, alpha: float = 1.5, axis: int | str = -1
     return over_classes(partial(tsallis_values, alpha=alpha), probabilities, axis)
 
 
+@shared_sections
 def t_entropy(probabilities: Any, axis: int | str = -1) -> Any:
     """Return the t-entropy of each probability vector.
 
     1 at the uniform vector, exactly 0 where one class has probability 1.
 
-    Parameters
-    ----------
-    probabilities : array_like
-        Probability vectors (..., C, ...), C >= 2 classes along `axis`, any real dtype; numpy, dask or xarray.
-    axis : int or str, default -1
-        Class axis: a number, or the name of a dimension.
+    {Parameters: probabilities, axis}
 
-    Returns
-    -------
-    array
-        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range
-        [0, 1]; 0 is best (certain). NaN where p has a NaN.
+    {Returns: uncertainty}
 
     Raises
     ------
@@ -137,9 +116,7 @@ def t_entropy(probabilities: Any, axis: int | str = -1) -> Any:
     -----
     ``(sum p arctan(1 / p) - pi/4) / (arctan C - pi/4)``, where p = 0 adds 0.
 
-    References
-    ----------
-    [C23] table VII.
+    {References: entropies of [C23]}
 
     Examples
     --------
@@ -149,23 +126,15 @@ def t_entropy(probabilities: Any, axis: int | str = -1) -> Any:
     return over_classes(t_entropy_values, probabilities, axis)
 
 
+@shared_sections
 def binary_variance(probabilities: Any, axis: int | str = -1) -> Any:
     """Return the variance of "most probable class or not" for each probability vector, scaled to [0, 1].
 
     Depends on the largest probability m alone; exactly 0 at m = 1, 1 at m = 1/2.
 
-    Parameters
-    ----------
-    probabilities : array_like
-        Probability vectors (..., C, ...), C >= 2 classes along `axis`, any real dtype; numpy, dask or xarray.
-    axis : int or str, default -1
-        Class axis: a number, or the name of a dimension.
+    {Parameters: probabilities, axis}
 
-    Returns
-    -------
-    array
-        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range
-        [0, 1]; 0 is best (certain). NaN where p has a NaN.
+    {Returns: uncertainty}
 
     Raises
     ------
@@ -177,9 +146,7 @@ def binary_variance(probabilities: Any, axis: int | str = -1) -> Any:
     ``4 m (1 - m)``. At the uniform vector it is ``4 (C - 1) / C**2`` (.75 for four classes), so for C > 2 it
     does not peak at the centre.
 
-    References
-    ----------
-    [C23] table VII.
+    {References: entropies of [C23]}
 
     Examples
     --------
@@ -189,17 +156,13 @@ def binary_variance(probabilities: Any, axis: int | str = -1) -> Any:
     return over_classes(variance_values, probabilities, axis)
 
 
+@shared_sections
 def confused_classes(probabilities: Any, axis: int | str = -1) -> Any:
     """Return the number of classes that are more probable than chance in each probability vector.
 
     0 only at the uniform vector, at most C - 1.
 
-    Parameters
-    ----------
-    probabilities : array_like
-        Probability vectors (..., C, ...), C >= 2 classes along `axis`, any real dtype; numpy, dask or xarray.
-    axis : int or str, default -1
-        Class axis: a number, or the name of a dimension.
+    {Parameters: probabilities, axis}
 
     Returns
     -------

@@ -12,28 +12,22 @@ from dask_uncert.errors import listed
 from dask_uncert.formulas.array_dispatch import over_classes
 from dask_uncert.formulas.entropies import bounded
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
+from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Floats
 
 
+@shared_sections
 def homophily_uncertainty(probabilities: Any, distances: ArrayLike, axis: int | str = -1) -> Any:
     """Return an uncertainty in which confusion of distant classes counts for more.
 
     Exactly 0 where one class has probability 1; 1 at the p that spreads over the most distant classes.
 
-    Parameters
-    ----------
-    probabilities : array_like
-        Probability vectors (..., C, ...), C >= 2 classes along `axis`, any real dtype; numpy, dask or xarray.
+    {Parameters: probabilities}
     distances : array_like
         Class distances H (C, C): symmetric, non-negative, zero diagonal. Their scale does not matter.
-    axis : int or str, default -1
-        Class axis: a number, or the name of a dimension.
+    {axis}
 
-    Returns
-    -------
-    array
-        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range
-        [0, 1]; 0 is best (certain). NaN where p has a NaN.
+    {Returns: uncertainty}
 
     Raises
     ------

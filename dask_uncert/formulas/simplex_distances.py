@@ -12,12 +12,14 @@ from scipy import special
 from dask_uncert.formulas.array_dispatch import over_classes
 from dask_uncert.formulas.entropies import bounded, renyi_nats
 from dask_uncert.formulas.measures import DISTANCES
+from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Floats
 
 Distance = Callable[[Floats, Floats, int], Any]
 """``d(p, u, axis)``: see `geometric_uncertainty`."""
 
 
+@shared_sections
 def geometric_uncertainty(
     probabilities: Any,
     distance: str | Distance = "euclidean",
@@ -29,10 +31,7 @@ def geometric_uncertainty(
 
     1 where all classes are equally probable, exactly 0 where one has probability 1, and between elsewhere.
 
-    Parameters
-    ----------
-    probabilities : array_like
-        Probability vectors (..., C, ...), C >= 2 classes along `axis`, any real dtype; numpy, dask or xarray.
+    {Parameters: probabilities}
     distance : str or callable, default "euclidean"
         - ``"euclidean"``: ``||p - u||``; n=2 is the normalised Gini index.
         - ``"kullback-leibler"``: ``sum p ln(C p)``, 0 ln 0 = 0; n=1 is the normalised Shannon entropy.
@@ -47,14 +46,9 @@ def geometric_uncertainty(
         Exponent, 1 or above; the uncertainty grows with it.
     alpha : float, optional
         Order of ``"renyi"``.
-    axis : int or str, default -1
-        Class axis: a number, or the name of a dimension.
+    {axis}
 
-    Returns
-    -------
-    array
-        The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range
-        [0, 1]; 0 is best (certain). NaN where p has a NaN.
+    {Returns: uncertainty}
 
     Raises
     ------

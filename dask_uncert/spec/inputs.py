@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, StrictBool
 
 from dask_uncert.errors import InputError
 from dask_uncert.inputs.arrays import Axis, cube_of
@@ -50,7 +50,7 @@ class PredictionOptions(InputOptions):
     """The prediction, or samples of it: a probability for each class, or for the second of two."""
 
     scale: AboveZero | None = Field(None, description="Factor of integer probabilities, such as 1/255")
-    logits: bool = Field(
+    logits: StrictBool = Field(
         False,
         description="Holds logits: of each class (softmax), or without a class dimension of the second of two (sigmoid)",
     )
@@ -66,7 +66,7 @@ class PredictionOptions(InputOptions):
 class ReferenceOptions(InputOptions):
     """What is true: class codes, or shares in [0, 1]."""
 
-    fuzzy: bool = Field(
+    fuzzy: StrictBool = Field(
         False,
         description="Holds the share of the second of two classes; one with a dimension class, of each class, is "
         "fuzzy anyway",

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Annotated, Any, Literal, Self, TypedDict
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_validator
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.bootstrap_intervals import Confidence
@@ -94,12 +94,14 @@ class SoftConfusion(StrictModel):
     damping_form: DampingForm = "exponential"
     reference_threshold: Inside | None = None
     reference_certainty: ReferenceCertainty = "paper"
-    maps: bool = Field(
+    maps: StrictBool = Field(
         False,
         description="Write the four weights and the picture they make, soft_TP_<class> to soft_<class>, at the "
         "first threshold, sigma and damping",
     )
-    sweep: bool | Sweep = Field(True, description="Keep what `dask-uncert sweep` needs for any other setting")
+    sweep: StrictBool | Sweep = Field(
+        True, description="Keep what `dask-uncert sweep` needs for any other setting"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -297,7 +299,7 @@ class SceneOptions(ClassificationOptions):
     """The options of a classification of one scene."""
 
     confidence: TileConfidence | None = Field(None, description="By default no intervals")
-    overlap: bool = Field(
+    overlap: StrictBool = Field(
         False,
         description="Inputs may cover other parts of the reference's grid; pixels that one does not reach are left out",
     )

@@ -8,6 +8,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.metrics import classification
+from dask_uncert.metrics.scalars import scalars
 from dask_uncert.spec.inputs import Input
 
 
@@ -72,12 +73,26 @@ def test_every_edge_lies_in_the_bin_below(dtype):
 
 def test_empty_bins_stay():
     words = {"axis": None, "classes": ["no", "yes"], "calibration": {"bins": 3}}
-    one = evaluate(np.array([0.9, 0.8, 0.2]), np.array([1, 1, 0]), **words)
-    assert numbers(one) == [0, 0, 3]  # of the winning class
-    two = evaluate(np.array([0.5]), np.array([0]), **words)
-    assert numbers(two) == [0, 1, 0]
-    assert numbers(one + two) == [0, 1, 3]
-    assert calibration_metrics.expected_calibration_error(one) == pytest.approx(1 / 6)
+    first = evaluate(np.array([0.9, 0.8, 0.2]), np.array([1, 1, 0]), **words)
+    second = evaluate(np.array([0.5]), np.array([0]), **words)
+    for patients, winning, of_yes, error in (
+        (first, [0, 0, 3], [1, 0, 2], 1 / 6),
+        (second, [0, 1, 0], [0, 1, 0], 0.5),
+        (first + second, [0, 1, 3], [1, 1, 2], 0.25),
+    ):
+        bins = patients.calibration
+        assert numbers(patients) == winning
+        assert bins.binned(bins.fine_by_class).number[1].tolist() == of_yes
+        assert calibration_metrics.expected_calibration_error(patients) == pytest.approx(error)
+        assert calibration_metrics.classwise_calibration_error(patients) == pytest.approx(error)
+
+
+def test_a_probability_of_0_is_in_the_first_bin():
+    words = {"axis": None, "classes": ["no", "yes"], "calibration": {"bins": 10}}
+    found = evaluate(np.array([0.0, 0.04]), np.array([1, 0]), **words)
+    number = found.calibration.binned(found.calibration.fine_by_class).number[1]
+    assert number.tolist() == [2] + [0] * 9
+    assert scalars(found)["calibration/classes/yes/ece"] == pytest.approx(0.48)
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 4])
