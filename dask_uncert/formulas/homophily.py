@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from dask_uncert.errors import listed
 from dask_uncert.formulas.array_dispatch import over_classes
+from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.entropies import bounded
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
-from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Floats
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from scipy import special
 
 from dask_uncert.formulas.array_dispatch import over_classes
+from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.entropies import bounded, renyi_nats
 from dask_uncert.formulas.measures import DISTANCES
-from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Floats
 
 Distance = Callable[[Floats, Floats, int], Any]
