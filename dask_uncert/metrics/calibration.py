@@ -5,31 +5,24 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from dask_uncert.formulas import calibration, scoring_rules
+from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.summaries.evaluation import Evaluation
 
 
+@shared_sections
 def expected_calibration_error(evaluation: Evaluation) -> float:
     """Return the expected calibration error (ECE) of the predicted class, over the job's bins.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
+    {Parameters: evaluation}
 
-    Returns
-    -------
-    float
-        In [0, 1], best 0; NaN where no pixel is counted.
+    {Returns: calibration error}
 
     References
     ----------
     [A22], equation (13).
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> round(du.expected_calibration_error(evaluation), 4)
     0.3
     """
@@ -37,23 +30,15 @@ def expected_calibration_error(evaluation: Evaluation) -> float:
     return float(calibration.expected_calibration_error(*tallies.binned(tallies.fine)))
 
 
+@shared_sections
 def maximum_calibration_error(evaluation: Evaluation) -> float:
     """Return the maximum calibration error: the largest gap between accuracy and mean confidence of a bin.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
+    {Parameters: evaluation}
 
-    Returns
-    -------
-    float
-        In [0, 1], best 0; NaN where no pixel is counted.
+    {Returns: calibration error}
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> round(du.maximum_calibration_error(evaluation), 4)
     0.6
     """
@@ -61,23 +46,15 @@ def maximum_calibration_error(evaluation: Evaluation) -> float:
     return float(calibration.maximum_calibration_error(*tallies.binned(tallies.fine)))
 
 
+@shared_sections
 def classwise_calibration_error(evaluation: Evaluation) -> float:
     """Return the mean over classes of the calibration error of each class against the rest.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
+    {Parameters: evaluation}
 
-    Returns
-    -------
-    float
-        In [0, 1], best 0; NaN where no pixel is counted.
+    {Returns: calibration error}
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> round(du.classwise_calibration_error(evaluation), 4)
     0.3
     """
@@ -85,27 +62,19 @@ def classwise_calibration_error(evaluation: Evaluation) -> float:
     return float(calibration.classwise_calibration_error(*tallies.binned(tallies.fine_by_class)))
 
 
+@shared_sections
 def equal_mass_calibration_error(evaluation: Evaluation) -> float:
     """Return the calibration error over bins of about equal numbers of pixels.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
+    {Parameters: evaluation}
 
-    Returns
-    -------
-    float
-        In [0, 1], best 0; NaN where no pixel is counted.
+    {Returns: calibration error}
 
     Notes
     -----
     There are as many bins as the job asks for, merged from fine bins of at most .001.
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> round(du.equal_mass_calibration_error(evaluation), 4)
     0.3
     """
@@ -113,13 +82,11 @@ def equal_mass_calibration_error(evaluation: Evaluation) -> float:
     return float(calibration.equal_mass_calibration_error(*tallies.fine, tallies.bins))
 
 
+@shared_sections
 def brier(evaluation: Evaluation) -> dict[str, float]:
     """Return the Brier score, summed over classes, and its parts.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
+    {Parameters: evaluation}
 
     Returns
     -------
@@ -130,10 +97,7 @@ def brier(evaluation: Evaluation) -> dict[str, float]:
     -----
     ``score = reliability - resolution + uncertainty + within_bins``, over fine bins of at most .001.
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> round(du.brier(evaluation)["score"], 4)
     0.2733
     """
@@ -142,13 +106,11 @@ def brier(evaluation: Evaluation) -> dict[str, float]:
     return {name: float(value) for name, value in parts.items()}
 
 
+@shared_sections
 def negative_log_likelihood(evaluation: Evaluation) -> dict[str, float]:
     """Return the negative log likelihood: the mean of -ln p of the true class, in nats.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
+    {Parameters: evaluation}
 
     Returns
     -------
@@ -156,10 +118,7 @@ def negative_log_likelihood(evaluation: Evaluation) -> dict[str, float]:
         ``value`` in [0, inf], best 0, inf where a true class got probability 0; ``infinite``, the number of
         these pixels; ``finite``, the mean over the others.
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> round(du.negative_log_likelihood(evaluation)["value"], 4)
     0.4149
     """
@@ -170,15 +129,13 @@ def negative_log_likelihood(evaluation: Evaluation) -> dict[str, float]:
     return {name: value.item() for name, value in parts.items()}
 
 
+@shared_sections
 def windows_curve(
     evaluation: Evaluation, class_index: int, points: ArrayLike, delta: float = 0.05
 ) -> tuple[Counts, Floats]:
     """Return how often a class is true where its probability is close to each point.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
+    {Parameters: evaluation}
     class_index : int
         Position of the class in the class table.
     points : array_like, (P,)
@@ -197,10 +154,7 @@ def windows_curve(
     ----------
     [J22], section VII.
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> [part.tolist() for part in du.windows_curve(evaluation, 1, [0.1, 0.4], 0.05)]
     [[1, 1], [0.0, 1.0]]
     """
@@ -209,23 +163,18 @@ def windows_curve(
     return calibration.windows_curve(n[class_index], positives[class_index], tallies.edges, points, delta)
 
 
+@shared_sections
 def reliability(evaluation: Evaluation) -> calibration.Reliability:
     """Return mean confidence and accuracy of every calibration bin.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
+    {Parameters: evaluation}
 
     Returns
     -------
     Reliability
         Two arrays (bins,), ``confidence`` and ``accuracy``; NaN in empty bins.
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> du.reliability(evaluation).accuracy[-3:].tolist()
     [nan, 1.0, nan]
     """

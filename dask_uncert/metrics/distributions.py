@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dask_uncert.formulas import distributions
+from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
@@ -17,30 +18,20 @@ OUTCOMES: dict[Outcome, tuple[int, ...]] = {"correct": (1,), "wrong": (0,), "all
 """Entries of the dimension ``right`` that belong to each outcome."""
 
 
+@shared_sections
 def distribution(evaluation: Evaluation, measure: str) -> Distribution:
     """Return the distribution of a measure: its histograms and power sums.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
-    measure : str
-        Name of an evaluated measure, such as ``"gini"``.
+    {Parameters: evaluation, measure}
 
     Returns
     -------
     Distribution
         Counts over right-closed bins, by outcome and by class.
 
-    Raises
-    ------
-    KeyError
-        If the measure was not evaluated; the message names those that were.
+    {Raises: unknown measure}
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> du.distribution(evaluation, "gini").upper
     1.0
     """
@@ -49,17 +40,11 @@ def distribution(evaluation: Evaluation, measure: str) -> Distribution:
     return evaluation.measures[measure]
 
 
+@shared_sections
 def histogram(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> Counts:
     """Return the histogram of a measure.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
-    measure : str
-        Name of an evaluated measure, such as ``"gini"``.
-    outcome : {"all", "correct", "wrong"}, default "all"
-        Which decisions take part.
+    {Parameters: evaluation, measure, outcome}
 
     Returns
     -------
@@ -67,15 +52,9 @@ def histogram(evaluation: Evaluation, measure: str, outcome: Outcome = "all") ->
         Pixels in each bin of ``distribution(evaluation, measure).edges``; bins are right-closed, the first
         also holds 0.
 
-    Raises
-    ------
-    KeyError
-        If the measure was not evaluated; the message names those that were.
+    {Raises: unknown measure}
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> int(du.histogram(evaluation, "gini", "wrong").sum())
     1
     """
@@ -83,17 +62,11 @@ def histogram(evaluation: Evaluation, measure: str, outcome: Outcome = "all") ->
     return np.asarray(counts[:, OUTCOMES[outcome]].sum(axis=(0, 1)))
 
 
+@shared_sections
 def ecdf(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> tuple[Floats, Floats]:
     """Return the empirical cumulative distribution of a measure.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
-    measure : str
-        Name of an evaluated measure, such as ``"gini"``.
-    outcome : {"all", "correct", "wrong"}, default "all"
-        Which decisions take part.
+    {Parameters: evaluation, measure, outcome}
 
     Returns
     -------
@@ -102,15 +75,9 @@ def ecdf(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> tupl
     shares : ndarray of float64, (bins,)
         Share of values at or below it, in [0, 1]; NaN where there is no value.
 
-    Raises
-    ------
-    KeyError
-        If the measure was not evaluated; the message names those that were.
+    {Raises: unknown measure}
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> du.ecdf(evaluation, "gini")[1][[350, 399, 999]].round(4).tolist()
     [0.0, 0.3333, 1.0]
     """
@@ -118,32 +85,20 @@ def ecdf(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> tupl
     return edges, distributions.ecdf(histogram(evaluation, measure, outcome))
 
 
+@shared_sections
 def moments(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> dict[str, float]:
     """Return the number of values, mean, standard deviation and skewness of a measure.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
-    measure : str
-        Name of an evaluated measure, such as ``"gini"``.
-    outcome : {"all", "correct", "wrong"}, default "all"
-        Which decisions take part.
+    {Parameters: evaluation, measure, outcome}
 
     Returns
     -------
     dict of str to float
         ``n``, ``mean``, ``std`` (of the population) and ``skewness``; NaN where undefined.
 
-    Raises
-    ------
-    KeyError
-        If the measure was not evaluated; the message names those that were.
+    {Raises: unknown measure}
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> round(du.moments(evaluation, "gini")["mean"], 4)
     0.6533
     """
@@ -158,29 +113,21 @@ def moments(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> d
     }
 
 
+@shared_sections
 def quantiles(evaluation: Evaluation, measure: str, q: ArrayLike, outcome: Outcome = "all") -> Floats:
     """Return quantiles of a measure.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
-    measure : str
-        Name of an evaluated measure, such as ``"gini"``.
+    {Parameters: evaluation, measure}
     q : float or array_like
         Shares in [0, 1].
-    outcome : {"all", "correct", "wrong"}, default "all"
-        Which decisions take part.
+    {outcome}
 
     Returns
     -------
     ndarray of float64, shape of q
         Values below which the shares lie; NaN where there is no value.
 
-    Raises
-    ------
-    KeyError
-        If the measure was not evaluated; the message names those that were.
+    {Raises: unknown measure}
     ValueError
         If a share is outside [0, 1].
 
@@ -188,10 +135,7 @@ def quantiles(evaluation: Evaluation, measure: str, q: ArrayLike, outcome: Outco
     -----
     Quantiles are exact to a bin's width: .001 of the measure's range, 2.2 % of a predicted uncertainty.
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> du.quantiles(evaluation, "gini", [0.5]).round(2).tolist()
     [0.64]
     """
@@ -199,17 +143,13 @@ def quantiles(evaluation: Evaluation, measure: str, q: ArrayLike, outcome: Outco
     return distributions.quantiles(histogram(evaluation, measure, outcome), edges, q)
 
 
+@shared_sections
 def uncertainty_confusion(
     evaluation: Evaluation, measure: str, thresholds: ArrayLike | None = None
 ) -> dict[str, Counts | Floats]:
     """Return right and wrong against certain and uncertain decisions, at thresholds of a measure.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
-    measure : str
-        Name of an evaluated measure, such as ``"gini"``.
+    {Parameters: evaluation, measure}
     thresholds : float or array_like, optional
         Bin edges; by default the thresholds that the job named. Every multiple of .001 of a bounded measure's
         range is a bin edge.
@@ -220,10 +160,7 @@ def uncertainty_confusion(
         Counts ``TC``, ``FU``, ``FC``, ``TU`` (true or false, certain or uncertain) and the scores ``USen``,
         ``USpe``, ``UPre``, ``UAcc``, in [0, 1], best 1; NaN where undefined.
 
-    Raises
-    ------
-    KeyError
-        If the measure was not evaluated; the message names those that were.
+    {Raises: unknown measure}
     ValueError
         If a threshold is not a bin edge: counts would not be exact.
 
@@ -231,10 +168,7 @@ def uncertainty_confusion(
     ----------
     [A22], equations (7)-(10).
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> [int(n) for n in du.uncertainty_confusion(evaluation, "gini", 0.5)["TU"].ravel()]
     [1]
     """

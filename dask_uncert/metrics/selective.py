@@ -5,204 +5,141 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from dask_uncert.formulas import selective
+from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics.distributions import right_and_wrong
 from dask_uncert.summaries.evaluation import Evaluation
 
 
+@shared_sections
 def risk_coverage(evaluation: Evaluation, measure: str) -> selective.RiskCoverage:
     """Return the risk-coverage curve: the share of wrong decisions among the most certain ones.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
-    measure : str
-        Name of an evaluated measure, such as ``"gini"``.
+    {Parameters: evaluation, measure}
 
     Returns
     -------
     RiskCoverage
         Two arrays (bins,), ``coverage`` and ``risk``, both in [0, 1]; NaN where nothing is kept yet.
 
-    Raises
-    ------
-    KeyError
-        If the measure was not evaluated; the message names those that were.
+    {Raises: unknown measure}
 
     Notes
     -----
     Values of one bin are kept together, the most certain first.
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> du.risk_coverage(evaluation, "gini").risk[[400, 999]].round(4).tolist()
     [0.0, 0.3333]
     """
     return selective.risk_coverage(*right_and_wrong(evaluation, measure))
 
 
+@shared_sections
 def aurc(evaluation: Evaluation, measure: str) -> float:
     """Return the area under the risk-coverage curve when the measure rejects.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
-    measure : str
-        Name of an evaluated measure, such as ``"gini"``.
+    {Parameters: evaluation, measure}
 
     Returns
     -------
     float
         In [0, 1], best 0. Values of one bin count as ties.
 
-    Raises
-    ------
-    KeyError
-        If the measure was not evaluated; the message names those that were.
+    {Raises: unknown measure}
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> round(du.aurc(evaluation, "gini"), 4)
     0.1111
     """
     return float(selective.aurc(*right_and_wrong(evaluation, measure)))
 
 
+@shared_sections
 def excess_aurc(evaluation: Evaluation, measure: str) -> float:
     """Return the area under the risk-coverage curve above that of the best possible order.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
-    measure : str
-        Name of an evaluated measure, such as ``"gini"``.
+    {Parameters: evaluation, measure}
 
     Returns
     -------
     float
         In [0, 1], best 0. Values of one bin count as ties.
 
-    Raises
-    ------
-    KeyError
-        If the measure was not evaluated; the message names those that were.
+    {Raises: unknown measure}
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> round(du.excess_aurc(evaluation, "gini"), 4)
     0.0
     """
     return float(selective.excess_aurc(*right_and_wrong(evaluation, measure)))
 
 
+@shared_sections
 def augrc(evaluation: Evaluation, measure: str) -> float:
     """Return the area under the generalised risk-coverage curve.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
-    measure : str
-        Name of an evaluated measure, such as ``"gini"``.
+    {Parameters: evaluation, measure}
 
     Returns
     -------
     float
         In [0, 1/2], best 0. Values of one bin count as ties.
 
-    Raises
-    ------
-    KeyError
-        If the measure was not evaluated; the message names those that were.
+    {Raises: unknown measure}
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> round(du.augrc(evaluation, "gini"), 4)
     0.0556
     """
     return float(selective.augrc(*right_and_wrong(evaluation, measure)))
 
 
+@shared_sections
 def error_auroc(evaluation: Evaluation, measure: str) -> float:
     """Return how well the measure tells wrong from right decisions: the area under the ROC curve.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
-    measure : str
-        Name of an evaluated measure, such as ``"gini"``.
+    {Parameters: evaluation, measure}
 
     Returns
     -------
     float
         In [0, 1], best 1, by chance .5. Values of one bin count as ties.
 
-    Raises
-    ------
-    KeyError
-        If the measure was not evaluated; the message names those that were.
+    {Raises: unknown measure}
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> du.error_auroc(evaluation, "gini")
     1.0
     """
     return float(selective.error_auroc(*right_and_wrong(evaluation, measure)))
 
 
+@shared_sections
 def error_auprc(evaluation: Evaluation, measure: str) -> float:
     """Return the average precision of the measure as a detector of wrong decisions.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
-    measure : str
-        Name of an evaluated measure, such as ``"gini"``.
+    {Parameters: evaluation, measure}
 
     Returns
     -------
     float
         In [0, 1], best 1. Values of one bin count as ties.
 
-    Raises
-    ------
-    KeyError
-        If the measure was not evaluated; the message names those that were.
+    {Raises: unknown measure}
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> du.error_auprc(evaluation, "gini")
     1.0
     """
     return float(selective.error_auprc(*right_and_wrong(evaluation, measure)))
 
 
+@shared_sections
 def risk_at_coverage(evaluation: Evaluation, measure: str, coverage: ArrayLike) -> Floats:
     """Return the share of wrong decisions when the most certain decisions are kept.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
-    measure : str
-        Name of an evaluated measure, such as ``"gini"``.
+    {Parameters: evaluation, measure}
     coverage : float or array_like
         Shares to keep, in [0, 1].
 
@@ -211,32 +148,22 @@ def risk_at_coverage(evaluation: Evaluation, measure: str, coverage: ArrayLike) 
     ndarray of float64, shape of coverage
         In [0, 1], best 0; NaN at coverage 0.
 
-    Raises
-    ------
-    KeyError
-        If the measure was not evaluated; the message names those that were.
+    {Raises: unknown measure}
     ValueError
         If a coverage is outside [0, 1].
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> du.risk_at_coverage(evaluation, "gini", [0.5, 1.0]).round(4).tolist()
     [0.0, 0.3333]
     """
     return selective.risk_at_coverage(*right_and_wrong(evaluation, measure), coverage)
 
 
+@shared_sections
 def coverage_at_risk(evaluation: Evaluation, measure: str, risk: ArrayLike) -> Floats:
     """Return the largest share that can be kept with at most this share of wrong decisions.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Evaluation of a scene, or the sum of several.
-    measure : str
-        Name of an evaluated measure, such as ``"gini"``.
+    {Parameters: evaluation, measure}
     risk : float or array_like
         Shares of wrong decisions to accept.
 
@@ -245,15 +172,9 @@ def coverage_at_risk(evaluation: Evaluation, measure: str, risk: ArrayLike) -> F
     ndarray of float64, shape of risk
         In [0, 1], best 1; 0 where nothing may be kept.
 
-    Raises
-    ------
-    KeyError
-        If the measure was not evaluated; the message names those that were.
+    {Raises: unknown measure}
 
-    Examples
-    --------
-    >>> import dask_uncert as du
-    >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+    {Examples: three pixels}
     >>> du.coverage_at_risk(evaluation, "gini", 0.1).round(4).tolist()
     0.6667
     """
