@@ -1,1 +1,1 @@
-"""A finished evaluation for people: results.json, tables, figures and the page, all read off its counts."""
+"""Reports of a finished evaluation: results.json, tables, figures and the page, all made from its counts."""

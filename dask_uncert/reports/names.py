@@ -1,9 +1,10 @@
-"""Names in reports: of measures and reasons for people, of files, on axes; units of measures."""
+"""Names of measures, maps, exclusion reasons and files in reports, and units of measures."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import count
 
 from dask_uncert.formulas.measures import SAMPLE_KINDS, Measure
 
@@ -27,7 +28,7 @@ PRETTY = {
     "nssr": "Normalised squared residual (NSSR)",
     "predicted_probability": "Predicted probability",
 }
-"""What a measure or map is called for people; one with parameters keeps its own name."""
+"""Display names of measures and maps; measures with parameters keep their names."""
 _INPUTS = {
     "mask": "mask",
     "reference": "reference",
@@ -52,11 +53,11 @@ REASONS = {
     "clipped": "probabilities outside [0, 1] by rounding, set to 0 or 1",
     "renormalised": "probabilities whose sum missed 1 by rounding, divided by it",
 }
-"""Why a pixel was excluded or repaired."""
+"""Why pixels were excluded or repaired."""
 
 
 def pretty(name: str) -> str:
-    """Return the name of a measure or map as a reader would write it.
+    """Return the display name of a measure or map.
 
     >>> pretty("fisher_rao"), pretty("geometric(fisher-rao, n=1)")
     ('Fisher-Rao', 'Geometric (fisher-rao, n=1)')
@@ -65,7 +66,7 @@ def pretty(name: str) -> str:
 
 
 def unit(measure: Measure) -> str:
-    """Return the unit of a measure's values: "nat" for entropies of samples, "1" for what is normalised.
+    """Return the unit of a measure's values: "nat" for entropies of samples, otherwise "1".
 
     >>> unit(Measure("gini", "geometric"))
     '1'
@@ -74,28 +75,25 @@ def unit(measure: Measure) -> str:
 
 
 def file_names(names: Iterable[str]) -> dict[str, str]:
-    """Return a safe file name (letters, digits, `.`, `_`, `-`; no extension) for every name, each its own.
+    """Return a safe and unique file name (letters, digits, `.`, `_`, `-`; no extension) for every name.
 
-    Names that would be equal, also where a file system ignores case, get `_2`, `_3`, ... in their order.
+    Names that would be equal, ignoring case, get `_2`, `_3`, ... in their order.
 
     >>> file_names(["gini", "geometric(fisher-rao, n=1)", "GINI"])
     {'gini': 'gini', 'geometric(fisher-rao, n=1)': 'geometric_fisher-rao_n_1', 'GINI': 'GINI_2'}
     """
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
         stem = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip("._-")[:100] or "unnamed"
-        candidate, number = stem, 1
-        while candidate.lower() in taken:
-            number += 1
-            candidate = f"{stem}_{number}"
-        taken.add(candidate.lower())
-        found[name] = candidate
-    return found
+        candidates = (stem if number == 1 else f"{stem}_{number}" for number in count(1))
+        files[name] = next(candidate for candidate in candidates if candidate.lower() not in taken)
+        taken.add(files[name].lower())
+    return files
 
 
 def axis_name(name: str, most: int = 28) -> str:
-    r"""Return a class name for an axis, on one line; `$` does not start mathematics there.
+    r"""Return a class name on one line, shortened and with `$` escaped, for an axis.
 
     >>> axis_name("maize, no till", most=8), axis_name("US$")
     ('maize, …', 'US\\$')

@@ -1,4 +1,4 @@
-"""Everything people read of a finished evaluation, into one folder."""
+"""Write all reports of a finished evaluation into one folder."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from dask_uncert.reports.results.cohort import (
 )
 from dask_uncert.reports.results.intervals import scene_intervals
 from dask_uncert.reports.results.regression import regression_results
-from dask_uncert.reports.results.scene import results as scene_results
-from dask_uncert.reports.results.scene import to_json
+from dask_uncert.reports.results.scene import scene_results, to_json
 from dask_uncert.reports.tables.cohort import cohort_tables
 from dask_uncert.reports.tables.csv import as_csv
 from dask_uncert.reports.tables.regression import regression_tables
@@ -37,13 +36,13 @@ def write_all(
     about: Mapping[str, str] | None = None,
     cohort: Cohort | None = None,
 ) -> list[str]:
-    """Write `results.json`, `tables/`, `figures/` and `report.html` into `folder`, which is made if it is missing.
+    """Write `results.json`, `tables/`, `figures/` and `report.html` into `folder`, and create it if necessary.
 
-    maps: name to (two-dimensional values, NaN where undefined; names of the dimensions), of a size to show.
-    about: provenance shown on the page, label to text; `title` is its heading.
-    cohort: the cases whose sum the evaluation is, if they were kept apart.
+    maps: subsampled maps.
+    about: provenance shown on the page, text by label; `title` is the heading.
+    cohort: the cases whose sum is the evaluation, if they were kept.
 
-    Returns the paths written, relative to `folder`. The same arguments give the same bytes.
+    Returns the written paths, relative to `folder`. The same arguments give the same bytes.
     """
     statistics = None
     tables: Mapping[str, Iterable[Iterable[Any]]]
@@ -77,7 +76,7 @@ def figures_and_page(
     about: Mapping[str, str],
     statistics: CohortStatistics | None,
 ) -> dict[str, bytes]:
-    """Return the contents of the figures' files and of the page by path: most of the time of a small run."""
+    """Return the contents of the figures and of the page by path; this takes most of the time of a small run."""
     if isinstance(evaluation, RegressionEvaluation):
         pictures = figure_files(regression_figures(evaluation, maps))
         page = regression_page(results, maps, about, pictures)

@@ -23,7 +23,7 @@ from dask_uncert.jobs import run
 from dask_uncert.metrics.resampling_units import jackknife, unit_scalars, weighted_totals
 from dask_uncert.metrics.scalars import scalars
 from dask_uncert.metrics.tile_bootstrap import GROUPS, TileUnits, tile_intervals, tile_layout
-from dask_uncert.reports.results.scene import results
+from dask_uncert.reports.results.scene import scene_results
 from dask_uncert.reports.results.schema import results_schema
 from dask_uncert.summaries.tiles import MOST, OPEN
 from tests.support.requests import request_of
@@ -187,7 +187,10 @@ def test_two_models_on_one_scene_are_resampled_alike(whole):
 def test_tiles_of_merged_scenes_stay_units_of_their_own(whole, tmp_path):
     other, third = (evaluate(**scene(seed), **WORDS, confidence=CONFIDENCE) for seed in (1, 2))
     both = whole + other
-    assert (results(both)["confidence"]["units"], results(both)["confidence"]["scenes"]) == (22, 2)
+    assert (scene_results(both)["confidence"]["units"], scene_results(both)["confidence"]["scenes"]) == (
+        22,
+        2,
+    )
     assert both == other + whole
     assert (both + third) == whole + (other + third) == sum([third, whole, other])
     assert both - other == whole
@@ -234,9 +237,9 @@ def test_groups_of_tiles_left_out_together(whole):
 def test_one_tile_says_nothing_of_how_tiles_differ():
     found = evaluate(**scene(5), **WORDS, confidence={"size": 64, "replicates": 5})
     assert np.isnan(tile_intervals(found)["overall/accuracy"].low)
-    assert results(found)["overall"]["accuracy_interval"] == [None, None]
+    assert scene_results(found)["overall"]["accuracy_interval"] == [None, None]
     empty = evaluate(np.full((4, 3), 1 / 3), np.full(4, 9), ignore=[9], confidence={"size": 2})
-    assert results(empty)["confidence"]["units"] == 0
+    assert scene_results(empty)["confidence"]["units"] == 0
 
 
 def test_sizes_suit_the_grid():

@@ -16,7 +16,7 @@ from dask_uncert.clusters import connect
 from dask_uncert.errors import InputError
 from dask_uncert.jobs import run
 from dask_uncert.jobs.load import plan_job, read_job
-from dask_uncert.reports.results.scene import results, to_json
+from dask_uncert.reports.results.scene import scene_results, to_json
 from tests.support import ROOT
 from tests.support.command import command
 
@@ -75,7 +75,7 @@ def test_run_writes_the_whole_folder(job, tmp_path):
     assert record["counted"] + sum(record["excluded"].values()) == 120
     assert record["bytes_read"] == 12 * 10 * (3 * 4 + 1)
     assert record["versions"]["dask-uncert"]
-    assert (out / "results.json").read_text() == to_json(results(du.load(out)))
+    assert (out / "results.json").read_text() == to_json(scene_results(du.load(out)))
     maps = xr.open_zarr(out / "maps.zarr", consolidated=False)
     assert maps["gini"].dims == ("y", "x")
     assert maps["x"].values.tolist() == [20.0 * i for i in range(10)]
@@ -281,7 +281,7 @@ def test_same_bits_on_every_cluster(shipped, tmp_path, workers, threads, process
     with connect.connect("local", workers=workers, threads=threads, processes=processes):
         found = plan.compute()
     assert found == du.load(shipped)
-    assert to_json(results(found)) == (shipped / "results.json").read_text()
+    assert to_json(scene_results(found)) == (shipped / "results.json").read_text()
     du.save(found, tmp_path / "summary.zarr")
     assert files(tmp_path / "summary.zarr") == files(shipped / "summary.zarr")
 

@@ -14,7 +14,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.io.summary_store import load, save
 from dask_uncert.metrics import classification
-from dask_uncert.reports.results.scene import results, to_json
+from dask_uncert.reports.results.scene import scene_results, to_json
 from tests.support.unreadable import Unreadable
 
 WORDS = {
@@ -63,7 +63,7 @@ def test_same_bits_for_every_cut(whole, block, chunks, split_every):
     }
     found = evaluate(**inputs, **WORDS, block=block, split_every=split_every)
     assert found == whole
-    assert to_json(results(found)) == to_json(results(whole))
+    assert to_json(scene_results(found)) == to_json(scene_results(whole))
 
 
 @given(cut=st.integers(1, 10))
@@ -258,7 +258,7 @@ def test_classes_without_a_sample_are_named():
 
 
 def test_results_are_plain_json(whole):
-    text = to_json(results(whole))
+    text = to_json(scene_results(whole))
     assert json.loads(text)["counted"] == int(whole.ledger.counted)
     assert "NaN" not in text
     assert "Infinity" not in text

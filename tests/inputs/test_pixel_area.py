@@ -17,7 +17,7 @@ from dask_uncert.formulas.areas import AXIS, FLATTENING, latitude_areas
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.io.geometry import geometry_of
-from dask_uncert.reports.results.scene import results
+from dask_uncert.reports.results.scene import scene_results
 
 
 @settings(deadline=None, max_examples=30)
@@ -41,7 +41,7 @@ def test_weighted_numbers_are_those_of_numpy_for_any_cut(seed, block, size):
             wanted[truth][said] += Fraction(round(Fraction(weight) * 2**44), 2**44)
     matrix = np.array([[float(cell) for cell in row] for row in wanted])
     assert np.allclose(found.weighted[0].confusion, matrix, rtol=1e-15, atol=0)
-    numbers = results(found)["weighted"]
+    numbers = scene_results(found)["weighted"]
     assert numbers["accuracy"] == pytest.approx(np.trace(matrix) / matrix.sum(), rel=1e-12)
     assert numbers["classes"][1]["reference"] == pytest.approx(matrix[1].sum())
     assert numbers["classes"][1]["recall"] == pytest.approx(matrix[1, 1] / matrix[1].sum())
@@ -51,7 +51,7 @@ def test_equal_weights_give_the_numbers_of_counts_and_summaries_add():
     rng = np.random.default_rng(0)
     p, y = rng.dirichlet(np.ones(4), 500), rng.integers(0, 4, 500)
     found = du.evaluate(p, y, weight=np.full(500, 0.25))
-    numbers = results(found)
+    numbers = scene_results(found)
     assert numbers["weighted"]["kappa"] == pytest.approx(numbers["overall"]["kappa"], rel=1e-12)
     assert numbers["weighted"]["total"] == 125
     halves = [du.evaluate(p[i : i + 250], y[i : i + 250], weight=np.full(250, 0.25)) for i in (0, 250)]

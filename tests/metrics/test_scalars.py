@@ -18,7 +18,7 @@ from dask_uncert.metrics.resampling_units import (
 )
 from dask_uncert.metrics.scalars import scalars, soft_settings
 from dask_uncert.reports.results.intervals import Intervals
-from dask_uncert.reports.results.scene import results
+from dask_uncert.reports.results.scene import scene_results
 from dask_uncert.summaries.marginals import marginal_reader, marginals_for
 from dask_uncert.summaries.stack import Case, Stack
 
@@ -80,7 +80,7 @@ def test_every_scalar_is_in_results_with_its_interval(evaluations):
     for evaluation in (evaluations["P0"], evaluations["P3"], sum(evaluations.values())):
         numbers = scalars(evaluation)
         marked = {name: Interval(i, i, 0) for i, name in enumerate(numbers)}
-        found = results(evaluation, Intervals(marked, {}, Confidence()))
+        found = scene_results(evaluation, Intervals(marked, {}, Confidence()))
         values = {low: number for number, (low, _) in with_intervals(found)}
         assert len(list(with_intervals(found))) == len(values) == len(numbers)
         for i, number in enumerate(map(float, numbers.values())):

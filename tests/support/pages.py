@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dask_uncert.reports.figures.registry import figure_files, figures
 from dask_uncert.reports.page.scene import FIGURES, page_maps, scene_page
-from dask_uncert.reports.results.scene import results as scene_results
+from dask_uncert.reports.results.scene import scene_results
 
 VOID = {"meta", "link", "img", "br", "hr", "input", "wbr"}
 

@@ -30,23 +30,12 @@ def reliability(evaluation: Evaluation) -> Figure:
     """Draw the accuracy and the mean confidence of each bin, its pixels below, and ECE and MCE."""
     bins = evaluation.calibration.binned(evaluation.calibration.fine).number
     confidence, accuracy = calibration_metrics.reliability(evaluation)
-    low = np.arange(bins.size) / bins.size
     errors = {
         "ECE": calibration_metrics.expected_calibration_error(evaluation),
         "MCE": calibration_metrics.maximum_calibration_error(evaluation),
     }
     figure, upper, lower = calibration_panels(bins, errors)
-    upper.bar(
-        low,
-        accuracy,
-        1 / bins.size,
-        align="edge",
-        color=SKY,
-        ec="white",
-        lw=0.6,
-        alpha=0.75,
-        label="accuracy",
-    )
+    _bars(upper, accuracy, color=SKY, alpha=0.75, label="accuracy")
     upper.vlines(confidence, accuracy, confidence, color=VERMILION, lw=2, label="gap")
     (dots,) = upper.plot(confidence, accuracy, "o", color=BLUE, ms=4, clip_on=False, zorder=3)
     dots.set_label("bin at its mean confidence")
@@ -69,12 +58,16 @@ def calibration_panels(pixels: Any, errors: Mapping[str, float]) -> tuple[Figure
     upper.text(0.97, 0.04, text, transform=upper.transAxes, ha="right", va="bottom", fontsize=10, bbox=box)
     layout.unit_axes(upper)
     upper.tick_params(labelbottom=False)
-    starts = np.arange(len(pixels)) / len(pixels)
-    lower.bar(starts, pixels, 1 / len(pixels), align="edge", color=BLUE, ec="white", lw=0.6)
+    _bars(lower, pixels, color=BLUE)
     lower.set_xlim(0, 1)
     layout.count_ticks(lower, 3)
     lower.grid(True, axis="y", lw=0.7)
     return figure, upper, lower
+
+
+def _bars(axes: Axes, heights: Any, **style: Any) -> None:
+    starts = np.arange(len(heights)) / len(heights)
+    axes.bar(starts, heights, 1 / len(heights), align="edge", ec="white", lw=0.6, **style)
 
 
 def fill_gaps(axes: Axes, x: Floats, y: Floats, where: Any = None) -> list[Any]:

@@ -101,7 +101,8 @@ def uncertainty_matrices(evaluation: Evaluation) -> Figure | None:
     width, height = 0.95 + columns * ACROSS - 0.25, 0.35 + len(chosen) * DOWN - 0.2
     figure = Figure(figsize=(width, height), dpi=DPI)
     # One panel in inches for all matrices: a panel for each takes far longer.
-    axes = layout.add_blank_panel(figure, 0, 0, width, height)
+    axes = layout.add_panel(figure, 0, 0, width, height)
+    axes.set_axis_off()
     axes.set(xlim=(0, width), ylim=(height, 0))
     squares, shares = [], []
     for row, (name, taus) in enumerate(chosen.items()):

@@ -65,13 +65,6 @@ def add_panel(figure: Figure, left: float, top: float, width: float, height: flo
     return figure.add_axes((left / across, 1 - (top + height) / down, width / across, height / down))
 
 
-def add_blank_panel(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
-    """Add a panel without frame and ticks."""
-    axes = add_panel(figure, left, top, width, height)
-    axes.set_axis_off()
-    return axes
-
-
 def columns_of(number: int, most: int = 3) -> int:
     """Return the number of panels in a row, so that there are few rows and few gaps in the last.
 

@@ -157,7 +157,9 @@ def measure_maps(evaluation: Evaluation, maps: Maps) -> Figure | None:
     if "correct" in maps:
         _paint(panels[-1], maps["correct"][0], CORRECT_OR_WRONG)
         layout.label_panel(panels[-1], pretty("correct"))
-        _level_legend(layout.add_blank_panel(figure, left, height - 0.85, RIGHT, 0.4), CORRECT_OR_WRONG, 0.0)
+        blank = layout.add_panel(figure, left, height - 0.85, RIGHT, 0.4)
+        blank.set_axis_off()
+        _level_legend(blank, CORRECT_OR_WRONG, 0.0)
     map_axes(panels, dims)
     layout.outer_labels(panels, columns)
     return figure

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.maps import CELL_NAMES, SoftMap, map_axes, map_size, soft_class
-from dask_uncert.reports.figures.style import CELLS, DPI, styled
+from dask_uncert.reports.figures.style import CELLS, styled
 from dask_uncert.reports.names import pretty
 from dask_uncert.spec.map_names import soft_labels
 from dask_uncert.summaries.evaluation import Evaluation
@@ -25,34 +25,26 @@ def soft_map(evaluation: Evaluation, soft: SoftMap) -> Figure:
     """
     values, dims = soft.weights["TP"]
     wide, high = map_size(values, 2.0)
-    gap = (0.2, 0.32)
-    left, top = 0.62, 0.62
-    tall = 2 * high + gap[1]
+    tall = 2 * high + 0.32
     broad = tall * wide / high
-    size = (left + 2 * wide + gap[0] + 0.3 + broad + 1.4, top + tall + 0.5)
-    figure = Figure(figsize=size, dpi=DPI)
+    margins = layout.Margins(right=broad + 1.7, top=0.62)
+    figure, small = layout.panel_grid(4, 2, (wide, high), margins, (0.2, 0.32))
     merged = np.ones((*values.shape, 3))
-    small = []
-    for i, (cell, (weight, _)) in enumerate(soft.weights.items()):
-        row, column = divmod(i, 2)
-        axes = layout.add_panel(
-            figure, left + column * (wide + gap[0]), top + row * (high + gap[1]), wide, high
-        )
+    for axes, (cell, (weight, _)) in zip(small, soft.weights.items(), strict=True):
         absorbed = np.asarray(weight, np.float64)[..., np.newaxis] * (1 - np.array(to_rgb(CELLS[cell])))
         axes.imshow(_opaque(1 - absorbed), interpolation="nearest")
         layout.label_panel(axes, f"{cell}, {CELL_NAMES[cell]}")
         merged -= absorbed
-        small.append(axes)
-    start = left + 2 * wide + gap[0] + 0.3
-    axes = layout.add_panel(figure, start, top, broad, tall)
+    start = margins.left + 2 * wide + 0.5
+    axes = layout.add_panel(figure, start, margins.top, broad, tall)
     axes.imshow(_opaque(merged), interpolation="nearest")
     layout.label_panel(axes, "all four")
     map_axes([*small, axes], dims)
     layout.outer_labels(small, 2)
     axes.set_ylabel("")
     axes.tick_params(left=False, labelleft=False)
-    _colour_scales(layout.add_panel(figure, start + broad + 0.5, top, 0.8, min(tall, 2.0)))
-    layout.heading(figure, _title(evaluation, soft.label), left, 0.1)
+    _colour_scales(layout.add_panel(figure, start + broad + 0.5, margins.top, 0.8, min(tall, 2.0)))
+    layout.heading(figure, _title(evaluation, soft.label), margins.left, 0.1)
     return figure
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,6 +13,7 @@ from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.curves import lowest, value_axis, value_label
 from dask_uncert.reports.figures.style import DPI, GREY, curve_styles, styled, thin_out
 from dask_uncert.reports.names import axis_name, pretty
+from dask_uncert.reports.results.by_setting import by_settings
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.soft_confusion import SoftSettings
 
@@ -27,7 +27,7 @@ def weight_functions(evaluation: Evaluation) -> Figure | None:
     There is a row for each of the first four sets of settings, with up to three thresholds (dotted) and six curves per
     panel. None without soft confusion.
     """
-    groups = soft_groups(evaluation)[:MOST_GROUPS]
+    groups = list(by_settings(evaluation).items())[:MOST_GROUPS]
     if not groups:
         return None
     widest_row = max(min(len(s.thresholds), MOST_THRESHOLDS) for s, _ in groups)
@@ -36,8 +36,9 @@ def weight_functions(evaluation: Evaluation) -> Figure | None:
     damped = any(s.uncertainty is not None for s, _ in groups)
     width = right + damped * (0.55 + wide + gap + key)
     figure = Figure(figsize=(width, 0.55 + len(groups) * (high + down) - 0.4), dpi=DPI)
-    for row, (s, names) in enumerate(groups):
+    for row, (s, group) in enumerate(groups):
         top = 0.55 + row * (high + down)
+        names = [axis_name(evaluation.classes[soft.settings.class_index].name) for soft in group]
         layout.heading(figure, _group_title(s, names), top=top - 0.45)
         for column, t in enumerate(thin_out(s.thresholds, MOST_THRESHOLDS)):
             axes = layout.add_panel(figure, left + column * (wide + gap), top, wide, high)
@@ -52,15 +53,6 @@ def weight_functions(evaluation: Evaluation) -> Figure | None:
         if s.uncertainty is not None:
             _draw_damping(layout.add_panel(figure, right + 0.55, top, wide, high), evaluation, s)
     return figure
-
-
-def soft_groups(evaluation: Evaluation) -> list[tuple[SoftSettings, list[str]]]:
-    """Return every set of settings of the job with the names of its classes."""
-    groups: dict[SoftSettings, list[str]] = {}
-    for soft in evaluation.soft_confusion:
-        name = evaluation.classes[soft.settings.class_index].name
-        groups.setdefault(replace(soft.settings, class_index=0), []).append(name)
-    return list(groups.items())
 
 
 def _draw_damping(axes: Axes, evaluation: Evaluation, s: SoftSettings) -> None:
@@ -88,7 +80,7 @@ def _weight_axes(axes: Axes, reach: float = 1.0) -> None:
 
 
 def _group_title(s: SoftSettings, names: Sequence[str]) -> str:
-    classes = axis_name(names[0]) if len(names) == 1 else f"{len(names)} classes"
+    classes = names[0] if len(names) == 1 else f"{len(names)} classes"
     df = "" if s.df is None else f" (df {s.df:g})"
     form = "" if s.uncertainty is None else f", {s.damping_form} damping by {pretty(s.uncertainty)}"
     return f"Weights of {classes}: {s.distribution}{df} threshold{form}"

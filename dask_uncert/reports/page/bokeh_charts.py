@@ -1,7 +1,7 @@
 """The page's interactive charts, drawn by Bokeh in the browser; only this module imports bokeh.
 
-Charts are empty here: `charts.js` fills the named sources and moves the named ranges. The same arguments
-give the same bytes, so Bokeh's running ids are numbered anew.
+Charts are empty here; `charts.js` fills the named sources and moves the named ranges. Bokeh's ids, which depend on all
+models made before, are renumbered so that the same charts give the same bytes.
 """
 
 from __future__ import annotations
@@ -21,23 +21,29 @@ from dask_uncert.reports.page.payload import json_text
 
 LINES = ("solid", "dashed", "dashdot", "dotted")
 DAMPINGS = tuple(zip((0.0, 0.5, 1.0, 2.0), (BLUE, VERMILION, GREEN, PURPLE), LINES, strict=True))
-"""The dampings drawn besides the chosen one ([S22] figure 8), their colours and lines."""
-SOFT = {
-    "f1": "F1",
-    "share": "share of weight left",
+"""Fixed dampings ([S22] figure 8), their colours and lines; the chosen damping is drawn too."""
+SOFT_METRICS = {
+    "f1": "F1 (Dice)",
     "accuracy": "accuracy",
     "precision": "precision",
     "recall": "recall",
     "false_positive_rate": "false-positive rate",
+    "specificity": "specificity",
+    "negative_predictive_value": "negative pred. value",
+    "balanced_accuracy": "balanced accuracy",
+    "iou": "IoU (Jaccard)",
+    "matthews": "Matthews correlation",
+    "kappa": "Cohen’s kappa",
 }
-"""Charts against sigma, the share right after F1."""
+SOFT = {"f1": "F1", "share": "share of weight left"} | dict(list(SOFT_METRICS.items())[1:5])
+"""Charts against sigma and their labels."""
 INK, LIGHT_GREY = "#1b1f24", "#aab2ba"
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif'
 MARKS = {"o": "circle", "s": "square", "^": "triangle", "D": "diamond"}
 
 
 def bokeh_script() -> str:
-    """Return BokehJS for a script element: the core alone, without widgets, tables, WebGL and mathematics."""
+    """Return the core of BokehJS for a script element, without widgets, tables, WebGL and mathematics."""
     return "\n".join(Resources(mode="inline", components=["bokeh"], log_level="error").js_raw)
 
 
@@ -46,7 +52,7 @@ def charts() -> str:
     """Return all charts as JSON for `Bokeh.embed.embed_items`: {"doc": a document, "roots": {model id: element id}}."""
     document = Document(title="explorer")
     for name, chart in {**_soft_confusion(), **_uncertainty(), **_reliability()}.items():
-        chart.name = f"chart-{name}"  # also the id of the element that holds it
+        chart.name = f"chart-{name}"  # also the id of its element
         document.add_root(chart)
     known: dict[str, str] = {}
     renumbered = re.sub(
@@ -96,12 +102,12 @@ def _source(name: str, *columns: str) -> ColumnDataSource:
 
 
 def _dot(color: str, size: int = 8) -> dict[str, Any]:
-    """Return the style of the dot at the chosen value."""
+    """Return the style of a dot at the chosen value."""
     return {"size": size, "fill_color": "white", "line_color": color, "line_width": 2}
 
 
 def _soft_confusion() -> dict[str, figure]:
-    """Metrics against sigma: a line per damping, the chosen one in black with its bound as a band."""
+    """Return metrics against sigma: a line per damping, the chosen one in black, its error bound as a band."""
     columns = ("sigma", *SOFT, *(f"{key}_{end}" for key in SOFT for end in ("low", "high")))
     fixed = [_source(f"curve-{i}", *columns) for i in range(len(DAMPINGS))]
     chosen, now = _source("curve-chosen", *columns), _source("now", "sigma", *SOFT)
@@ -125,7 +131,7 @@ def _soft_confusion() -> dict[str, figure]:
 
 
 def _uncertainty() -> dict[str, figure]:
-    """Distributions of a measure, metrics of the uncertainty confusion, and risk against coverage, at threshold tau."""
+    """Return the ECDFs of a measure, the metrics of its uncertainty confusion, and risk against coverage."""
     reach = Range1d(0, 1, name="u-range")
     metrics, outcomes = [key for key, _, _ in METRICS], [name for name, _, _ in OUTCOMES]
     tau = _source("tau", "tau", "coverage", "risk", *metrics, *outcomes)
@@ -157,7 +163,7 @@ def _uncertainty() -> dict[str, figure]:
 
 
 def _reliability() -> dict[str, figure]:
-    """Observed share against predicted probability, the pixels of each bin below."""
+    """Return observed share against predicted probability, and the pixels of each bin."""
     source = _source("reliability", "low", "high", "stated", "observed", "n")
     upper = _chart("", "observed share", 210)
     upper.xaxis.major_label_text_font_size = "0px"
@@ -178,19 +184,7 @@ DASHES = {"solid": "", "dashed": "7 4", "dashdot": "8 3 2 3", "dotted": "2 3"}
 CONTEXT: dict[str, Any] = {
     "dampings": [{"damping": d, "color": color, "dashes": DASHES[dash]} for d, color, dash in DAMPINGS],
     "soft_charts": SOFT,
-    "soft_metrics": {
-        "f1": "F1 (Dice)",
-        "accuracy": "accuracy",
-        "precision": "precision",
-        "recall": "recall",
-        "false_positive_rate": "false-positive rate",
-        "specificity": "specificity",
-        "negative_predictive_value": "negative pred. value",
-        "balanced_accuracy": "balanced accuracy",
-        "iou": "IoU (Jaccard)",
-        "matthews": "Matthews correlation",
-        "kappa": "Cohen’s kappa",
-    },
+    "soft_metrics": SOFT_METRICS,
     "uncertainty_metrics": {
         "USen": "wrong predictions that are uncertain",
         "USpe": "correct predictions that are certain",
@@ -204,4 +198,4 @@ CONTEXT: dict[str, Any] = {
         for (key, color, mark), dash in zip(METRICS, LINES, strict=True)
     ],
 }
-"""What the template shows about the charts: legends, and the tables beside them."""
+"""Legends of the charts and rows of the tables next to them, for the template."""

@@ -1,4 +1,4 @@
-// The charts: fills Bokeh's sources and moves its ranges, at most once a frame.
+// Fills the sources of the charts and moves their ranges, at most once per frame.
 "use strict";
 const charts = (() => {
   const { data, softCurve, cumulative, uncertaintyConfusion } = metrics;
@@ -12,7 +12,7 @@ const charts = (() => {
     if (!window.Bokeh) return;
     const { doc, roots } = JSON.parse(document.getElementById("explorer-charts").textContent);
     Object.entries(roots).filter(([, id]) => !document.getElementById(id)).forEach(([root, id]) => {
-      const hidden = document.createElement("div"); // Bokeh would show a chart without an element at the end
+      const hidden = document.createElement("div"); // Bokeh would append a chart without an element to the page
       Object.assign(hidden, { id: roots[root] = `hidden-${id}`, hidden: true });
       document.body.append(hidden);
     });
@@ -22,7 +22,7 @@ const charts = (() => {
 
   const waiting = new Map();
   let frame = 0;
-  function schedule(name, draw) { // the last drawing of each name, in the next frame
+  function schedule(name, draw) { // runs the latest drawing of each name in the next frame
     waiting.set(name, draw);
     frame ||= requestAnimationFrame(() => {
       frame = 0;
@@ -37,9 +37,9 @@ const charts = (() => {
   const row = (names, values) => Object.fromEntries(names.map((name) => [name, [values[name]]]));
   const column = (rows, key) => rows.map((values) => values[key]);
 
-  // ---- soft confusion against sigma: a curve for each of a few dampings, and that of the chosen one
+  // ---- soft confusion against sigma: a curve for each fixed damping, and one for the chosen damping
 
-  const drawn = { fixed: "", chosen: "" }; // the settings for which curves were drawn
+  const drawn = { fixed: "", chosen: "" }; // settings of the drawn curves
 
   function soft(joint, { t, sigma, damping }, now) {
     const sigmas = SIGMAS.map((value) => value * Math.max(1, sigma / 0.5));
@@ -60,7 +60,7 @@ const charts = (() => {
     fill("now", { sigma: [sigma], share: [now.share], ...row(SOFT_METRICS, now.metrics) });
   }
 
-  // A range of tenths that holds the values; of finer steps if they are all small.
+  // Sets a range that includes the values, in steps of a tenth, or finer if all values are small.
   function fitRange(range, values) {
     const low = Math.min(...values, 1), high = Math.max(...values, 0);
     const step = high < 0.1 ? 10 ** Math.floor(Math.log10(Math.max(high, 1e-6))) : 0.1;
@@ -69,7 +69,7 @@ const charts = (() => {
     range.end = Math.max(start + step, Math.ceil(high / step + 0.05) * step) + 0.02 * step;
   }
 
-  // ---- certain and uncertain predictions at tau
+  // ---- certain and uncertain predictions
 
   function uncertainty(measure, classIndex, tau, now) {
     const [wrong, correct] = cumulative(measure, classIndex), edges = Array.from(measure.edges.subarray(1));
@@ -94,7 +94,7 @@ const charts = (() => {
 
   const riskCurve = (rows) => withoutRepeats({ coverage: column(rows, "coverage"), risk: column(rows, "risk") }, "coverage");
 
-  // A curve without points whose neighbours have the same value.
+  // Removes points of a curve whose neighbours have the same value.
   function withoutRepeats(columns, key) {
     const values = columns[key], kept = values.map((v, i) => i === 0 || i === values.length - 1 || v !== values[i - 1] || v !== values[i + 1]);
     return Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, column.filter((_, i) => kept[i])]));
@@ -105,7 +105,7 @@ const charts = (() => {
     model("bin-range").end = 1.1 * Math.max(...n) || 1;
   }
 
-  // ---- on paper: a picture of each chart
+  // ---- printing: a picture of each chart
 
   addEventListener("beforeprint", () => {
     if (!models) return;

@@ -1,5 +1,5 @@
-// Strips of a cohort: names the case of a dot and highlights it in every strip; the metric that groups are shown by.
-// Works with a pointer and with the keyboard alone.
+// Strips of a cohort: shows the case of a dot and highlights it in every strip. Also selects the metric of groups.
+// Everything works with a pointer or with the keyboard.
 "use strict";
 (() => {
   const data = document.getElementById("cohort-names");
@@ -16,7 +16,7 @@
     ring.style.display = "none";
     element.querySelector("svg").append(ring);
     const indexOf = new Map(circles.map((circle, index) => [Number(circle.dataset.i), index]));
-    for (const title of element.querySelectorAll("circle title")) { // the browser's own tooltip would cover ours
+    for (const title of element.querySelectorAll("circle title")) { // otherwise the browser shows a second tooltip
       title.parentElement.dataset.value = title.textContent.slice(title.textContent.lastIndexOf(": ") + 2);
       title.remove();
     }
@@ -97,7 +97,7 @@
     event.preventDefault();
   }
 
-  // ---- the row and the card of a case
+  // ---- row and card of a case
 
   const elements = new Map(); // by the number of the case
   for (const element of document.querySelectorAll("tr[data-i], .case[data-i]")) {
@@ -114,7 +114,7 @@
     picked?.at(-1).scrollIntoView({ block: "center" });
   }
 
-  // ---- the metric that groups are shown by
+  // ---- metric of groups
 
   const choice = document.getElementById("group-metric");
   if (choice) {

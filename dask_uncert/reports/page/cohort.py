@@ -1,4 +1,4 @@
-"""The cohort's part of the page, as plain data for its templates: strips, groups, cases, a model comparison."""
+"""Data for the cohort's templates: strips, groups, cases, and a comparison of models."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from dask_uncert.reports.page.templates import image_source
 from dask_uncert.reports.results.cohort import CohortStatistics, OtherModel, best_first
 from dask_uncert.summaries.evaluation import Evaluation
 
-MOST_ROWS = 100  # cases of the page's table
-PRINTED = 30  # of them, on paper
+MOST_ROWS = 100  # cases in the table
+PRINTED = 30  # cases in the printed table
 MOST_CARDS = 12  # cases with pictures
-MOST_PICTURES = 4  # of a case
-MOST_GROUP_DOTS = 8000
-"""Of all groups and metrics; if there would be more, groups are shown by the first metric alone."""
+MOST_PICTURES = 4  # per case
+MOST_GROUP_DOTS = 8000  # with more dots, groups are shown for the first metric only
 
 
 def cohort_context(
     statistics: CohortStatistics, results: Mapping[str, Any], evaluation: Evaluation
 ) -> dict[str, Any]:
-    """Return everything that `cohort.html.jinja` and `comparison.html.jinja` show."""
+    """Return the context of `cohort.html.jinja` and `comparison.html.jinja`."""
     cohort, first = statistics.cohort, statistics.headline[0]
     names, patients = cohort.stack.names, statistics.whole.patients
     order = best_first(first, statistics.table[first.name])
@@ -51,22 +50,17 @@ def cohort_context(
 
 
 def _groups(statistics: CohortStatistics) -> list[dict[str, Any]]:
-    """Return, by column and metric, a strip for each group."""
+    """Return a strip for each group, by column and metric."""
     dots = len(statistics.cohort.stack) * len(statistics.shown) * len(statistics.headline)
     metrics = statistics.headline if dots <= MOST_GROUP_DOTS else statistics.headline[:1]
-    return [
-        {
-            "column": column,
-            "shown": [
-                {"metric": metric, "parts": group_strips(statistics, column, metric)} for metric in metrics
-            ],
-        }
-        for column in statistics.shown
-    ]
+    groups = []
+    for column in statistics.shown:
+        shown = [{"metric": metric, "parts": group_strips(statistics, column, metric)} for metric in metrics]
+        groups.append({"column": column, "shown": shown})
+    return groups
 
 
 def _row(statistics: CohortStatistics, i: int) -> dict[str, Any]:
-    """Return a case's row of the table."""
     table, stack = statistics.table, statistics.cohort.stack
     return {
         "number": int(i),
@@ -80,45 +74,34 @@ def _row(statistics: CohortStatistics, i: int) -> dict[str, Any]:
 def _cards(
     statistics: CohortStatistics, evaluation: Evaluation, order: Iterable[int]
 ) -> dict[str, Any] | None:
-    """Return pictures of the worst cases, and the legends of their colours; None without maps."""
+    """Return pictures of the worst cases and their legends; None without maps."""
     load_maps, stack = statistics.cohort.pictures, statistics.cohort.stack
     if load_maps is None:
         return None
     cards, legends = [], {}
     for i in order:
-        maps = load_maps(stack.names[i])
-        pictures = []
+        maps, pictures = load_maps(stack.names[i]), []
         for name in list(map_figure_names(maps))[:MOST_PICTURES]:
             values, dims = maps[name]
             legends[name] = legend(evaluation, name, values)
             source = image_source("png", thumbnail(evaluation, name, values))
             pictures.append({"title": legends[name].title, "source": source, "dims": " × ".join(dims[:2])})
-        cards.append(
-            {
-                "number": int(i),
-                "case": stack.names[i],
-                "value": _defined(statistics.table[statistics.headline[0].name][i]),
-                "groups": ", ".join(f"{column} {values[i]}" for column, values in stack.groups.items()),
-                "pictures": pictures,
-            }
-        )
+        value = _defined(statistics.table[statistics.headline[0].name][i])
+        groups = ", ".join(f"{column} {values[i]}" for column, values in stack.groups.items())
+        card = {"number": int(i), "case": stack.names[i], "value": value, "groups": groups}
+        cards.append({**card, "pictures": pictures})
     return {"cards": cards, "legends": list(legends.values())}
 
 
 def _comparison(
     statistics: CohortStatistics, against: OtherModel, results: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the differences of two models: a strip per metric, every patient a dot."""
+    """Return the differences of two models: a strip per metric with a dot per patient."""
     comparison = results["comparison"]
-    rows = [
-        {
-            "metric": metric,
-            "strip": strip,
-            "zero": strip.axis.percent(0.0),
-            "of": comparison["metrics"][metric.name],
-        }
-        for metric, strip in difference_strips(statistics, against)
-    ]
+    rows = []
+    for metric, strip in difference_strips(statistics, against):
+        numbers = comparison["metrics"][metric.name]
+        rows.append({"metric": metric, "strip": strip, "zero": strip.axis.percent(0.0), "numbers": numbers})
     return {"name": against.name, "rows": rows, "results": comparison, "level": against.level}
 
 

@@ -1,4 +1,4 @@
-// The explorer: its controls move numbers and charts, all from the counts in this page.
+// The explorer: its controls update numbers and charts, which are computed from the counts in this page.
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
@@ -80,7 +80,7 @@
     charts.schedule("reliability", () => charts.reliability(bins));
   }
 
-  // ---- controls: a slider and a number box move together
+  // ---- controls: a slider and a number box for the same value
 
   const controls = {};
   function addControl(id, { read, write, update }) {
@@ -165,7 +165,7 @@
     showReliability();
   }
 
-  // The settings as text: for screen readers once they rest, on paper, and in the folded bar.
+  // Shows the settings as text: in print, in the folded bar and, after a pause, for screen readers.
   let timer = 0;
   function describe() {
     const measure = data.measures[state.measure];

@@ -1,8 +1,8 @@
-// Numbers as text, and where they go: [data-number] shows a value, [data-bound-of] its error bound, [data-text] text.
-// All digits stay in data-value and data-bound.
+// Formats numbers and writes them into the page: [data-number] has a value, [data-bound-of] its error bound, [data-text]
+// text. data-value and data-bound keep all digits.
 "use strict";
 const formatting = (() => {
-  const WIDE = 0.05; // a wider bound is marked, as in metrics/sweep.py
+  const WIDE = 0.05; // wider bounds are marked, as in metrics/sweep.py
   const plain = (value, digits) => value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 
   function number(value, digits) {
@@ -17,7 +17,7 @@ const formatting = (() => {
     return `${front}·10${raised}`;
   }
 
-  function roundedUp(bound) { // a bound is never rounded down
+  function roundedUp(bound) { // never rounds a bound down
     if (bound >= 1e-3) return plain(Math.ceil(bound * 1e3) / 1e3, 3);
     if (bound === 0) return "0";
     const exponent = Math.floor(Math.log10(bound));

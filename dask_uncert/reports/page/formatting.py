@@ -1,4 +1,4 @@
-"""Numbers as the page writes them, and the colours and bars that show them."""
+"""Text of numbers on the page, and the colours and bars of cells."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def count(value: float | None) -> str:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a number with `digits` decimals; very small or large ones in powers of ten.
+    """Return a number with `digits` decimals; very small and very large ones in scientific notation.
 
     >>> number(0.25), number(0), number(2.6e-10), number(None)
     ('0.2500', '0.0000', '2.6e-10', '–')
@@ -29,7 +29,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def signed(value: float | None, digits: int = 4) -> str:
-    """Return a difference with its sign; a very small one in powers of ten.
+    """Return a difference with its sign; very small ones in scientific notation.
 
     >>> signed(0.25), signed(-0.25), signed(0.0), signed(-5.197e-5), signed(None)
     ('+0.2500', '−0.2500', '0.0000', '−5.2e-05', '–')
@@ -51,7 +51,7 @@ def percent(part: float | None, of: float) -> str:
 
 
 def shade(share: float) -> str:
-    """Return the colours of a table cell for a share in [0, 1], dark ink on light and light ink on dark.
+    """Return the style of a table cell for a share in [0, 1], from white to dark blue.
 
     >>> shade(0), shade(1)
     ('background:#ffffff;color:#1b1f24', 'background:#08467f;color:#ffffff')
@@ -63,7 +63,7 @@ def shade(share: float) -> str:
 
 
 def bar(value: float | None) -> str:
-    """Return the length of the bar behind a number in [0, 1].
+    """Return the style of a cell with a bar for a number in [0, 1].
 
     >>> bar(0.5), bar(None)
     ('--part:50.0%', '--part:0%')
@@ -72,7 +72,7 @@ def bar(value: float | None) -> str:
 
 
 def breakable(name: str) -> Markup:
-    """Return a name that a narrow column may break after its slashes.
+    """Return a name that may break after its slashes in a narrow column.
 
     >>> breakable("P1/<b>")
     Markup('P1/<wbr>&lt;b&gt;')

@@ -1,4 +1,4 @@
-// The counts in this page, and every metric computed from them. See payload.py for the payload.
+// The counts in this page (see payload.py), and every metric computed from them.
 "use strict";
 const metrics = (() => {
   const { asStored, total } = softConfusion;
@@ -25,7 +25,7 @@ const metrics = (() => {
 
   const jointOf = (classIndex) => data.joint.filter((joint) => joint.class_index === classIndex);
 
-  // ---- soft confusion; what depends on the histogram alone, or on the threshold too, is computed once
+  // ---- soft confusion; results that depend only on the histogram and the threshold are cached
 
   function cacheFor(joint, t) {
     if (cache.joint !== joint) cache.sums.clear();
@@ -39,7 +39,7 @@ const metrics = (() => {
     return map.get(key);
   }
 
-  // The cells, the metrics and the share of the weight left at one setting, each with its error bound.
+  // Returns cells, metrics and share of weight left at a setting, with their error bounds.
   function soft(joint, threshold, sigma, damping) {
     const t = asStored(threshold, joint.dtype), { sums, factors } = cacheFor(joint, t);
     const { values, errors } = softConfusion.cells(
@@ -52,12 +52,12 @@ const metrics = (() => {
     };
   }
 
-  // The threshold of the reference: that of p, unless the evaluation fixed another; a fuzzy one has its own dtype.
+  // The threshold of the reference is that of p unless the job sets another; a fuzzy reference has its own dtype.
   const referenceThreshold = (joint, threshold) => joint.reference_dtype === null
     ? asStored(threshold, joint.dtype)
     : asStored(joint.reference_threshold ?? threshold, joint.reference_dtype);
 
-  // Metrics and share over sigmas, as columns, with the ends of their error bounds.
+  // Returns metrics and share against sigma as columns, with the ends of their error bounds.
   function softCurve(joint, t, damping, sigmas, names) {
     const points = sigmas.map((sigma) => soft(joint, t, sigma, damping)), columns = { sigma: sigmas };
     for (const key of ["share", ...names]) {
@@ -72,7 +72,7 @@ const metrics = (() => {
 
   // ---- uncertainty confusion, distributions, risk
 
-  // Counts of wrong and of correct predictions, summed up to each bin; of one reference class or of all (-1).
+  // Returns cumulative counts of wrong and correct predictions of a reference class or of all classes (-1).
   function cumulative(measure, classIndex) {
     const bins = measure.edges.length - 1, all = classIndex < 0 || !measure.by_class;
     const counts = all ? measure.all : measure.by_class, start = all ? 0 : 2 * bins * classIndex;
@@ -94,14 +94,14 @@ const metrics = (() => {
     };
   }
 
-  // The bin whose upper edge is nearest to tau: counts are exact only at edges.
+  // Returns the bin whose upper edge is nearest to tau, because counts are exact only at edges.
   function nearestBin(edges, tau) {
     let best = 0;
     for (let b = 1; b < edges.length - 1; b++) if (Math.abs(edges[b + 1] - tau) < Math.abs(edges[best + 1] - tau)) best = b;
     return best;
   }
 
-  // ---- calibration of the predicted class (-1) or of one class against the rest
+  // ---- calibration of the predicted class (-1), or of one class against the rest
 
   function reliability(classIndex) {
     const bins = data.calibration[classIndex + 1], n = Array.from(bins.n), pixels = total(n);

@@ -1,7 +1,7 @@
-"""The counts that the page's script works with, as plain data: joint histograms, histograms, calibration bins.
+"""The counts in the page, from which its script computes: joint histograms, histograms, calibration bins.
 
-Arrays are base64 of little-endian numbers of the narrowest dtype that holds them all, so every number stays exact.
-Empty groups of a joint histogram are left out.
+Arrays are base64 of little-endian numbers in the smallest dtype that keeps them exact. Empty groups of a joint histogram
+are left out.
 """
 
 from __future__ import annotations
@@ -22,24 +22,21 @@ from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram
 
-SIGMA = 0.1  # where the page starts
-DAMPING = 1.0
-BY_CLASS_BYTES = 2_000_000
-"""Of all histograms by reference class; if they are larger, the page has only those of all classes."""
+SIGMA, DAMPING = 0.1, 1.0  # initial values of the controls
+BY_CLASS_BYTES = (
+    2_000_000  # if histograms by reference class are larger, the page has only those of all classes
+)
 
 
 class Payload(NamedTuple):
-    """The text of the payload, and the joint histograms that did not fit into the page."""
+    """The payload, and class and command of each joint histogram that did not fit into the page."""
 
     text: str
     left_out: list[dict[str, str]]
 
 
 def payload(evaluation: Evaluation, most_bytes: int) -> Payload:
-    """Return the payload with as many joint histograms, in their order, as fit into the bytes.
-
-    Each one that is left out is named, with the command that gives the same numbers.
-    """
+    """Return the payload with the joint histograms that fit into the bytes, in order."""
     joint: list[dict[str, Any]] = []
     left_out = []
     data = {
@@ -62,7 +59,7 @@ def payload(evaluation: Evaluation, most_bytes: int) -> Payload:
 
 
 def json_text(value: Any) -> str:
-    """Return JSON that may stand inside a script element: it has no `<`.
+    """Return JSON for a script element: `<` is escaped.
 
     >>> json_text({"name": "</script>"})
     '{"name":"\\\\u003c/script>"}'
@@ -72,7 +69,7 @@ def json_text(value: Any) -> str:
 
 
 def encode(values: ArrayLike) -> dict[str, Any]:
-    """Return an array as base64 of little-endian numbers, flattened in C order; `dtype` u1, u2, u4 or f8.
+    """Return an array as base64 in C order, with its `dtype`: u1, u2, u4 or f8.
 
     >>> encode([1, 2, 300])
     {'dtype': 'u2', 'data': 'AQACACwB'}
@@ -87,14 +84,14 @@ def encode(values: ArrayLike) -> dict[str, Any]:
 
 
 def joint_data(evaluation: Evaluation, histogram: JointHistogram) -> dict[str, Any]:
-    """Return a joint histogram; its groups are the pixels of one level of the reference in one row, level by level.
+    """Return a joint histogram; a group is the pixels of one level of the reference in one row.
 
-    `starts` is the first group of each level, `row` the row of each group; `zeroth` and `first` are the
-    sums of its moments, see `formulas.soft_sweep`.
+    `starts` is the first group of each level, `row` the row of each group; `zeroth` and `first` are the sums of its
+    moments, see `formulas.soft_sweep`.
     """
     settings, sums = histogram.settings, histogram.decoded()
-    at = np.cumsum([0, *(interval.zeroth for interval in sums.intervals)])[:-1]
-    numbers = sums.zeroth[..., at].sum(axis=-1)
+    starts = np.cumsum([0, *(interval.zeroth for interval in sums.intervals)])[:-1]
+    numbers = sums.zeroth[..., starts].sum(axis=-1)
     level, row = np.nonzero(numbers)
     return {
         "class": evaluation.classes[settings.class_index].name,
@@ -122,7 +119,7 @@ def joint_data(evaluation: Evaluation, histogram: JointHistogram) -> dict[str, A
 
 
 def command(evaluation: Evaluation, histogram: JointHistogram) -> str:
-    """Return the command that gives the numbers of a joint histogram, to be run in the folder of the page."""
+    """Return the command that computes the numbers of a joint histogram, for the folder of the page."""
     s = histogram.settings
     arguments = ["dask-uncert", "sweep", ".", "--class", evaluation.classes[s.class_index].name]
     if sum(other.settings.class_index == s.class_index for other in evaluation.joint) > 1:
@@ -134,7 +131,7 @@ def command(evaluation: Evaluation, histogram: JointHistogram) -> str:
 
 
 def _measures(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return the bins of every measure, and the counts of correct and of wrong decisions in them."""
+    """Return the bins of every measure, and the wrong and correct predictions in them."""
     by_class = {name: encode(measure.histogram) for name, measure in evaluation.measures.items()}
     fits = sum(len(encoded["data"]) for encoded in by_class.values()) <= BY_CLASS_BYTES
     return [
@@ -144,9 +141,7 @@ def _measures(evaluation: Evaluation) -> list[dict[str, Any]]:
             "unit": "" if unit(measure.measure) == "1" else unit(measure.measure),
             "reach": measure.reach,
             "edges": encode(np.asarray(measure.edges)),
-            "thresholds": [
-                t for t in measure.thresholds if t in measure.edges
-            ],  # others are beyond the values
+            "thresholds": [t for t in measure.thresholds if t in measure.edges],  # others exceed all values
             "all": encode(measure.histogram.sum(axis=0)),
             "by_class": by_class[name] if fits else None,
         }
@@ -155,7 +150,7 @@ def _measures(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def _calibration(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return the bins of the predicted class's confidence, then of every class against the rest."""
+    """Return the calibration bins of the predicted class, then of every class against the rest."""
     calibration = evaluation.calibration
     by_class = zip(*calibration.binned(calibration.fine_by_class), strict=True)
     return [

@@ -1,4 +1,4 @@
-"""The page of a regression: one file that needs no network."""
+"""The page of a regression: one file that works without a network."""
 
 from __future__ import annotations
 
@@ -15,17 +15,10 @@ TITLE = "Calibration of a regression’s uncertainty"
 def regression_page(
     results: Mapping[str, Any], maps: Maps, about: Mapping[str, str], figures: Mapping[str, bytes]
 ) -> str:
-    """Return the page as text; figures: the content of every figure's file."""
+    """Return the page as text; figures: contents of the figures' files by name."""
     names = map_figure_names(maps)
-    return (
-        environment()
-        .get_template("regression.html.jinja")
-        .render(
-            common_context(results, about, TITLE),
-            regression=results["regression"],
-            curve=image_source("svg+xml", figures["calibration_curve.svg"]),
-            maps=[
-                (pretty(name), image_source("png", figures[f"{file}.png"])) for name, file in names.items()
-            ],
-        )
-    )
+    sources = [(pretty(name), image_source("png", figures[f"{file}.png"])) for name, file in names.items()]
+    curve = image_source("svg+xml", figures["calibration_curve.svg"])
+    template = environment().get_template("regression.html.jinja")
+    context = common_context(results, about, TITLE)
+    return template.render(context, regression=results["regression"], curve=curve, maps=sources)

@@ -1,7 +1,7 @@
-"""The page of an evaluation: one file that needs no network, and reads well without its script.
+"""The page of an evaluation: one file that works without a network, and without its controls if scripts are off.
 
-Numbers come from the mapping of `results.json`, maps are pictures inside the page; the counts that the script works
-with come from `payload`, its charts from `bokeh_charts`. Every name is escaped. The same arguments give the same bytes.
+Numbers are those of `results.json`, maps are embedded pictures, the script has its counts from `payload` and its charts
+from `bokeh_charts`. Every name is escaped. The same arguments give the same bytes.
 """
 
 from __future__ import annotations
@@ -25,21 +25,14 @@ from dask_uncert.summaries.evaluation import Evaluation
 
 TIMES = "\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}"
 TITLE = "Evaluation of predictions and their uncertainty"
-MOST_BYTES = 8_000_000
-"""Of the page. Joint histograms, then maps, are left out beyond it, and named."""
-MOST_MAP_BYTES = 3_000_000
+MOST_BYTES, MOST_MAP_BYTES = 8_000_000, 3_000_000
+"""Size of the page and of its maps; joint histograms and maps beyond it are left out and listed."""
 MOST_CLASSES = 60
-"""Of a table of classes by classes; beyond it the page shows the picture and names the CSV file."""
+"""Of more classes, the confusion matrix is a picture, and class distances are only in the CSV file."""
 FIGURES = ("reliability", "risk_coverage", "uncertainty_confusion")
-"""Figures in the page, besides maps and distributions."""
-SCRIPTS = (
-    "soft_confusion.js",
-    "metrics.js",
-    "formatting.js",
-    "charts.js",
-    "explorer.js",
-    "sort_and_enlarge.js",
-)
+"""Figures on the page besides maps and ECDFs."""
+SCRIPTS = ("soft_confusion", "metrics", "formatting", "charts", "explorer", "sort_and_enlarge")
+"""Names of the scripts, in the order in which they depend on each other."""
 
 
 def scene_page(
@@ -52,12 +45,11 @@ def scene_page(
 ) -> str:
     """Return the page as text.
 
-    maps: name to (two-dimensional values, NaN where undefined; names of the dimensions), of a size to show.
-    about: provenance, label to text, in the order shown; `title` is the heading.
-    figures: the content of every figure's file.
-    statistics: those of a cohort's cases.
+    maps: subsampled maps.
+    about: provenance, text by label, in display order; `title` is the heading.
+    figures: contents of the figures' files by name.
     """
-    scripts = [*SCRIPTS, *(() if statistics is None else ("cohort.js",))]
+    scripts = [file_text(f"{name}.js") for name in (*SCRIPTS, *(["cohort"] if statistics else []))]
     shown, hidden = _maps(evaluation, maps, figures)
     context = {
         **common_context(results, about, TITLE),
@@ -72,12 +64,12 @@ def scene_page(
         "at_maximum": _at_maximum(results),
         "has_joint": bool(evaluation.joint),
         "cohort": None if statistics is None else cohort_context(statistics, results, evaluation),
-        "scripts": [Markup(bokeh_charts.bokeh_script()), *(Markup(file_text(name)) for name in scripts)],
+        "scripts": [Markup(bokeh_charts.bokeh_script()), *map(Markup, scripts)],
         "charts": Markup(bokeh_charts.charts()),
         **bokeh_charts.CONTEXT,
     }
     template = environment().get_template("scene.html.jinja")
-    # Without joint histograms the page is as long as it gets around them: the rest of the bytes is theirs.
+    # Joint histograms may fill what is left of the page without any of them.
     empty = payload(evaluation, 0)
     around = template.render(context, payload="", left_out=empty.left_out)
     full = payload(evaluation, MOST_BYTES - len(around.encode()))
@@ -85,7 +77,7 @@ def scene_page(
 
 
 def _pictures(evaluation: Evaluation, figures: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return image sources; the ECDFs come one panel a measure, so that a narrow screen shows them legibly."""
+    """Return image sources; each measure has its own ECDF picture, which stays legible on a narrow screen."""
     names = [name for name in FIGURES if f"{name}.svg" in figures]
     pictures: dict[str, Any] = {name: image_source("svg+xml", figures[f"{name}.svg"]) for name in names}
     pictures["ecdf"] = {
@@ -100,12 +92,12 @@ def _pictures(evaluation: Evaluation, figures: Mapping[str, bytes]) -> dict[str,
 def _maps(
     evaluation: Evaluation, maps: Maps, figures: Mapping[str, bytes]
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the maps in their order while they fit, and the files of those that do not."""
+    """Return the maps that fit, in order, and the files of the others."""
     shown: list[dict[str, Any]] = []
     left_out = []
     used = 0
     labels = zip(soft_labels(evaluation.classes), evaluation.classes, strict=True)
-    titles = {soft_picture(label): f"Soft confusion of {described.name}" for label, described in labels}
+    titles = {soft_picture(label): f"Soft confusion of {c.name}" for label, c in labels}
     for name, file in page_maps(maps).items():
         values, dims = maps[name]
         content = figures[f"{file}.png"]
@@ -114,7 +106,7 @@ def _maps(
             left_out.append(f"{file}.png")
             continue
         used += len(source)
-        width, height = (int.from_bytes(content[at : at + 4]) for at in (16, 20))  # of every PNG's head
+        width, height = (int.from_bytes(content[i : i + 4]) for i in (16, 20))  # from the header of the PNG
         shown.append(
             {
                 "title": titles.get(name, pretty(name)),
@@ -128,24 +120,22 @@ def _maps(
 
 
 def page_maps(maps: Maps) -> dict[str, str]:
-    """Return the figure that shows each map: for a soft confusion that with all four weights."""
+    """Return the name of the figure of each map; that of a soft confusion shows all four weights."""
     merged = file_names(soft.label for soft in soft_maps(maps))
-    return map_figure_names(maps) | {
-        soft_picture(label): f"soft_maps_{safe}" for label, safe in merged.items()
-    }
+    pictures = {soft_picture(label): f"soft_maps_{safe}" for label, safe in merged.items()}
+    return map_figure_names(maps) | pictures
 
 
 def _at_maximum(results: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """Return the classes of the mixture at which q'(H∘H)q is largest, and their shares."""
-    distances = results["class_distances"]
-    if distances is None:
+    """Return the names and shares of the classes at which q'(H∘H)q is largest."""
+    if results["class_distances"] is None:
         return []
-    shares = zip(results["classes"], distances["at"], strict=True)
-    return [(described["name"], share) for described, share in shares if share]
+    shares = zip(results["classes"], results["class_distances"]["at"], strict=True)
+    return [(c["name"], share) for c, share in shares if share]
 
 
 def interval_note(results: Mapping[str, Any]) -> str:
-    """Return a note on the small numbers below others; empty if there are no intervals.
+    """Return a note on the small numbers below others; empty without intervals.
 
     >>> interval_note({"overall": {"kappa_interval": [0.6, 0.8]}, "confidence": {"level": 0.95}})
     ' Small numbers are 95 % confidence intervals.'

@@ -1,17 +1,16 @@
-// The soft confusion at any threshold, spread and damping, from the counts of a joint histogram, with its error.
-//
-// The same formulas as formulas/soft_sweep.py, in float64. Nothing here touches the page.
+// The soft confusion at any threshold, spread and damping, computed from a joint histogram, with its error bounds.
+// The formulas are those of formulas/soft_sweep.py, in float64. This script does not use the page.
 "use strict";
 const softConfusion = (() => {
   const ROOT = Math.sqrt(2 / Math.PI);
-  const ROUNDING = 2 ** -42; // of a pixel's weight: fixed point, and sums over rows
+  const ROUNDING = 2 ** -42; // error per pixel from fixed point and from sums over rows
   const METRICS = ["accuracy", "precision", "recall", "false_positive_rate", "f1", "specificity",
     "negative_predictive_value", "balanced_accuracy", "iou", "matthews", "kappa"];
   const SIGNED = ["matthews", "kappa"];
 
   // A(z) = erf(z / sqrt 2), z >= 0. All terms of sqrt(2/pi) exp(-z^2/2) sum z^(2n+1) / (2n+1)!! are positive.
   function certainty(z) {
-    if (!(z < 8.5)) return 1; // to float64
+    if (!(z < 8.5)) return 1; // in float64
     let term = z, sum = z;
     for (let n = 3; term > sum * 1e-17; n += 2) sum += term *= z * z / n;
     return Math.min(1, ROOT * Math.exp(-z * z / 2) * sum);
@@ -21,7 +20,7 @@ const softConfusion = (() => {
   const slope = (z) => ROOT * Math.exp(-z * z / 2);
   const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
-  // The error bound of a tangent to A(z) within `reach` of its point, for z from nearest to furthest.
+  // Error bound of a tangent to A(z) within `reach` of its point, for z from nearest to furthest.
   function tangentError(nearest, furthest, reach) {
     const z = clamp(1, nearest, furthest);
     return 0.5 * z * slope(z) * reach * reach;
@@ -49,7 +48,7 @@ const softConfusion = (() => {
     return values.map((value) => value / sum);
   }
 
-  // exp(-d u) on [low, high] as a sum of Chebyshev polynomials, and its error bound.
+  // Chebyshev series of exp(-d u) on [low, high], and its error bound.
   function dampingSeries(d, low, high, terms) {
     const coefficients = new Float64Array(terms);
     if (d === 0) {
@@ -71,7 +70,7 @@ const softConfusion = (() => {
     return { coefficients, error: scale * (1 - kept < 1e-6 ? error : 1 - kept) };
   }
 
-  // For every group (a level's pixels in a row) the summed damping factor, its sum times y, and the error of each.
+  // Sum of the damping factor of every group (the pixels of a level in a row), its sum times y, and their error bounds.
   function dampedSums(joint, d) {
     const groups = joint.row.length;
     const [weight, error, first, firstError] = [0, 1, 2, 3].map(() => new Float64Array(groups));
@@ -105,12 +104,12 @@ const softConfusion = (() => {
     return { weight, error, first, firstError };
   }
 
-  // The factors of every row's weights at a threshold and spread: what does not depend on d.
+  // Factors of the weights of every row at a threshold and spread, which do not depend on d.
   function rowFactors(joint, t, sigma) {
     const n = joint.low.length, hard = sigma === 0;
     const names = ["value", "least", "most", "slope", "off", "share", "middle", "end", "shareLeft", "middleLeft", "endLeft"];
     const factors = Object.fromEntries(names.map((name) => [name, new Float64Array(n)]));
-    factors.side = new Int8Array(n); // 1 right of the threshold, -1 left, 0 astride, 2 the threshold itself
+    factors.side = new Int8Array(n); // 1 right of the threshold, -1 left of it, 0 on both sides, 2 equal to it
     const certaintyAt = (distance) => hard ? 1 : certainty(distance / sigma);
     for (let r = 0; r < n; r++) {
       const low = joint.low[r], high = joint.high[r];
@@ -141,7 +140,7 @@ const softConfusion = (() => {
     return factors;
   }
 
-  // The reference's certainty as a factor with its error bound, and whether the reference is positive.
+  // Certainty of the reference as a factor with its error bound, and whether the reference is positive.
   function referenceParts(low, high, t, sigma) {
     const ends = [low, high].map((c) => sigma === 0 ? 1 : certainty(Math.abs(c - t) / sigma));
     if (low < t && t < high) {
@@ -152,15 +151,14 @@ const softConfusion = (() => {
     return [{ positive, factor: (ends[0] + ends[1]) / 2, loose: Math.abs(ends[1] - ends[0]) / 2 }];
   }
 
-  // TP, TN, FP, FN and their error bounds, from `dampedSums` and `rowFactors` of the same histogram; `level` is the
-  // threshold of the reference.
+  // TP, TN, FP, FN and their error bounds, from `dampedSums` and `rowFactors`; `level` is the threshold of the reference.
   function cells(joint, sums, factors, level, sigma) {
     const values = [0, 0, 0, 0], errors = [0, 0, 0, 0];
     for (let l = 0; l < joint.level_low.length; l++) {
       const [right, left, on] = levelSums(joint, sums, factors, joint.starts[l], joint.starts[l + 1]);
       const parts = referenceParts(joint.level_low[l], joint.level_high[l], level, sigma);
       for (const { positive, factor, loose } of parts) {
-        // A row at the threshold itself agrees with the reference either way.
+        // A row that equals the threshold always agrees with the reference.
         const sides = positive ? [[right, 0], [on, 0], [left, 3]] : [[right, 2], [on, 1], [left, 1]];
         for (const [[value, error], cell] of sides) {
           values[cell] += factor * value;
@@ -171,13 +169,13 @@ const softConfusion = (() => {
     return { values, errors: errors.map((error) => error + ROUNDING * joint.counted) };
   }
 
-  // Weight and error right of the threshold, left of it and on it, of the groups from `start` to `end`.
+  // Weight and error right of, left of and on the threshold, for the groups from `start` to `end`.
   function levelSums(joint, sums, factors, start, end) {
     const right = [0, 0], left = [0, 0], on = [0, 0];
     for (let g = start; g < end; g++) {
       const r = joint.row[g], side = factors.side[r];
       const weight = sums.weight[g], error = sums.error[g], all = weight + error;
-      if (side === 0) { // the row's pixels are taken as evenly spread
+      if (side === 0) { // assumes that the pixels of the row are evenly distributed
         const above = factors.share[r] * factors.middle[r] * weight;
         const below = factors.shareLeft[r] * factors.middleLeft[r] * weight;
         right[0] += above;
@@ -200,7 +198,7 @@ const softConfusion = (() => {
 
   const ratio = (a, b) => b === 0 ? NaN : a / b;
 
-  // Every metric of two classes from the four cells; 0/0 is NaN. [S22] (13)-(17) and beyond.
+  // Every binary metric from the four cells; 0/0 is NaN. [S22] (13)-(17) and more.
   function cellMetrics([tp, tn, fp, fn]) {
     const recall = ratio(tp, tp + fn), specificity = ratio(tn, tn + fp), excess = tp * tn - fp * fn;
     return {
@@ -218,7 +216,7 @@ const softConfusion = (() => {
     };
   }
 
-  // The error bound of every metric, from those of the cells.
+  // Error bound of every metric, from those of the cells.
   function metricBounds(values, errors) {
     const low = values.map((v, i) => Math.max(v - errors[i], 0)), high = values.map((v, i) => v + errors[i]);
     const middle = cellMetrics(values), emptied = cellMetrics(low);
@@ -243,7 +241,7 @@ const softConfusion = (() => {
     return Number.isNaN(wide) ? -1 : Math.max(wide, -1);
   }
 
-  // The threshold rounded as the stored probabilities are.
+  // The threshold, rounded to the dtype of the stored probabilities.
   function asStored(t, dtype) {
     if (dtype === "float32") return Math.fround(t);
     if (dtype !== "float16" || t === 0) return t;

@@ -1,7 +1,7 @@
-// Tables that sort and maps that enlarge. Both work with the keyboard alone.
+// Sorts tables and enlarges maps. Everything works with the keyboard.
 "use strict";
 (() => {
-  // ---- sorting; a cell's data-sort is its number with all digits
+  // ---- sorting; data-sort of a cell is its number with all digits
 
   function sortKey(cell) {
     const number = cell.dataset.sort;
@@ -10,7 +10,7 @@
   }
 
   function compare(a, b, direction) {
-    if (a === null || b === null) return (a === null) - (b === null); // undefined values last, in either direction
+    if (a === null || b === null) return (a === null) - (b === null); // undefined values are last in both directions
     const order = typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b;
     return direction * order;
   }
@@ -26,7 +26,7 @@
       head.append(button);
       button.addEventListener("click", () => {
         const before = head.getAttribute("aria-sort"), number = original[0].cells[column].dataset.sort !== undefined;
-        const next = number // numbers start with the largest; the third press restores the order of the job
+        const next = number // the first click sorts numbers from the largest, the third restores the original order
           ? { null: "descending", descending: "ascending", ascending: null }[before]
           : { null: "ascending", ascending: "descending", descending: null }[before];
         heads.forEach((other) => other.removeAttribute("aria-sort"));

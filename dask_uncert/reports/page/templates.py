@@ -1,4 +1,4 @@
-"""The templates of the pages, and what every page shows."""
+"""The environment of the templates, and the context of every page."""
 
 from __future__ import annotations
 
@@ -14,22 +14,12 @@ from dask_uncert.reports.names import REASONS, pretty
 from dask_uncert.reports.page.formatting import bar, breakable, count, number, percent, shade, signed
 from dask_uncert.reports.tables.comparison import p_text
 
-FILTERS = {
-    "count": count,
-    "number": number,
-    "percent": percent,
-    "signed": signed,
-    "breakable": breakable,
-    "p": p_text,
-    "pretty": pretty,
-    "shade": shade,
-    "bar": bar,
-}
+FILTERS = (bar, breakable, count, number, p_text, percent, pretty, shade, signed)
 
 
 @lru_cache(maxsize=1)
 def environment() -> jinja2.Environment:
-    """Return the environment of all templates: everything is escaped, an unknown name is an error."""
+    """Return the environment of all templates; everything is escaped, and an unknown name is an error."""
     templates = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -37,12 +27,12 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
         loader=jinja2.FunctionLoader(file_text),
     )
-    templates.filters |= FILTERS
+    templates.filters |= {filter_.__name__: filter_ for filter_ in FILTERS}
     return templates
 
 
 def common_context(results: Mapping[str, Any], about: Mapping[str, str], title: str) -> dict[str, Any]:
-    """Return what every page shows: heading, results, reasons of exclusion, and provenance."""
+    """Return the context of every page: heading, results, exclusion reasons, and provenance."""
     return {
         "title": about.get("title", title),
         "about": {label: text for label, text in about.items() if label != "title"},

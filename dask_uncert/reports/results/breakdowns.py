@@ -18,7 +18,7 @@ def _spread(distribution: Distribution, n: Any, sums: Any) -> dict[str, Any]:
 
 
 def by_class(evaluation: Evaluation, reference: bool) -> list[dict[str, Any]]:
-    """Return mean and standard deviation of every measure by reference (or predicted) class and outcome."""
+    """Return the mean and standard deviation of every measure by reference or predicted class and outcome."""
     pairs = evaluation.decisions.pairs
     right = np.eye(len(pairs), dtype=bool)
     rows = []
@@ -38,9 +38,11 @@ def by_class(evaluation: Evaluation, reference: bool) -> list[dict[str, Any]]:
 
 
 def by_confused(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return mean and standard deviation of every measure by number of confused classes and outcome."""
+    """Return the mean and standard deviation of every measure by number of confused classes and outcome."""
     rows = []
     for number, n in enumerate(evaluation.decisions.by_confused):
+        if not n.any():
+            continue
         measures = {
             name: {
                 outcome: _spread(d, n[list(chosen)].sum(), d.by_confused[number, chosen].sum(axis=0))
@@ -48,13 +50,12 @@ def by_confused(evaluation: Evaluation) -> list[dict[str, Any]]:
             }
             for name, d in evaluation.measures.items()
         }
-        if n.sum():
-            rows.append({"confused_classes": number, "n": n.sum(), "correct": n[1], "measures": measures})
+        rows.append({"confused_classes": number, "n": n.sum(), "correct": n[1], "measures": measures})
     return rows
 
 
 def by_second_best(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return the same by reference class, predicted class and whether the reference was second best."""
+    """Return mean and standard deviation by reference class, predicted class and whether the former was second best."""
     pairs, names = evaluation.decisions.pairs, [c.name for c in evaluation.classes]
     return [
         {

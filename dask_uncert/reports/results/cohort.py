@@ -1,4 +1,4 @@
-"""Results of a cohort beyond its pooled numbers: its cases, those that failed, and statistics over patients."""
+"""Results of a cohort: its pooled numbers, its cases, failed cases, and statistics over patients."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from dask_uncert.metrics.comparison import TESTS, Comparison
 from dask_uncert.metrics.scalars import QUANTILES
 from dask_uncert.reports.results.headline import Metric, headline
 from dask_uncert.reports.results.intervals import INTERVAL, Intervals
-from dask_uncert.reports.results.scene import results, undefined_as_null
+from dask_uncert.reports.results.scene import scene_results, undefined_as_null
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.stack import Case, Stack
 
 MOST_GROUPS = 24
-"""Values of a grouping column; one with more is in `tables/groups.csv` alone, without intervals."""
+"""A grouping column with more values is only in `tables/groups.csv`, without intervals."""
 
 
 @dataclass(frozen=True)
 class OtherModel:
-    """Another model on the same cases: its name and cases, its comparison with this model, the intervals' level."""
+    """Another model on the same cases: its name, its cases, the comparison, and the level of the intervals."""
 
     name: str
     stack: Stack
@@ -37,11 +37,11 @@ class OtherModel:
 
 @dataclass(frozen=True)
 class Cohort:
-    """Cases of a finished evaluation, and what else a report shows of them.
+    """Cases of a finished evaluation, and what else a report shows about them.
 
-    failed: reason of each failed case, by name. confidence: how intervals are made, as in the job. lost: failed
-    cases whose patient, visit and groups are known. pictures: gives the maps of a case, of a size to show. raters:
-    the same cases against each rater alone, by the rater's name.
+    failed: reason of each failed case, by name. confidence: options of intervals, as in the job. lost: failed
+    cases whose patient, visit and groups are known. pictures: returns the subsampled maps of a case. against: another
+    model to compare with. raters: the same cases against each rater, by the rater's name.
     """
 
     stack: Stack
@@ -53,7 +53,7 @@ class Cohort:
     raters: Mapping[str, Stack] = field(default_factory=dict)
 
     def intervals(self) -> Confidence | None:
-        """Return how intervals are made; None without any, and for a single patient."""
+        """Return the options of intervals; None without intervals, and for a single patient."""
         if self.confidence is None or len(set(self.stack.patients)) < 2:
             return None
         return Confidence(*(self.confidence[key] for key in ("replicates", "level", "seed")))
@@ -61,11 +61,11 @@ class Cohort:
 
 @dataclass(frozen=True)
 class CohortStatistics:
-    """Everything that is read off the cases of a cohort.
+    """Statistics of the cases of a cohort.
 
-    whole: every metric over all cases, with intervals. groups: every metric, without intervals, by column and
-    value. shown: the metrics of the headline, with intervals, of columns with few values. sizes: cases by column
-    and value. table: a row a case. raters: the metrics of the headline against each rater, with intervals.
+    whole: every metric over all cases, with intervals. groups: every metric by column and value, without intervals.
+    shown: the headline metrics with intervals, for columns with few values. sizes: number of cases by column and
+    value. table: a row per case. raters: the headline metrics against each rater, with intervals.
     """
 
     cohort: Cohort
@@ -79,7 +79,7 @@ class CohortStatistics:
 
 
 def cohort_statistics(cohort: Cohort, evaluation: Evaluation) -> CohortStatistics:
-    """Return everything that is read off the cases; evaluation: their sum."""
+    """Return the statistics of the cases; evaluation: their sum."""
     stack, confidence, shown = cohort.stack, cohort.intervals(), headline(evaluation)
     names, by_case = [metric.name for metric in shown], case_scalars(stack)
     sizes = {column: dict(sorted(Counter(values).items())) for column, values in stack.groups.items()}
@@ -97,7 +97,7 @@ def cohort_statistics(cohort: Cohort, evaluation: Evaluation) -> CohortStatistic
 
 
 def cohort_intervals(statistics: CohortStatistics) -> Intervals | None:
-    """Return the intervals of the pooled numbers of a cohort; None where there are none."""
+    """Return the intervals of the pooled numbers of a cohort; None without intervals."""
     whole, confidence = statistics.whole, statistics.cohort.intervals()
     if confidence is None or whole.pooled_interval is None:
         return None
@@ -107,61 +107,58 @@ def cohort_intervals(statistics: CohortStatistics) -> Intervals | None:
 
 
 def cohort_results(evaluation: Evaluation, statistics: CohortStatistics) -> dict[str, Any]:
-    """Return the results of a cohort: those of its pooled evaluation, and what is read off its cases."""
+    """Return the results of a cohort: those of its pooled evaluation, and the statistics of its cases."""
     cohort, whole = statistics.cohort, statistics.whole
-    found = results(evaluation, cohort_intervals(statistics))
-    confidence = {"confidence": found.pop("confidence")} if "confidence" in found else {}
-    found["cohort"] = {
+    results = scene_results(evaluation, cohort_intervals(statistics))
+    confidence = {"confidence": results.pop("confidence")} if "confidence" in results else {}
+    results["cohort"] = {
         "cases": len(cohort.stack),
         "patients": len(whole.patients),
         "groups": statistics.sizes,
         "headline": [metric.name for metric in statistics.headline],
         "metrics": _metrics(whole),
         "by_group": {
-            column: {value: _group(statistics.sizes[column][value], of) for value, of in groups.items()}
+            column: {value: _group(statistics.sizes[column][value], group) for value, group in groups.items()}
             for column, groups in statistics.shown.items()
         },
     }
     if statistics.raters:
-        raters = statistics.raters.items()
-        found["cohort"]["by_rater"] = {name: _group(len(cohort.raters[name]), of) for name, of in raters}
-    found["failed"] = [{"case": name, "reason": reason} for name, reason in cohort.failed.items()]
-    found |= confidence
+        results["cohort"]["by_rater"] = {
+            name: _group(len(cohort.raters[name]), rated) for name, rated in statistics.raters.items()
+        }
+    results["failed"] = [{"case": name, "reason": reason} for name, reason in cohort.failed.items()]
+    results |= confidence
     if cohort.against is not None:
-        found["comparison"] = comparison_results(cohort.against.comparison, "this", cohort.against.name)
-    plain: dict[str, Any] = undefined_as_null(found)
-    return plain
+        results["comparison"] = comparison_results(cohort.against.comparison, "this", cohort.against.name)
+    return undefined_as_null(results)
 
 
-def _group(cases: int, of: GroupStatistics) -> dict[str, Any]:
-    return {"cases": cases, "patients": len(of.patients), "metrics": _metrics(of)}
+def _group(cases: int, group: GroupStatistics) -> dict[str, Any]:
+    return {"cases": cases, "patients": len(group.patients), "metrics": _metrics(group)}
 
 
-def _metrics(of: GroupStatistics) -> dict[str, Any]:
+def _metrics(group: GroupStatistics) -> dict[str, Any]:
     """Return the statistics of every metric, by its name."""
-    found = {}
-    for i, name in enumerate(of.metrics):
+    metrics = {}
+    for i, name in enumerate(group.metrics):
         row: dict[str, Any] = {}
-        for key, values, interval in (
-            ("pooled", of.pooled, of.pooled_interval),
-            ("mean", of.mean, of.mean_interval),
-        ):
-            row[key] = values[i]
+        for key in ("pooled", "mean"):
+            row[key], interval = getattr(group, key)[i], getattr(group, f"{key}_interval")
             if interval is not None:
                 row[f"{key}{INTERVAL}"] = [interval.low[i], interval.high[i]]
-        found[name] = row | {
-            "std": of.std[i],
-            "median": of.quantiles[QUANTILES.index(0.5), i],
-            "quantiles": {f"{q:g}": of.quantiles[k, i] for k, q in enumerate(QUANTILES)},
-            "at": {f"{q:g}": of.at[k][i] or None for k, q in enumerate(QUANTILES)},
-            "n": of.n[i],
-            "undefined": of.undefined[i],
+        metrics[name] = row | {
+            "std": group.std[i],
+            "median": group.quantiles[QUANTILES.index(0.5), i],
+            "quantiles": {f"{q:g}": group.quantiles[k, i] for k, q in enumerate(QUANTILES)},
+            "at": {f"{q:g}": group.at[k][i] or None for k, q in enumerate(QUANTILES)},
+            "n": group.n[i],
+            "undefined": group.undefined[i],
         }
-    return found
+    return metrics
 
 
 def comparison_results(comparison: Comparison, first: str, second: str) -> dict[str, Any]:
-    """Return two models compared, as plain data: `comparison` in results, and what `compare --json` prints."""
+    """Return the comparison of two models as in `results.json` and in the output of `compare --json`."""
     metrics, differences = {}, comparison.differences()
     for i, name in enumerate(comparison.metrics):
         row: dict[str, Any] = {}
@@ -170,23 +167,14 @@ def comparison_results(comparison: Comparison, first: str, second: str) -> dict[
             row |= {key: both[:, i], f"{key}_difference": difference[i]}
             row[f"{key}_difference{INTERVAL}"] = [interval.low[i], interval.high[i]]
         for test in TESTS:
-            of, holm = getattr(comparison, test), comparison.holm[test][i]
-            row[test] = {"statistic": of.statistic[i], "p_value": of.p_value[i], "p_holm": holm}
+            tested, holm = getattr(comparison, test), comparison.holm[test][i]
+            row[test] = {"statistic": tested.statistic[i], "p_value": tested.p_value[i], "p_holm": holm}
         metrics[name] = row | {"n": comparison.t_test.n[i], "undefined": comparison.t_test.undefined[i]}
-    plain: dict[str, Any] = undefined_as_null(
-        {
-            "first": first,
-            "second": second,
-            "patients": len(comparison.patients),
-            "only": comparison.only,
-            "all_swaps": comparison.exact,
-            "metrics": metrics,
-        }
-    )
-    return plain
+    head = {"first": first, "second": second, "patients": len(comparison.patients), "only": comparison.only}
+    return undefined_as_null({**head, "all_swaps": comparison.exact, "metrics": metrics})
 
 
 def best_first(metric: Metric, values: Any) -> Any:
-    """Return the order of cases by a metric, the worst first; undefined ones last."""
+    """Return the order of cases by a metric, the worst first, undefined ones last."""
     key = np.asarray(values, np.float64)
     return np.argsort(key if metric.best > 0 else -key, kind="stable")

@@ -1,7 +1,6 @@
-"""The few metrics that a cohort is shown by: their names, labels, best values and ranges.
+"""The headline metrics of a cohort: their names, labels, best values and ranges.
 
-Of two classes the second is the one of interest; of more, every class counts while there are few. All other metrics
-are in `tables/`.
+Of two classes, the second is the one of interest; of up to ten, all are. All other metrics are in `tables/`.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from dask_uncert.reports.names import pretty
 from dask_uncert.summaries.evaluation import Evaluation
 
 MOST_CLASSES = 10
-"""With more, the mean over classes stands for them."""
+"""Of more classes, only the mean is shown."""
 MOST_MEASURES = 3
 
 
 class Metric(NamedTuple):
-    """A scalar by its name (see `metrics.scalars`); `low` and `high` are the ends of its range.
+    """A scalar by its name (see `metrics.scalars`), with the ends `low` and `high` of its range.
 
-    label, short: what it is called, also in a table's head. axis: metrics of the same one share an axis.
+    label, short: display names, the short one for headings. axis: metrics with an equal value share an axis.
     """
 
     name: str
@@ -34,26 +33,26 @@ class Metric(NamedTuple):
 
     @property
     def better(self) -> str:
-        """The best value, and the setting."""
+        """Best value and, if any, setting."""
         return f"best {self.best:g}" + (f"; {self.detail}" if self.detail else "")
 
 
 def headline(evaluation: Evaluation) -> tuple[Metric, ...]:
-    """Return the metrics in the order shown; cases are sorted by the first."""
+    """Return the metrics in display order; cases are sorted by the first."""
     classes = evaluation.classes
     if len(classes) == 2:
         name, path = classes[1].name, f"classes/{classes[1].name}"
-        found = [
+        metrics = [
             Metric(f"{path}/f1", f"F1 (Dice) of {name}", "F1", 1.0, "f1"),
             Metric(f"{path}/precision", f"Precision of {name}", "Precision", 1.0, "precision"),
             Metric(f"{path}/recall", f"Recall of {name}", "Recall", 1.0, "recall"),
         ]
     else:
-        found = [Metric("overall/macro_f1", "Mean F1 (Dice) of classes", "Mean F1", 1.0, "f1")]
+        metrics = [Metric("overall/macro_f1", "Mean F1 (Dice) of classes", "Mean F1", 1.0, "f1")]
         names = [c.name for c in classes] if len(classes) <= MOST_CLASSES else []
-        found += [Metric(f"classes/{n}/f1", f"F1 of {n}", f"F1 {n}", 1.0, "f1") for n in names]
-    found += soft(evaluation)
-    found += [
+        metrics += [Metric(f"classes/{n}/f1", f"F1 of {n}", f"F1 {n}", 1.0, "f1") for n in names]
+    metrics += soft_f1(evaluation)
+    metrics += [
         Metric("overall/accuracy", "Accuracy", "Accuracy", 1.0, "accuracy"),
         Metric("overall/kappa", "Cohen’s kappa", "Kappa", 1.0, "kappa", low=-1.0),
         Metric("calibration/ece", "Calibration error (ECE)", "ECE", 0.0, "ece"),
@@ -62,23 +61,20 @@ def headline(evaluation: Evaluation) -> tuple[Metric, ...]:
     for measure in measures[:MOST_MEASURES]:
         label = f"Error AUROC of {pretty(measure)}"
         short = "Error AUROC" if len(measures) == 1 else label
-        found.append(Metric(f"selective/{measure}/error_auroc", label, short, 1.0, "error_auroc"))
-    return tuple(found)
+        metrics.append(Metric(f"selective/{measure}/error_auroc", label, short, 1.0, "error_auroc"))
+    return tuple(metrics)
 
 
-def soft(evaluation: Evaluation) -> list[Metric]:
-    """Return the soft F1 of each class that the job names.
-
-    It is the one at the first threshold with a spread, or else at the first damping.
-    """
-    found: dict[str, tuple[bool, Metric]] = {}
+def soft_f1(evaluation: Evaluation) -> list[Metric]:
+    """Return the soft F1 of each class of the job, at its first setting with a spread or else with damping."""
+    metrics: dict[str, tuple[bool, Metric]] = {}
     for setting in soft_settings(evaluation):
         name = evaluation.classes[setting.confusion.settings.class_index].name
         spread = setting.sigma > 0
-        if not (spread or setting.damping > 0) or (name in found and found[name][0] >= spread):
+        if not (spread or setting.damping > 0) or (name in metrics and metrics[name][0] >= spread):
             continue
         detail = f"t {setting.threshold:g}, σ {setting.sigma:g}, d {setting.damping:g}"
         short = "Soft F1" if len(evaluation.classes) == 2 else f"Soft F1 {name}"
         path = f"soft_confusion/{setting.label}/f1"
-        found[name] = spread, Metric(path, f"Soft F1 of {name}", short, 1.0, "f1", detail=detail)
-    return [metric for _, metric in found.values()][:MOST_CLASSES]
+        metrics[name] = spread, Metric(path, f"Soft F1 of {name}", short, 1.0, "f1", detail=detail)
+    return [metric for _, metric in metrics.values()][:MOST_CLASSES]

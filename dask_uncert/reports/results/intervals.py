@@ -1,4 +1,4 @@
-"""Scalars as they are nested in `results.json`, with their confidence intervals beside them."""
+"""Scalars nested as in `results.json`, with their confidence intervals."""
 
 from __future__ import annotations
 
@@ -18,27 +18,21 @@ INTERVAL = "_interval"
 
 @dataclass(frozen=True)
 class Intervals:
-    """Confidence intervals of scalars, by name; what was resampled, and how."""
+    """Confidence intervals of scalars by name, the resampled units, and the options."""
 
     by_name: Mapping[str, Interval]
     units: Mapping[str, Any]
     confidence: Confidence
 
     def described(self) -> dict[str, Any]:
-        """Return the part `confidence` of results; scalars with undefined replicates are named."""
-        how, undefined = self.confidence, {name: int(one.undefined) for name, one in self.by_name.items()}
-        return {
-            **self.units,
-            "replicates": how.replicates,
-            "level": how.level,
-            "seed": how.seed,
-            "method": how.method,
-            "undefined_replicates": {name: n for name, n in undefined.items() if n},
-        }
+        """Return the section `confidence` of results, with the scalars that have undefined replicates."""
+        options = {key: getattr(self.confidence, key) for key in ("replicates", "level", "seed", "method")}
+        undefined = {name: int(ends.undefined) for name, ends in self.by_name.items() if ends.undefined}
+        return {**self.units, **options, "undefined_replicates": undefined}
 
 
 def scene_intervals(evaluation: Evaluation) -> Intervals | None:
-    """Return the intervals that a scene's tiles give; None without tiles."""
+    """Return the intervals from the tiles of a scene; None without tiles."""
     tiles = evaluation.tiles
     if tiles is None:
         return None
@@ -47,9 +41,9 @@ def scene_intervals(evaluation: Evaluation) -> Intervals | None:
 
 
 def nested(values: Mapping[Path, Floats], intervals: Intervals | None) -> dict[str, Any]:
-    """Return scalars as mappings within mappings, by the parts of their paths.
+    """Return scalars as nested mappings, by the parts of their paths.
 
-    A scalar with an interval has a sibling ``<key>_interval``; these come after all scalars of their mapping.
+    The interval of a scalar is its sibling ``<key>_interval``, after all scalars of that mapping.
     """
     by_name = {} if intervals is None else intervals.by_name
     tree: dict[str, Any] = {}
@@ -66,10 +60,8 @@ def nested(values: Mapping[Path, Floats], intervals: Intervals | None) -> dict[s
     return tree
 
 
-def without_intervals(found: Any) -> Any:
-    """Return results without their intervals."""
-    if isinstance(found, dict):
-        return {k: without_intervals(v) for k, v in found.items() if not k.endswith(INTERVAL)}
-    if isinstance(found, list):
-        return [without_intervals(v) for v in found]
-    return found
+def without_intervals(value: Any) -> Any:
+    """Return results without intervals."""
+    if isinstance(value, dict):
+        return {k: without_intervals(v) for k, v in value.items() if not k.endswith(INTERVAL)}
+    return [without_intervals(v) for v in value] if isinstance(value, list) else value

@@ -16,13 +16,13 @@ from dask_uncert.summaries.regression import (
 
 
 def regression_results(evaluation: RegressionEvaluation) -> dict[str, Any]:
-    """Return every number of the evaluation, ready for JSON.
+    """Return every number of an evaluation, ready for JSON.
 
     >>> regression_results(RegressionEvaluation.zero(2))["regression"]["area"] is None
     True
     """
     coverage = regression_coverage(evaluation)
-    results: dict[str, Any] = undefined_as_null(
+    return undefined_as_null(
         {
             "format": FORMAT,
             "counted": int(evaluation.ledger.counted),
@@ -38,4 +38,3 @@ def regression_results(evaluation: RegressionEvaluation) -> dict[str, Any]:
             },
         }
     )
-    return results

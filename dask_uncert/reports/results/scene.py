@@ -15,29 +15,26 @@ from dask_uncert.formulas.simplex_maximum import simplex_maximum
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.metrics import classification, distributions
 from dask_uncert.metrics.scalars import MACRO, scalars_by_path
+from dask_uncert.reports.results import by_setting
 from dask_uncert.reports.results.breakdowns import by_class, by_confused, by_second_best
-from dask_uncert.reports.results.by_setting import selected, soft, soft_overall, uncertainty_confusion
 from dask_uncert.reports.results.intervals import Intervals, nested, scene_intervals
 from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.ledger import REASONS, REPAIRS
 
-ECDF_STEPS = 100  # the full grid stands in tables/ and summary.zarr
+ECDF_STEPS = 100  # the full grid is in tables/ and summary.zarr
 WINDOWS = tuple(i / 20 for i in range(1, 20))
 WINDOW_DELTA = 0.05
 FORMAT = 1
 
 
-def results(evaluation: Evaluation, intervals: Intervals | None = None) -> dict[str, Any]:
-    """Return every number of the evaluation, JSON-ready; the same Evaluation gives the same numbers.
-
-    intervals: by default those of the scene's tiles, if it has any.
-    """
+def scene_results(evaluation: Evaluation, intervals: Intervals | None = None) -> dict[str, Any]:
+    """Return every number of an evaluation, ready for JSON; intervals: by default those of the scene's tiles."""
     intervals = scene_intervals(evaluation) if intervals is None else intervals
     scalars = nested(scalars_by_path(evaluation), intervals)
     ledger, measures = evaluation.ledger, list(evaluation.measures)
-    found = {
+    results = {
         "format": FORMAT,
         "counted": int(ledger.counted),
         "excluded": ledger.reasons(),
@@ -53,23 +50,25 @@ def results(evaluation: Evaluation, intervals: Intervals | None = None) -> dict[
         "by_confused_classes": by_confused(evaluation),
         "by_second_best": by_second_best(evaluation),
         "uncertainty_confusion": {
-            name: uncertainty_confusion(evaluation, name, rows)
+            name: by_setting.uncertainty_confusion(evaluation, name, rows)
             for name, rows in scalars.get("uncertainty_confusion", {}).items()
         },
         "calibration": _calibration(evaluation, scalars["calibration"]),
-        "selective": {name: selected(evaluation, name, scalars["selective"][name]) for name in measures},
-        "soft_confusion": soft(evaluation, scalars.get("soft_confusion", {})),
-        "soft_confusion_overall": soft_overall(evaluation),
+        "selective": {
+            name: by_setting.selective_prediction(evaluation, name, scalars["selective"][name])
+            for name in measures
+        },
+        "soft_confusion": by_setting.soft_confusion(evaluation, scalars.get("soft_confusion", {})),
+        "soft_confusion_overall": by_setting.soft_confusion_overall(evaluation),
         "class_distances": _class_distances(evaluation),
     }
     if intervals is not None:
-        found["confidence"] = intervals.described()
-    plain: dict[str, Any] = undefined_as_null(found)
-    return plain
+        results["confidence"] = intervals.described()
+    return undefined_as_null(results)
 
 
 def excluded_by_class(evaluation: Evaluation) -> dict[str, dict[str, int]]:
-    """Return excluded pixels by reason and by the reference's class, "" where that is not known."""
+    """Return the number of excluded pixels by reason and reference class, "" where the class is unknown."""
     names = [*(c.name for c in evaluation.classes), ""]
     rows = zip(REASONS, evaluation.ledger.excluded.tolist(), strict=True)
     return {
@@ -77,35 +76,35 @@ def excluded_by_class(evaluation: Evaluation) -> dict[str, dict[str, int]]:
     }
 
 
-def to_json(found: dict[str, Any]) -> str:
-    """Return results as the text of `results.json`."""
-    return json.dumps(found, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+def to_json(data: Any) -> str:
+    """Return plain data as JSON text, as in `results.json`."""
+    return json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def undefined_as_null(value: Any) -> Any:
-    """Return plain data of any depth: arrays as lists, numbers that are not finite as None."""
+def undefined_as_null(mapping: dict[str, Any]) -> dict[str, Any]:
+    """Return nested mappings and lists as plain data: arrays as lists, numbers that are not finite as None."""
+    return {key: _plain(value) for key, value in mapping.items()}
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: undefined_as_null(v) for k, v in value.items()}
+        return undefined_as_null(value)
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
     if isinstance(value, list | tuple):
-        return [undefined_as_null(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return undefined_as_null(value.tolist())
-    if isinstance(value, np.generic):
-        return undefined_as_null(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _overall(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
     matrix, lost = classification.confusion_matrix(evaluation), evaluation.ledger.lost()
-    support, found = confusion.support(matrix), {}
+    support, numbers = confusion.support(matrix), {}
     for key, value in scalars.items():
-        found[key] = value
+        numbers[key] = value
         if key.removeprefix("macro_") in MACRO:
             mean = confusion.macro(getattr(confusion, key.removeprefix("macro_"))(matrix), support)
-            found |= {f"{key}_n": mean.n, f"{key}_undefined": mean.undefined}
-    return {**found, "accuracy_bounds": accuracy_bounds(matrix, lost)} if lost.any() else found
+            numbers |= {f"{key}_n": mean.n, f"{key}_undefined": mean.undefined}
+    return {**numbers, "accuracy_bounds": accuracy_bounds(matrix, lost)} if lost.any() else numbers
 
 
 def _classes(evaluation: Evaluation, scalars: dict[str, Any]) -> list[dict[str, Any]]:
@@ -119,7 +118,6 @@ def _classes(evaluation: Evaluation, scalars: dict[str, Any]) -> list[dict[str, 
 
 
 def _weighted(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
-    """Return the numbers of the confusion matrix of sums of weights."""
     (weighted,) = evaluation.weighted
     classes = [{"code": c.code, "name": c.name, **scalars["classes"][c.name]} for c in evaluation.classes]
     return {"unit": weighted.unit, **scalars, "classes": classes, "confusion": weighted.confusion}
@@ -127,21 +125,21 @@ def _weighted(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]
 
 def _measure(evaluation: Evaluation, name: str, scalars: dict[str, Any]) -> dict[str, Any]:
     distribution, n = evaluation.measures[name], evaluation.decisions.by_confused
-    found: dict[str, Any] = {"definition": _definition(distribution)}
-    for outcome, chosen in distributions.OUTCOMES.items():
-        found[outcome] = {"n": n[:, chosen].sum(), **scalars[outcome]}
     steps = np.array([distribution.reach * i / ECDF_STEPS for i in range(1, ECDF_STEPS + 1)])
     edges = np.asarray(distribution.edges)[1:]
     bins = np.searchsorted(edges, steps * (1 - 1e-12))
-    shares = {
-        outcome: distributions.ecdf(evaluation, name, outcome)[1][bins] for outcome in distributions.OUTCOMES
-    }
-    return {**found, "ecdf": {"at": edges[bins], **shares}}
+    numbers: dict[str, Any] = {}
+    shares: dict[str, Any] = {}
+    for outcome, chosen in distributions.OUTCOMES.items():
+        numbers[outcome] = {"n": n[:, chosen].sum(), **scalars[outcome]}
+        shares[outcome] = distributions.ecdf(evaluation, name, outcome)[1][bins]
+    return {"definition": _definition(distribution), **numbers, "ecdf": {"at": edges[bins], **shares}}
 
 
 def _definition(distribution: Distribution) -> dict[str, Any]:
-    given = {key: getattr(distribution.measure, key) for key in ("kind", "distance", "n", "alpha")}
-    return {**{key: value for key, value in given.items() if value is not None}, "upper": distribution.upper}
+    options = {key: getattr(distribution.measure, key) for key in ("kind", "distance", "n", "alpha")}
+    options["upper"] = distribution.upper
+    return {key: value for key, value in options.items() if value is not None}
 
 
 def _calibration(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
@@ -169,7 +167,7 @@ def _reliability(bins: Bins) -> list[dict[str, Any]]:
 
 
 def _windows(evaluation: Evaluation) -> dict[str, Any]:
-    """Return for each class the curve over windows from p - delta to p + delta. [J22] VII"""
+    """Return the calibration curve of each class over windows from p - delta to p + delta. [J22] VII"""
     classes = []
     for i, c in enumerate(evaluation.classes):
         n, share = calibration_metrics.windows_curve(evaluation, i, WINDOWS, WINDOW_DELTA)
@@ -181,14 +179,9 @@ def _class_distances(evaluation: Evaluation) -> dict[str, Any] | None:
     for distribution in evaluation.measures.values():
         if distribution.measure.distances is not None:
             table = np.asarray(distribution.measure.distances)
-            # HU ignores H's scale: the maximum is that of H∘H for H scaled to a largest entry of 1.
+            # HU does not depend on the scale of H: the maximum is for H with a largest entry of 1.
             value, argument, certificate = simplex_maximum(np.square(table / table.max()))
             keys = ("kind", "upper_bound", "gap", "reached")
-            return {
-                "metric": evaluation.class_metric,
-                "H": table,
-                "maximum": value,
-                "at": argument,
-                "certificate": {key: getattr(certificate, key) for key in keys},
-            }
+            numbers = {"metric": evaluation.class_metric, "H": table, "maximum": value, "at": argument}
+            return {**numbers, "certificate": {key: getattr(certificate, key) for key in keys}}
     return None

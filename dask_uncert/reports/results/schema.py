@@ -1,4 +1,4 @@
-"""What every key of `results.json` means, as a JSON Schema (2020-12)."""
+"""The JSON Schemas (2020-12) of `results.json`, with the meaning of every key."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 def results_schema() -> dict[str, Any]:
-    """Return the JSON Schema of `results.json`: descriptions, units and ranges; undefined numbers are null.
+    """Return the JSON Schema of `results.json`, with descriptions, units and ranges.
 
     >>> results_schema()["properties"]["counted"]["description"]
-    'Pixels that take part in every number below.'
+    'Pixels that every number below includes.'
     """
     return _schema("results.schema.json")
 
@@ -22,7 +22,6 @@ def regression_schema() -> dict[str, Any]:
 
 
 def _schema(name: str) -> dict[str, Any]:
-    schema: dict[str, Any] = json.loads(
-        resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-    )
+    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
     return schema

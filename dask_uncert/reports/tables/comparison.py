@@ -1,21 +1,18 @@
-"""Two models compared, as text for people and as CSV or JSON for machines."""
+"""A comparison of two models as text, CSV or JSON."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from dask_uncert.errors import plural
 from dask_uncert.metrics.comparison import Comparison
 from dask_uncert.reports.results.cohort import comparison_results
+from dask_uncert.reports.results.scene import to_json
 from dask_uncert.reports.tables import csv
-from dask_uncert.reports.tables.cohort import with_header
 
 TESTS = {"t_test": "t-test", "signed_rank": "Wilcoxon", "permutation": "permutation"}
 TESTED = {"mean": ("t_test", "signed_rank"), "pooled": ("permutation",)}
-"""Tests of each difference."""
 NOTE = (
     "Differences are A minus B. mean: over patients; pooled: all pixels together. p: probability of a difference this "
     "large or larger if the models perform equally; in brackets Holm-adjusted for {comparisons}."
@@ -23,7 +20,7 @@ NOTE = (
 
 
 def as_table(comparison: Comparison, level: float) -> str:
-    """Return a table with two lines a metric: means over patients and pooled numbers, each with its tests."""
+    """Return a table with two lines per metric: means over patients and pooled numbers, each with its tests."""
     heads = [f"{100 * level:g} % interval", *(f"p {name}" for name in TESTS.values())]
     lines: list[list[str]] = [["", "A", "B", "difference", *heads]]
     differences = comparison.differences()
@@ -44,7 +41,7 @@ def as_table(comparison: Comparison, level: float) -> str:
 
 
 def about(comparison: Comparison, first: str, second: str) -> str:
-    """Return which model is A, which is B, and how many patients they are compared on."""
+    """Return which model is A, which is B, how many patients they share, and which cases were left out."""
     swaps = ", all swaps listed" if comparison.exact else ""
     lines = [f"A  {first}", f"B  {second}", f"{plural(len(comparison.patients), 'patient')}{swaps}"]
     for model, only in zip("AB", comparison.only, strict=True):
@@ -54,14 +51,13 @@ def about(comparison: Comparison, first: str, second: str) -> str:
 
 
 def as_csv(comparison: Comparison) -> str:
-    """Return a row a metric, every digit; undefined numbers are empty."""
-    return csv.as_csv(with_header(comparison.rows()))
+    """Return CSV with a row per metric and every digit; undefined numbers are empty."""
+    return csv.as_csv(csv.with_header(comparison.rows()))
 
 
 def as_json(comparison: Comparison, first: str, second: str) -> str:
-    """Return what `results.json` holds as `comparison`; undefined numbers are null."""
-    plain: dict[str, Any] = comparison_results(comparison, first, second)
-    return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """Return the section `comparison` of `results.json`; undefined numbers are null."""
+    return to_json(comparison_results(comparison, first, second))
 
 
 def _line(texts: Sequence[str], widths: Sequence[int]) -> str:
@@ -79,12 +75,12 @@ def _number(value: float, sign: str = "") -> str:
 
 
 def _p_values(comparison: Comparison, test: str, i: int) -> str:
-    """Return a p-value, and the adjusted one in brackets."""
+    """Return a p-value, and the adjusted p-value in brackets."""
     return f"{p_text(getattr(comparison, test).p_value[i])} ({p_text(comparison.holm[test][i])})"
 
 
 def p_text(value: float | None) -> str:
-    """Return a p-value with two digits, at least three decimals; tiny ones as a bound.
+    """Return a p-value with two digits and at least three decimals; tiny ones as a bound.
 
     >>> p_text(0.0312), p_text(0.5), p_text(1.0), p_text(2e-7), p_text(None)
     ('0.031', '0.500', '1.000', '<0.0001', '–')

@@ -1,21 +1,23 @@
-"""CSV as this project writes it: `\\n` line ends, floats with every digit (`repr`), undefined numbers empty."""
+"""CSV with `\\n` as line end, every digit of floats (`repr`), and empty cells for undefined numbers.
+
+Text that a spreadsheet would read as a formula gets an apostrophe in front.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings of a formula."""
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of formulas
 
 
 def as_csv(rows: Iterable[Iterable[Any]]) -> str:
-    r"""Rows, the header first, as text.
+    r"""Return rows, a header first, as text.
 
     >>> as_csv([["name", "mean (1)"], ["a, b", 0.1], ["c", float("nan")]])
     'name,mean (1)\n"a, b",0.1\nc,\n'
@@ -25,8 +27,13 @@ def as_csv(rows: Iterable[Iterable[Any]]) -> str:
     return text.getvalue()
 
 
+def with_header(rows: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    """Return rows, which all have the same keys, as a table whose header are the keys."""
+    return [[*rows[0]], *([*row.values()] for row in rows)]
+
+
 def cell(value: Any) -> Any:
-    """Return a value as a cell holds it.
+    """Return a value as the content of a cell.
 
     >>> cell("=1+1"), cell("-3"), cell(-0.5)
     ("'=1+1", '-3', '-0.5')

@@ -1,4 +1,4 @@
-"""The numbers of a regression as CSV tables: the calibration curve, and the coverage of every nominal level."""
+"""Tables of a regression: the calibration curve, and the coverage at every nominal level."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dask_uncert.summaries.regression import RegressionEvaluation, regression_co
 
 
 def regression_tables(evaluation: RegressionEvaluation) -> dict[str, list[list[Any]]]:
-    """Return the rows of every table by its name, the header first."""
+    """Return the rows of every table, a header first, by name."""
     predicted, observed = regression_curve(evaluation)
     pixels = [0, *np.cumsum(evaluation.histogram).tolist()]
     edges = np.searchsorted(predicted, evaluation.levels).tolist()

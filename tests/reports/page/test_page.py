@@ -19,7 +19,7 @@ from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.reports.figures.layout import png
 from dask_uncert.reports.figures.maps import picture
 from dask_uncert.reports.page.scene import MOST_BYTES
-from dask_uncert.reports.results.scene import results, to_json
+from dask_uncert.reports.results.scene import scene_results, to_json
 from dask_uncert.reports.results.schema import results_schema
 from dask_uncert.reports.tables.scene import scene_tables
 from dask_uncert.reports.write import write_all
@@ -119,7 +119,7 @@ def test_names_are_escaped_and_undefined_is_a_dash(written_page):
 
 def test_the_page_holds_the_numbers(written_page):
     evaluation, folder, _ = written_page
-    expected = results(evaluation)
+    expected = scene_results(evaluation)
     assert json.loads((folder / "results.json").read_text(encoding="utf-8")) == expected
     text = " ".join(Page(folder / "report.html").text)
     for number in (
@@ -164,7 +164,7 @@ EMPTY = {
 @pytest.mark.parametrize(("options", "absent"), EMPTY.values(), ids=EMPTY)
 def test_what_is_empty_is_left_out_or_undefined(options, absent, tmp_path):
     evaluation = drawn(**options)
-    expected = results(evaluation)
+    expected = scene_results(evaluation)
     jsonschema.Draft202012Validator(results_schema()).validate(expected)
     assert dict(scene_tables(evaluation, expected))
     write_page(evaluation, tmp_path / "report.html", results=expected)
@@ -186,7 +186,7 @@ def test_many_classes_become_a_picture(tmp_path, monkeypatch):
 
 def test_intervals_and_failed_cases_are_shown_where_there_are_any(tmp_path):
     evaluation = drawn(measures=["gini"])
-    expected = results(evaluation)
+    expected = scene_results(evaluation)
     expected["overall"]["accuracy_interval"] = [0.7125, 0.7875]
     expected["classes"][0]["f1_interval"] = [0.6125, None]
     expected["selective"]["gini"]["aurc_interval"] = [0.1125, 0.1875]
@@ -218,7 +218,7 @@ def test_the_schema_describes_every_key():
     schema = results_schema()
     validator = jsonschema.Draft202012Validator(schema)
     validator.check_schema(schema)
-    expected = json.loads(to_json(results(drawn(**FULL))))
+    expected = json.loads(to_json(scene_results(drawn(**FULL))))
     validator.validate(expected)
 
     def described(node, path):

@@ -6,7 +6,7 @@ import pytest
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas.soft_confusion import soft_weights
 from dask_uncert.metrics.scalars import COVERAGES
-from dask_uncert.reports.results.scene import results
+from dask_uncert.reports.results.scene import scene_results
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def drawn():
 
 def test_macro_and_micro(drawn):
     p, y, found = drawn
-    rows = results(found)["soft_confusion_overall"]
+    rows = scene_results(found)["soft_confusion_overall"]
     assert [row["sigma"] for row in rows] == [0, 0.1]
     for row in rows:
         assert row["classes"] == ["0", "1", "2", "3"]
@@ -37,7 +37,9 @@ def test_risk_at_coverage_is_that_of_the_most_certain(drawn):
     right = p.argmax(axis=1) == y
     gini = 1 - np.square(p).sum(axis=1)
     order = np.argsort(gini, kind="stable")
-    at = {row["coverage"]: row["risk"] for row in results(found)["selective"]["gini"]["risk_at_coverage"]}
+    at = {
+        row["coverage"]: row["risk"] for row in scene_results(found)["selective"]["gini"]["risk_at_coverage"]
+    }
     assert list(at) == list(COVERAGES)
     assert at[1.0] == pytest.approx(1 - right.mean(), abs=1e-12)
     for coverage in COVERAGES[:-1]:

@@ -11,7 +11,7 @@ import pytest
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.reports.names import file_names, unit
-from dask_uncert.reports.results.scene import results
+from dask_uncert.reports.results.scene import scene_results
 from dask_uncert.reports.tables.csv import as_csv
 from dask_uncert.reports.tables.scene import scene_tables
 
@@ -21,7 +21,7 @@ POWER = "geometric(fisher-rao, n=1)"
 
 def read(evaluation):
     """Every table of an evaluation as it is read from its file, by name; and its results."""
-    found = results(evaluation)
+    found = scene_results(evaluation)
     texts = {name: as_csv(rows) for name, rows in scene_tables(evaluation, found)}
     return {name: list(csv.reader(StringIO(text))) for name, text in texts.items()}, found
 
