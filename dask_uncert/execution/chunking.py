@@ -1,4 +1,4 @@
-"""How a pass is cut: blocks of whole chunks over the grid of its inputs, and groups of neighbouring blocks."""
+"""Blocks of whole chunks over the grid of a pass, and groups of neighbouring blocks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dask_uncert.inputs.cube import Cube
 
 TARGET_BYTES = 64 << 20  # of input in a block: 1 Mpixel of 16 float32 classes, about a second of work
 MIN_BLOCKS = 16  # blocks of a scene where its chunks allow: work for all cores
-PROCESS_BYTES = 16 << 20  # that a pass leaves in a process whatever its blocks are, such as the allocator's
+PROCESS_BYTES = 16 << 20  # that a pass costs a process whatever its blocks are, such as the allocator's
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Blocks over the dimensions that all inputs share; a block has an index along `dims` and a number in C order."""
+    """Blocks over the dimensions that all inputs share. A block has an index along `dims` and a number in C order."""
 
     dims: tuple[str, ...]
     shape: tuple[int, ...]
@@ -40,7 +40,7 @@ class Grid:
         return tuple(int(i) for i in np.unravel_index(number, self.numblocks))
 
     def group(self, index: Sequence[int], groups: int) -> int:
-        """Return which of at most so many groups a block belongs to."""
+        """Return the number of the group that a block belongs to; there are at most `groups`."""
         number = int(np.ravel_multi_index(tuple(index), self.numblocks))
         return next(i for i, group in enumerate(cut_in_groups(self.blocks, groups)) if number in group)
 
@@ -50,11 +50,11 @@ class Grid:
 
     def region(self, index: Sequence[int]) -> dict[str, slice]:
         """Return the slice of each dimension that a block covers."""
-        cut = zip(self.dims, self.offset(index), self.block, self.shape, strict=True)
-        return {d: slice(o, min(o + b, n)) for d, o, b, n in cut}
+        sides = zip(self.dims, self.offset(index), self.block, self.shape, strict=True)
+        return {d: slice(o, min(o + b, n)) for d, o, b, n in sides}
 
     def describe(self, index: Sequence[int]) -> str:
-        """Return a block's region as people read it, such as `y 200:300, x 0:100`."""
+        """Return a block's region as text, such as `y 200:300, x 0:100`."""
         return ", ".join(f"{d} {part.start}:{part.stop}" for d, part in self.region(index).items())
 
 
@@ -65,9 +65,10 @@ def plan_grid(
     target_bytes: int = TARGET_BYTES,
     min_blocks: int | None = None,
 ) -> Grid:
-    """Return blocks of whole chunks of every input where that fits `target_bytes`, else of the largest input's chunks.
+    """Return blocks of whole chunks of every input if they fit `target_bytes`, else of the largest input's chunks.
 
-    There are at least `min_blocks` of them (default MIN_BLOCKS) where chunks allow. `block` overrides all that; InputError if it is invalid.
+    There are at least `min_blocks` blocks (default MIN_BLOCKS) if the chunks allow it. block: the size of a block, instead
+    of all that; InputError if it is invalid.
     """
     sizes = {d: n for cube in cubes.values() for d, n in cube.sizes.items()}
     shape = tuple(sizes[d] for d in dims)
@@ -104,17 +105,17 @@ def _chunk(cube: Cube, dim: str) -> int:
 
 
 def cut_in_groups(blocks: int, groups: int) -> list[range]:
-    """Cut block numbers into at most so many groups of neighbours, of about equal size."""
+    """Return the numbers of `blocks` blocks in at most `groups` ranges of about equal size."""
     groups = min(blocks, groups)
     edges = [round(i * blocks / groups) for i in range(groups + 1)]
     return [range(a, b) for a, b in pairwise(edges)]
 
 
 def reading_memory(cubes: Mapping[str, Cube], grid: Grid) -> int:
-    """Return the bytes that reading a block takes at most, beside Python's own.
+    """Return the most bytes that reading a block takes, without Python's own memory.
 
-    That is three times what a block holds, for its chunks are decoded into it and the block before may not be gone
-    yet (both measured), and chunks that are decoded whole though only a part of them is wanted.
+    That is three times what a block holds, because its chunks are decoded into it while the block before it may still be
+    in memory (both measured); and chunks that are decoded whole although the block needs only a part of them.
     """
     sides = dict(zip(grid.dims, grid.block, strict=True))
     total = PROCESS_BYTES

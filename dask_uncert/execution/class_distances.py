@@ -1,4 +1,4 @@
-"""Distances between classes, measured from the features of all labelled pixels before the pass that needs them."""
+"""Distances between classes, measured on the features of all labelled pixels before the pass that needs them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from dask_uncert.inputs.cube import BAND, Cube
 from dask_uncert.inputs.scene import Scene
 from dask_uncert.spec.request import Request
 
-BAND_GROUPS = 8  # tasks that measure distances side by side, at most
-PIECES = 512  # of blocks that travel to them, about: a piece is a task
+BAND_GROUPS = 8  # at most: one task measures the distances of one group
+PIECES = 512  # about: a piece of a block for a group of bands is a task
 
 
 @dataclass(frozen=True)
 class DistancePlan:
-    """The reading of the features, cut into blocks but not run."""
+    """The pass over the features, cut into blocks but not run."""
 
     request: Request
     scene: Scene
@@ -49,7 +49,7 @@ class DistancePlan:
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """Bands that one task measures, first and last plus one: fewer tasks where many blocks have pieces for each."""
+        """Ranges of bands, each measured by one task; fewer if there are many blocks, as each has a piece for each task."""
         bands = self.scene.cubes["features"].sizes[BAND]
         tasks = min(bands, max(2, min(BAND_GROUPS, PIECES // self.grid.blocks)))
         return [(int(part[0]), int(part[-1]) + 1) for part in np.array_split(np.arange(bands), tasks)]
@@ -59,17 +59,17 @@ class DistancePlan:
         return self.grid.blocks + len(self.spans) * (self.grid.blocks + 1)
 
     def block_memory(self) -> int:
-        """Return the bytes that reading a block takes at most, beside Python's own.
+        """Return the most bytes that reading a block takes, without Python's own memory.
 
-        Tasks that measure hold all labelled samples of some bands, and how many pixels are labelled is not known yet.
+        The tasks that measure are not included: how many pixels are labelled is not known yet.
         """
         gathered = self.scene.cubes["features"].nbytes * np.prod(self.grid.block, dtype=np.float64)
         return reading_memory(self.cubes, self.grid) + int(gathered / np.prod(self.scene.shape))
 
     def compute(self) -> Request:
-        """Return the Request with the distances that were measured.
+        """Return the Request with the measured distances.
 
-        Raises InputError for classes without a labelled pixel, and UnusableBlockError for unknown reference codes.
+        Raises InputError if a class has no labelled pixel, and UnusableBlockError for unknown reference codes.
         """
         per_band = shuffle_blocks(
             GatherLabelled(self.request, self.scene, self.spans),

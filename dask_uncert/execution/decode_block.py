@@ -1,4 +1,4 @@
-"""A block's arrays as the pass takes them: values instead of stored numbers, in the scene's order of dimensions."""
+"""Decode a block's arrays: values instead of stored numbers, in the scene's order of dimensions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from dask_uncert.summaries.ledger import REASONS
 
 PREDICTIONS = ("probabilities", "samples", "mean", "variance")
 LEDGER_NAMES = {"covariance": "variance"}
-"""Names of inputs in the ledger, where they differ."""
+"""Names of inputs in the ledger, if they differ."""
 
 
 class DecodeBlock:
-    """Returns a block's arrays by the kinds of their inputs, with samples in a list.
+    """Returns a block's decoded arrays by the kinds of their inputs, with samples in a list.
 
-    Where pixels have no value of an input, as its file or store says, there are two arrays more, GAPS and BLANK.
-    Pickles without the scene's data.
+    If pixels lack the value of an input, there are also the arrays GAPS and BLANK. Pickles without the scene's data.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -55,7 +54,7 @@ class DecodeBlock:
 
 
 class _DecodeInput:
-    """Returns an input's values (None for a gap), and where over the grid it says that there are none (or None)."""
+    """Returns an input's values (None for a gap), and a mask of the grid where they are missing (or None)."""
 
     def __init__(self, cube: Cube, scene: Scene) -> None:
         self.kind, self.gap, self.decoding, self.role = cube.kind, cube.gap, cube.decoding, cube.role

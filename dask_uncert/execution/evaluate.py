@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
 
 GRID_MAPPING = "spatial_ref"
-"""The variable beside maps that says their reference system, as CF wants it and rioxarray names it."""
+"""The variable that holds the maps' reference system, as CF and rioxarray name it."""
 
 
 @overload
@@ -79,7 +79,7 @@ def evaluate(
     compute: bool = True,
     **options: Unpack[EvaluateOptions],
 ) -> Evaluation | Delayed:
-    """Evaluate predictions with their uncertainty in one pass; the result has the same bits for every chunking.
+    """Evaluate predictions with their uncertainty in one pass; the result is the same, bit by bit, for every chunking.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def evaluate(
     sample_axis, band_axis : int or str
         The axes of the samples and of the bands.
     maps_store : str or pathlib.Path
-        The Zarr group to write `maps` to, and the maps of a soft confusion that says ``"maps": True``.
+        The Zarr group to write `maps` to, and the maps of a soft confusion with ``"maps": True``.
     compute : bool
         False returns a dask Delayed of the Evaluation; class distances are measured at once.
     classes : mapping or sequence of str
@@ -121,7 +121,7 @@ def evaluate(
     measures, class_distances, soft_confusion, uncertainty_confusion, calibration, confidence, maps, overlap
         As in a job file; see `dask-uncert schema`.
     block : sequence of int
-        Grid sizes of a task; by default whole chunks of about 64 MiB.
+        Sizes of a block along the grid; by default whole chunks of about 64 MiB.
     split_every : int
         Number of Summaries that a merge adds.
     engine : {"compiled", "reference"}
@@ -135,7 +135,7 @@ def evaluate(
     Raises
     ------
     InputError
-        Where an input cannot be evaluated, or an option is wrong.
+        If an input cannot be evaluated, or an option is wrong.
 
     Notes
     -----
@@ -163,10 +163,14 @@ def evaluate(
     for name in InputKeywords.__annotations__:
         if name in keywords:
             raise InputError(f"`{name}` belongs to one input: give `du.Input(array, {name}=...)`.")
-    how = {name: keywords.pop(name) for name in PassOptions.model_fields if name in keywords}
+    pass_options = {name: keywords.pop(name) for name in PassOptions.model_fields if name in keywords}
     scene_options = with_table(validated(SceneOptions, keywords))
     cubes = open_arrays(inputs, axis, sample_axis, band_axis)
-    plan = prepare(scene_options, cubes, **how)
+    return evaluate_plan(prepare(scene_options, cubes, **pass_options), maps_store, compute)
+
+
+def evaluate_plan(plan: Plan, maps_store: str | Path | None, compute: bool) -> Any:
+    """Return the evaluation of a plan, or a Delayed of it, that writes its maps to a Zarr group."""
     if bool(plan.request.layers) != (maps_store is not None):
         raise InputError(
             "maps and maps_store go together: name the maps and the Zarr group to write them to."
@@ -176,12 +180,12 @@ def evaluate(
     return plan.compute() if compute else plan.with_distances().delayed()
 
 
-def prepare(options: SceneOptions, cubes: Mapping[str, Cube], **how: Any) -> Plan:
-    """Return the pass over a scene, checked and cut into blocks; nothing has been read.
+def prepare(options: SceneOptions, cubes: Mapping[str, Cube], **pass_options: Any) -> Plan:
+    """Return the pass over a scene, checked and cut into blocks; no values are read.
 
-    how: `PassOptions`. Raises InputError for everything that can be known by now.
+    pass_options: keywords of `PassOptions`. Raises InputError for all that can be checked before values are read.
     """
-    chosen = validated(PassOptions, how)
+    checked = validated(PassOptions, pass_options)
     if "reference" not in cubes:
         raise InputError("nothing to evaluate against: give `reference`.")
     if options.overlap:
@@ -190,9 +194,9 @@ def prepare(options: SceneOptions, cubes: Mapping[str, Cube], **how: Any) -> Pla
     scene = make_scene(cubes, classes)
     request = resolve(options, scene)
     sources = {name: cube for name, cube in scene.cubes.items() if name != "features"}
-    grid = chunking.plan_grid(sources, scene.dims, chosen.block)
+    grid = chunking.plan_grid(sources, scene.dims, checked.block)
     metric = None if options.class_distances is None else options.class_distances.metric
-    return Plan(request, scene, grid, metric, None, chosen.split_every, chosen.engine)
+    return Plan(request, scene, grid, metric, None, checked.split_every, checked.engine)
 
 
 def with_maps(
@@ -200,8 +204,11 @@ def with_maps(
 ) -> Plan:
     """Return the plan with a Zarr group for its maps, with their geometry, to be written block by block.
 
-    again: the group is there, of an earlier run of the same plan, and is written on.
+    again: an earlier run of the same plan has made the group, and this one continues it.
     """
+    writer = MapWriter(store)
+    if again:
+        return replace(plan, writer=writer)
     maps: dict[str, tuple[str, Any, Mapping[str, Any]]] = {}
     layers = plan.request.layers
     geometry = shared_geometry(plan.scene.cubes)
@@ -210,11 +217,8 @@ def with_maps(
         position["grid_mapping"] = GRID_MAPPING
     for name, (dtype, fill, extra) in layers.items():
         missing = {} if dtype == "float32" or extra else {"_FillValue": fill}
-        attributes_of_map = {"long_name": name.replace("_", " "), "units": "1", **missing, **position}
-        maps[name] = (dtype, fill, attributes_of_map)
-    writer = MapWriter(store)
-    if again:
-        return replace(plan, writer=writer)
+        about = {"long_name": name.replace("_", " "), "units": "1", **missing, **position}
+        maps[name] = (dtype, fill, about)
     extras = {name: layer.extra for name, layer in layers.items()}
     writer.create(maps, plan.scene.dims, plan.scene.shape, plan.grid.block, attributes or {}, extras)
     return replace(plan, writer=writer)

@@ -1,4 +1,4 @@
-"""A regression and its stated uncertainty, evaluated: arrays of any kind in, a RegressionEvaluation out."""
+"""Evaluate a regression with its stated uncertainty: arrays of any kind in, a RegressionEvaluation out."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dask_uncert.blocks.regression import RegressionRequest
-from dask_uncert.errors import InputError
 from dask_uncert.execution import chunking
-from dask_uncert.execution.evaluate import with_maps
+from dask_uncert.execution.evaluate import evaluate_plan
 from dask_uncert.execution.plan import Plan
 from dask_uncert.formulas.array_dispatch import is_labelled
 from dask_uncert.inputs.arrays import Axis
@@ -68,7 +67,7 @@ def evaluate_regression(
     split_every: int | None = None,
     compute: bool = True,
 ) -> RegressionEvaluation | Delayed:
-    """Evaluate how well a regression knows its own error; the result has the same bits for every chunking.
+    """Evaluate how well a regression knows its own error; the result is the same, bit by bit, for every chunking.
 
     Parameters
     ----------
@@ -86,7 +85,7 @@ def evaluate_regression(
     maps_store : str or pathlib.Path
         The Zarr group to write `maps` to.
     block : sequence of int
-        Grid sizes of a task; by default whole chunks of about 64 MiB.
+        Sizes of a block along the grid; by default whole chunks of about 64 MiB.
     split_every : int
         Number of Summaries that a merge adds.
     compute : bool
@@ -100,7 +99,7 @@ def evaluate_regression(
     Raises
     ------
     InputError
-        Where an input cannot be evaluated, such as a counted variance that is not positive.
+        If an input cannot be evaluated, such as a counted variance that is not positive.
 
     Notes
     -----
@@ -119,10 +118,6 @@ def evaluate_regression(
     0.75
     """
     options = validated(RegressionOptions, {"maps": list(maps)})
-    if bool(maps) != (maps_store is not None):
-        raise InputError(
-            "maps and maps_store go together: name the maps and the Zarr group to write them to."
-        )
     cubes: dict[str, Cube] = {}
     grid: tuple[str, ...] | None = None
     inputs = {
@@ -137,25 +132,24 @@ def evaluate_regression(
             cubes |= open_input(name, source, _axes(name, source, output_axis, grid), grid)
             grid = tuple(cubes["mean"].grid)
     plan = prepare_regression(options, cubes, block=block, split_every=split_every)
-    if maps_store is not None:
-        plan = with_maps(plan, str(maps_store))
-    return plan.compute() if compute else plan.delayed()
+    evaluation: RegressionEvaluation | Delayed = evaluate_plan(plan, maps_store, compute)
+    return evaluation
 
 
-def prepare_regression(options: RegressionOptions, cubes: Mapping[str, Cube], **how: Any) -> Plan:
-    """Return the pass over a regression, checked and cut into blocks; nothing has been read.
+def prepare_regression(options: RegressionOptions, cubes: Mapping[str, Cube], **pass_options: Any) -> Plan:
+    """Return the pass over a regression, checked and cut into blocks; no values are read.
 
-    how: `PassOptions`. Raises InputError for everything that can be known by now.
+    pass_options: keywords of `PassOptions`. Raises InputError for all that can be checked before values are read.
     """
-    chosen = validated(PassOptions, how)
+    checked = validated(PassOptions, pass_options)
     scene = align_regression(cubes)
     request = RegressionRequest(scene.cubes["mean"].sizes.get(OUTPUT, 1), tuple(options.maps))
-    grid = chunking.plan_grid(scene.cubes, scene.dims, chosen.block)
-    return Plan(request, scene, grid, split_every=chosen.split_every)
+    grid = chunking.plan_grid(scene.cubes, scene.dims, checked.block)
+    return Plan(request, scene, grid, split_every=checked.split_every)
 
 
 def _axes(name: str, source: Any, axis: Axis | None, grid: tuple[str, ...] | None) -> dict[str, Axis]:
-    """Return where an input's outputs lie: a labelled covariance's are its two dimensions that are not the grid's."""
+    """Return the axes of an input's outputs; of a labelled covariance, its two dimensions that are not the grid's."""
     if name == "covariance":
         data = source.data if isinstance(source, Input) else source
         dims = [str(d) for d in data.dims] if is_labelled(data) else []

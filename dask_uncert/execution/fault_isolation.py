@@ -1,9 +1,9 @@
-"""A block that ends its worker's process is found among its neighbours and named; all others are finished first.
+"""Find the block that ends its worker's process, name it, and finish all others first.
 
-The scheduler gives a task up after a number of deaths, but may blame one that only shared the worker. So what is
-left is computed group by group, a task each, and the groups given up once more block by block, with nothing beside
-them: a block that then ends a worker does so by itself. One such block costs three times as many deaths as the
-scheduler allows a task (4 by default); others cost eight more each, and after MOST_NAMED of them the run ends.
+The scheduler gives a task up after several deaths of its worker, but cannot tell it from tasks that shared the worker.
+So the unfinished groups of blocks are computed with one task each. Groups that are given up again are computed block by
+block, with no other task running: a block that ends a worker then is the cause. The first such block costs three times
+as many deaths as the scheduler allows a task (4 by default), others eight each; after MOST_NAMED blocks the run ends.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from distributed import Client
 
 MOST_NAMED = 3  # blocks after which the run ends
-MOST_SUSPECTS = 16  # groups that are given up before all that are left are tried alone
+MOST_SUSPECTS = 16  # groups given up, after which all that are left are computed block by block
 KEPT = "what was finished is kept"
 
 
 def compute_isolating_faults(plan: Plan, client: Client) -> tuple[AnyEvaluation, int]:
-    """Return a plan's evaluation, and the number of blocks that were left where it went on group by group, else 0.
+    """Return a plan's evaluation, and the number of blocks that were then computed group by group (0 if none failed).
 
-    The plan needs checkpoints. ClusterError names the block where one ends every process that evaluates it.
+    The plan needs checkpoints. Raises ClusterError that names a block which ends every process that evaluates it.
     """
     try:
         return plan.compute(), 0
@@ -46,15 +46,15 @@ def compute_isolating_faults(plan: Plan, client: Client) -> tuple[AnyEvaluation,
 
 
 @contextmanager
-def explain_killed_workers(what: str) -> Iterator[None]:
-    """ClusterError where a block of `what` ends every process that reads it; which block is not looked for."""
+def explain_killed_workers(inputs: str) -> Iterator[None]:
+    """Raise ClusterError if a block of some inputs ends every process that reads it; the block is not identified."""
     try:
         yield
     except Exception as error:
         if not _is_killed_worker(error):
             raise
         raise ClusterError(
-            f"a block of {what} ended its worker process every time it was read: the process crashed or ran out of "
+            f"a block of {inputs} ended its worker process every time it was read: the process crashed or ran out of "
             f"memory. A file may be damaged, or blocks may be too large for the workers ({one_line(error, 200)})."
         ) from None
 
@@ -70,24 +70,20 @@ def _compute_by_groups(client: Client, inputs: str, reduction: Reduction) -> Any
     groups, finished = cut_in_groups(grid.blocks, GROUPS), checkpoints.finished()
     left = {number: blocks for number, blocks in enumerate(groups) if number not in finished}
 
-    def block_name(block: int) -> str:
-        return f"the block {grid.describe(grid.index(block))}"
+    def region(block: int) -> str:
+        return grid.describe(grid.index(block))
 
     def group_name(number: int) -> str:
-        return f"{len(left[number])} blocks from {grid.describe(grid.index(left[number][0]))}"
+        return f"{len(left[number])} blocks from {region(left[number][0])}"
 
     def compute_group(number: int) -> None:
         if not checkpoints.has(number):
             checkpoints.save(reduction.sum_blocks(left[number]), number)
 
-    def compute_block(block: int) -> Any:
-        return reduction.sum_blocks([block])
-
     suspects = 0
-    tried = map_items(
+    for _, result in map_items(
         client, compute_group, left, "evaluate-group", retry_killed=False, kept=KEPT, describe=group_name
-    )
-    for _, result in tried:
+    ):
         if isinstance(result, KilledError):
             suspects += 1
             if suspects > MOST_SUSPECTS:
@@ -101,15 +97,15 @@ def _compute_by_groups(client: Client, inputs: str, reduction: Reduction) -> Any
         killers_before = len(killers)
         for block, result in map_items(
             client,
-            compute_block,
+            lambda block: reduction.sum_blocks([block]),
             left[number],
             "evaluate-alone",
             one_by_one=True,
             kept=KEPT,
-            describe=block_name,
+            describe=lambda block: f"the block {region(block)}",
         ):
             if isinstance(result, KilledError):
-                killers.append(f"{grid.describe(grid.index(block))} ({result})")
+                killers.append(f"{region(block)} ({result})")
             elif isinstance(result, Exception):
                 raise result
             else:
@@ -123,15 +119,12 @@ def _compute_by_groups(client: Client, inputs: str, reduction: Reduction) -> Any
 
 
 def _killers_message(killers: list[str], inputs: str, more: bool) -> str:
-    several = len(killers) > 1
-    rest = (
-        "Other blocks were not tried any more; what was finished is kept."
-        if more
-        else "All other groups of blocks are finished and kept."
+    blocks, them, parts = (
+        ("these blocks", "them", "those parts") if len(killers) > 1 else ("a block", "it", "that part")
     )
+    rest = "Other blocks were not tried" if more else "All other groups of blocks are finished"
     return (
-        f"{'these blocks' if several else 'a block'} ended the worker's process every time, also with nothing beside "
-        f"{'them' if several else 'it'}: {'; '.join(killers)}. A file may be damaged there, or memory too small for a "
-        f"block. Inputs: {inputs}. {rest} Repair {'those parts' if several else 'that part'}, or give workers more "
-        f"memory, then run again."
+        f"{blocks} ended the worker's process every time, also with no other task beside {them}: {'; '.join(killers)}. "
+        f"A file may be damaged there, or memory too small for a block. Inputs: {inputs}. {rest}; {KEPT}. Repair {parts}, "
+        f"or give workers more memory, then run again."
     )

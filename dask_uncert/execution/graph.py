@@ -1,7 +1,7 @@
-"""Blocks to a dask graph, and the tree that sums their results; the only module of the pass that imports dask.
+"""The dask graph of a pass: a task for each block, and a tree that sums their results.
 
-A task is a block of many store chunks: scheduling costs about a millisecond a task, so a task should be worth
-hundreds. Only public dask is used: `delayed`.
+Only this module of the pass imports dask. Scheduling a task costs about a millisecond, so a task reads many chunks and
+takes hundreds of milliseconds.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import add
+from operator import add, getitem
 from typing import Any
 
 import dask
@@ -24,16 +24,16 @@ from dask_uncert.inputs.cube import Cube
 
 SPLIT_EVERY = 16  # Summaries that a merge task adds
 BlockFunction = Callable[[dict[str, NDArray[Any]], tuple[int, ...]], Any]
-"""Takes the arrays of one block by input name, each with its own dimensions in its own order, and the block's offset
-along the grid's dimensions; returns an object that adds."""
+"""Takes the arrays of a block by input name, each with its own dimensions in its own order, and the block's offset
+along the grid's dimensions; returns an object that can be added."""
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """The sum of what a function returns for each block of a grid; `finalize` is called on the sum.
+    """The sum of a function's results for the blocks of a grid; `finalize` is called on the sum.
 
-    name: start of the names of the blocks' tasks. checkpoints: keep the sums of groups of blocks; groups that are
-    there are read back instead of computed.
+    name: prefix of the names of the blocks' tasks. checkpoints: keep the sums of groups of blocks; groups that they
+    hold are read back instead of computed.
     """
 
     function: BlockFunction
@@ -44,7 +44,7 @@ class Reduction:
     checkpoints: Checkpoints | None = None
 
     def delayed(self, split_every: int | None = None) -> Any:
-        """Return the sum as a dask Delayed, of a tree whose tasks add `split_every` parts each."""
+        """Return the sum as a dask Delayed; each task of its tree adds `split_every` parts."""
         parts, width = self._blocks(), split_every or SPLIT_EVERY
         if self.checkpoints is not None:
             parts = _groups(parts, self.checkpoints, width)
@@ -61,14 +61,14 @@ class Reduction:
         return total if self.finalize is None else self.finalize(total)
 
     def sum_blocks(self, blocks: Iterable[int]) -> Any:
-        """Return the sum over blocks given by number, computed one by one in this thread."""
+        """Return the sum over the blocks with these numbers, computed one by one in this thread."""
         read_all = dict.fromkeys(self.cubes)
         return reduce(add, (self._compute_block(self.grid.index(number), read_all) for number in blocks))
 
     def _blocks(self) -> list[Any]:
-        """Return one Delayed a block. Its task slices stored arrays itself, so that nothing read travels or waits.
+        """Return a Delayed for each block. Its task reads stored arrays itself, so values are neither sent nor held.
 
-        Of arrays in memory it holds its own part, of dask arrays it gets it.
+        The task holds its part of arrays in memory, and depends on its part of dask arrays.
         """
         name = f"{self.name}-{uuid.uuid4().hex}"  # identity is never inferred from the content of inputs
         stored = {n: c for n, c in self.cubes.items() if not isinstance(c.data, (np.ndarray, da.Array))}
@@ -114,12 +114,12 @@ def _groups(parts: list[Any], checkpoints: Checkpoints, width: int) -> list[Any]
 
 
 def _save(checkpoints: Checkpoints, total: Any, number: int) -> Any:
-    """Save a group's sum and return it; read it back where another run of the task has saved it."""
+    """Save a group's sum and return it; read it back if an earlier run of the task has saved it."""
     return checkpoints.load(number) if isinstance(total, AlreadyDone) else checkpoints.save(total, number)
 
 
 def _parts(cube: Cube, grid: Grid) -> Callable[[tuple[int, ...]], Any]:
-    """Return a function from a block's index to its part of an array in memory or a dask array; None of what is stored."""
+    """Return a function from a block's index to its part of an array in memory or a dask array, or None if stored."""
     if isinstance(cube.data, np.ndarray):
         return lambda index: _region(cube, grid.region(index))
     if not isinstance(cube.data, da.Array):
@@ -142,28 +142,21 @@ def shuffle_blocks(
     combine: Callable[[Sequence[Any]], Any],
     name: str,
 ) -> list[Any]:
-    """Return what `combine` makes of all blocks' first pieces, of all second, ...; `function` returns `parts` a block.
+    """Return `combine` of all blocks' first pieces, of all second ones, ...; `function` returns `parts` pieces a block.
 
-    The pieces stay where they were made and meet only in the task that combines them.
+    A piece stays on its worker until the task that combines it needs it.
     """
     blocks = Reduction(function, cubes, grid, f"{name}-read")._blocks()
-    combined = []
-    for i in range(parts):
-        pieces = [_delayed(_piece, f"{name}-piece", block, i) for block in blocks]
-        combined.append(_delayed(combine, name, pieces))
-    return list(dask.compute(*combined))
-
-
-def _piece(pieces: Sequence[Any], number: int) -> Any:
-    return pieces[number]
+    pieces = [[_delayed(getitem, f"{name}-piece", block, i) for block in blocks] for i in range(parts)]
+    return list(dask.compute(*(_delayed(combine, name, part) for part in pieces)))
 
 
 class AlreadyDone:
-    """Result of a block whose group is saved already: a task run again, for its worker was lost, repeats no work."""
+    """Result of a block whose group is saved: a task that runs again after its worker was lost repeats no work."""
 
 
 def _merge(parts: Sequence[Any]) -> Any:
-    """Return the sum of objects; AlreadyDone where one of them is."""
+    """Return the sum of the parts; AlreadyDone if one of them is."""
     if any(isinstance(part, AlreadyDone) for part in parts):
         return AlreadyDone()
     first, *rest = parts
@@ -172,6 +165,6 @@ def _merge(parts: Sequence[Any]) -> Any:
 
 
 def count_tasks(delayed: Any) -> int:
-    """Return how many tasks the graph of a Delayed has once dask has fused it."""
+    """Return the number of tasks of a Delayed after dask has fused them."""
     (optimised,) = dask.optimize(delayed)
     return len(optimised.__dask_graph__())

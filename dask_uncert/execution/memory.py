@@ -1,7 +1,7 @@
-"""Whether a pass fits the memory of a worker's thread: in smaller blocks, else in other chunks, or not at all.
+"""Fit a pass to the memory of a worker's thread: by smaller blocks, or with advice on smaller chunks.
 
-A block is at least a chunk of its largest input, so chunks decide the least memory that is needed. What an error
-advises to store anew has been planned, and fits.
+A block is at least a chunk of its largest input, so chunks determine the least memory that is needed. Chunks that an
+error advises have been planned, and fit.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Chunks = Mapping[str, tuple[int, ...]]
 
 
 def fit_to_memory(plan: Plan, limit: float | None) -> Plan:
-    """Return the plan, in smaller blocks where it needs them to fit `limit` bytes a thread; None for no limit.
+    """Return the plan, in smaller blocks if it does not fit `limit` bytes a thread; None for no limit.
 
-    Raises InputError where no blocks of whole chunks fit; it says which chunks would.
+    Raises InputError if no block of whole chunks fits; it names chunks that would.
     """
     fitting = _in_smaller_blocks(plan, limit)
     if limit is None or fitting.block_memory() <= limit:
@@ -33,12 +33,12 @@ def fit_to_memory(plan: Plan, limit: float | None) -> Plan:
     advice = _advice(plan, _fitting_chunks(plan, fitting.grid.block, limit))
     raise InputError(
         f"a block of {block} needs {fitting.block_memory() / 2**20:.0f} MiB, but a thread has "
-        f"{max(limit, 0) / 2**20:.0f} MiB beside Python's own. {advice} fewer threads or more memory."
+        f"{max(limit, 0) / 2**20:.0f} MiB besides Python's own. {advice} fewer threads or more memory."
     )
 
 
 def _in_smaller_blocks(plan: Plan, limit: float | None) -> Plan:
-    """Return the plan in the largest blocks of whole chunks that fit, else the smallest; target sizes are halved."""
+    """Return the plan in the largest blocks of whole chunks that fit, or else the smallest blocks."""
     pixels = np.prod(plan.scene.shape, dtype=np.float64)
     target = int(sum(plan.nbytes().values()) * np.prod(plan.grid.block, dtype=np.float64) / pixels)
     target = min(target, plan.target_bytes)
@@ -65,7 +65,7 @@ def _advice(plan: Plan, chunks: Chunks) -> str:
 
 
 def _fitting_chunks(plan: Plan, block: tuple[int, ...], limit: float) -> Chunks:
-    """Return chunks to store inputs in, by their names, with which the plan fits; none where no chunks do.
+    """Return chunks for inputs by name with which the plan fits, or none.
 
     block: one that is still too large; its longest side is halved until the plan fits.
     """
@@ -85,7 +85,7 @@ def _fitting_chunks(plan: Plan, block: tuple[int, ...], limit: float) -> Chunks:
 
 
 def _is_coarse(cube: Cube, sides: Mapping[str, int]) -> bool:
-    """Return whether an input that could be stored anew is read in more than blocks with these sides."""
+    """Return whether an input could be rechunked and is read in larger parts than blocks of these sides."""
     if cube.stored is None:
         return False
     long = cube.chunks is not None and any(c > sides[d] for d, c in zip(cube.dims, cube.chunks, strict=True))
@@ -93,11 +93,10 @@ def _is_coarse(cube: Cube, sides: Mapping[str, int]) -> bool:
 
 
 def _stored_in(plan: Plan, chunks: Chunks) -> Plan:
-    """Return the same plan as if inputs were stored in these chunks."""
-
-    def rechunked(cube: Cube, sides: tuple[int, ...]) -> Cube:
+    """Return the plan as if inputs were stored in these chunks."""
+    cubes = dict(plan.scene.cubes)
+    for name, sides in chunks.items():
+        cube = cubes[name]
         data: Any = np.broadcast_to(np.empty((), cube.data.dtype), cube.data.shape)
-        return replace(cube, data=data, chunks=sides, stored=None, held=0)
-
-    cubes = {name: rechunked(plan.scene.cubes[name], sides) for name, sides in chunks.items()}
-    return replace(plan, scene=replace(plan.scene, cubes={**plan.scene.cubes, **cubes}))
+        cubes[name] = replace(cube, data=data, chunks=sides, stored=None, held=0)
+    return replace(plan, scene=replace(plan.scene, cubes=cubes))

@@ -1,4 +1,4 @@
-"""A pass over a scene of any kind: checked, cut into blocks, then run; class distances first where they are needed."""
+"""A pass over a classification or a regression: checked, cut into blocks, then run."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from dask_uncert.summaries.registry import AnyEvaluation
 
 @dataclass(frozen=True)
 class Plan:
-    """A pass that is checked and cut into blocks, but not run: what it reads, its tasks, and the memory of a task.
+    """A pass that is checked and cut into blocks, but not run.
 
-    metric: of class distances that are to be measured first. target_bytes: of input in a block.
+    metric: of class distances that must be measured first. target_bytes: of input in a block.
     """
 
     request: tasks.AnyRequest
@@ -42,19 +42,19 @@ class Plan:
 
     @property
     def sources(self) -> dict[str, Cube]:
-        """Inputs of the pass; features are read before it, for the class distances."""
+        """Inputs of the pass: all but the features, which are read before it for the class distances."""
         return {name: cube for name, cube in self.scene.cubes.items() if name != "features"}
 
     @property
     def distances(self) -> DistancePlan | None:
-        """Class distances that are to be measured first; None where none are needed or they are known."""
+        """Class distances that must be measured first; None if none are needed or they are known."""
         if self.metric is None:
             return None
         assert isinstance(self.request, Request)
         return DistancePlan(self.request, self.scene, self.metric, self.target_bytes)
 
     def nbytes(self) -> dict[str, int]:
-        """Return the decoded bytes that are read of each input; twice those of a reference that distances need, too."""
+        """Return the decoded bytes that are read of each input; a reference is read twice if distances need it."""
         read = {name: cube.nbytes for name, cube in self.sources.items() if cube.gap is None}
         for name, cube in self.distances.cubes.items() if self.distances else ():
             read[name] = read.get(name, 0) + cube.nbytes
@@ -66,13 +66,13 @@ class Plan:
         return number + (self.distances.tasks() if self.distances else 0)
 
     def block_memory(self) -> int:
-        """Return the bytes that one task of the pass needs at most, beside Python's own."""
+        """Return the most bytes that a task of the pass needs, without Python's own memory."""
         memory = chunking.reading_memory(self.sources, self.grid)
         memory += tasks.working_memory(self.request, self.sources, self.grid)
         return max(memory, self.distances.block_memory()) if self.distances else memory
 
     def unfinished_blocks(self) -> int:
-        """Return how many blocks have to be computed: those that no checkpoint holds."""
+        """Return the number of blocks that no checkpoint holds."""
         blocks = self.grid.blocks
         return blocks if self.checkpoints is None else self.checkpoints.unfinished_blocks(blocks)
 
@@ -82,9 +82,9 @@ class Plan:
         return self._reduction().delayed(self.split_every)
 
     def compute(self, run: Callable[[Reduction], Any] | None = None) -> AnyEvaluation:
-        """Run the pass on the current dask scheduler; InputError where an input turns out to be unusable.
+        """Run the pass on the current dask scheduler; InputError if an input turns out to be unusable.
 
-        run: what computes the sum over all blocks instead.
+        run: a function that computes the sum over all blocks in another way.
         """
         plan = self.with_distances()
         with plan._diagnosed():
@@ -98,11 +98,11 @@ class Plan:
             return self._complete(self._reduction().compute_here())
 
     def in_one_task(self) -> Plan:
-        """Return the same plan in as few blocks as memory allows, for `compute_here`."""
+        """Return the plan in as few blocks as memory allows, for `compute_here`."""
         return replace(self, grid=chunking.plan_grid(self.sources, self.scene.dims, min_blocks=1))
 
     def with_distances(self) -> Plan:
-        """Return the same plan with class distances measured from the features, where they are needed.
+        """Return the plan with its class distances measured, if it needs them.
 
         Raises InputError for unknown reference codes and for classes without a labelled pixel.
         """
@@ -134,14 +134,14 @@ class Plan:
 
     @contextmanager
     def _diagnosed(self, here: bool = False) -> Iterator[None]:
-        """Turn an UnusableBlockError into an InputError that says how much of the whole input is wrong."""
+        """Turn an UnusableBlockError into an InputError that says how much of the input is wrong."""
         try:
             yield
         except UnusableBlockError as error:
             problem = error.problem
         else:
             return
-        # Which codes occur depends only on the reference, and on where it is missing.
+        # Unknown codes depend only on the reference, and on where it is missing.
         cubes = {
             name: cube
             for name, cube in self.sources.items()
@@ -149,5 +149,5 @@ class Plan:
         }
         inspect = tasks.InspectBlock(problem, self.request, self.scene)
         inspection = Reduction(inspect, cubes, self.grid, "inspect-block")
-        finding = inspection.compute_here() if here else inspection.compute()
-        raise InputError(tasks.problem_message(problem, finding, self.request, self.scene))
+        findings = inspection.compute_here() if here else inspection.compute()
+        raise InputError(tasks.problem_message(problem, findings, self.request, self.scene))

@@ -1,4 +1,4 @@
-"""What the tasks of a pass do with a block: evaluate it, or find what is wrong with it; and the memory that takes."""
+"""The tasks of a pass: evaluate a block, or find what is wrong with it; and the memory that takes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EvaluateBlock:
 
 
 class InspectBlock:
-    """Says what is wrong with a block, once a pass was refused for `problem`, which is "codes" or an input's name."""
+    """Finds what is wrong with a block after `problem` has stopped a pass: "codes", or the name of an input."""
 
     def __init__(self, problem: str, request: AnyRequest, scene: Scene) -> None:
         self.problem, self.request = problem, request
@@ -64,21 +64,20 @@ class InspectBlock:
         return diagnostics.inspect_block(self.problem, self.request, decoded, self.encoding, offset)
 
 
-def problem_message(problem: str, finding: Any, request: AnyRequest, scene: Scene) -> str:
-    """Return one paragraph about what `InspectBlock` has found in all blocks."""
+def problem_message(problem: str, findings: Any, request: AnyRequest, scene: Scene) -> str:
+    """Return one paragraph about what `InspectBlock` found in all blocks."""
     if isinstance(request, RegressionRequest):
         where = scene.cubes[problem].where
-        return regression.unusable_uncertainties_message(finding, problem, scene.dims, where)
-    return diagnostics.problem_message(problem, finding, request, scene)
+        return regression.unusable_uncertainties_message(findings, problem, scene.dims, where)
+    return diagnostics.problem_message(problem, findings, request, scene)
 
 
 def working_memory(request: AnyRequest, cubes: Mapping[str, Cube], grid: Grid) -> int:
-    """Return the bytes that `EvaluateBlock` needs at most beside a block's inputs: decoded values, a batch, the maps."""
+    """Return the most bytes that `EvaluateBlock` needs besides a block's inputs: decoded values, a batch, the maps."""
     pixels = int(np.prod(grid.block, dtype=np.int64))
     share = pixels / np.prod(grid.shape, dtype=np.float64)
-    total = 0
     packed = [cube for cube in cubes.values() if cube.dtype != cube.data.dtype]
-    total += int(sum(FLOATS * np.prod(cube.data.shape, dtype=np.float64) for cube in packed) * share)
+    total = int(sum(FLOATS * np.prod(cube.data.shape, dtype=np.float64) for cube in packed) * share)
     for cube in cubes.values():
         values = np.prod(cube.data.shape, dtype=np.float64) * share
         total += int(2 * values) if cube.decoding.missing else 0

@@ -147,7 +147,7 @@ def test_inputs_stored_anew_as_an_error_tells_fit(coarse, tmp_path, without_pict
     assert refused.returncode == 2
     assert command("run", job, "--cluster", small, "--quiet").stderr == refused.stderr
     assert re.match(
-        r"error: a block of y 1024, x 1024 needs 2\d\d MiB, but a thread has 224 MiB beside Python's own\. Store ",
+        r"error: a block of y 1024, x 1024 needs 2\d\d MiB, but a thread has 224 MiB besides Python's own\. Store ",
         refused.stderr,
     )
     assert not (tmp_path / "out_large").exists()
