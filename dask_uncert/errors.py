@@ -39,7 +39,7 @@ def one_line(text: object, longest: int | None = None) -> str:
     return " ".join(str(text).split())[:longest] or "no message"
 
 
-def exception_text(error: Exception, longest: int = 200) -> str:
+def exception_text(error: BaseException, longest: int | None = 200) -> str:
     """Return the type and message of an exception on one line.
 
     >>> exception_text(ValueError("no such\\n code"))

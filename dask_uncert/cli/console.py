@@ -1,4 +1,4 @@
-"""What commands share: types of options, the options themselves, progress, and what is printed at the end."""
+"""Shared parts of commands: types of options, the options themselves, progress, and the printed results."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ class PathOrUrl(click.ParamType):  # type: ignore[type-arg]
 
 
 class CommaSeparated(click.ParamType):  # type: ignore[type-arg]
-    """Several values with commas between them."""
+    """Values separated by commas."""
 
     def __init__(self, parse: Callable[[str], Any], name: str) -> None:
         self.parse, self.name = parse, name
 
     def convert(self, value: Any, param: Any, ctx: Any) -> list[Any]:
-        """Return the values."""
         try:
             return [self.parse(part) for part in value.split(",")]
         except ValueError:
@@ -47,7 +46,7 @@ class CommaSeparated(click.ParamType):  # type: ignore[type-arg]
 def key_values(
     flag: str, name: str, parse: Callable[[str], Any], metavar: str, text: str
 ) -> Callable[[Any], Any]:
-    """Return a repeatable option of keys and values, such as `KEY=VALUE`, which its command gets as a dictionary."""
+    """Return a repeatable option of a key and a value, such as `KEY=VALUE`; the command gets a dictionary."""
 
     def pairs(ctx: Any, param: Any, values: tuple[str, ...]) -> dict[str, Any]:
         parsed = {}
@@ -98,7 +97,7 @@ set_option = key_values(
 
 @contextmanager
 def progress(silent: bool) -> Iterator[Progress | None]:
-    """Show a progress bar on a terminal, a plain line for each quarter elsewhere."""
+    """Show a progress bar on a terminal, or else a line for each quarter."""
     if silent:
         yield None
         return
@@ -130,12 +129,11 @@ def progress(silent: bool) -> Iterator[Progress | None]:
 
 
 def show_headline(evaluation: AnyEvaluation, folder: AnyPath) -> None:
-    """Print the main metrics of a result, and where the rest is."""
+    """Print the main metrics of a result, and the paths of its folder and page."""
     from dask_uncert.metrics.calibration import expected_calibration_error
     from dask_uncert.metrics.classification import accuracy, kappa
     from dask_uncert.summaries import regression
 
-    ledger = evaluation.ledger
     if isinstance(evaluation, regression.RegressionEvaluation):
         side = regression.regression_side(evaluation)
         numbers = (
@@ -148,13 +146,13 @@ def show_headline(evaluation: AnyEvaluation, folder: AnyPath) -> None:
             f"Accuracy {accuracy(evaluation):.4f}, kappa {kappa(evaluation):.4f}, "
             f"ECE {expected_calibration_error(evaluation):.4f}."
         )
-    left_out = int(ledger.excluded.sum())
-    click.echo(f"{int(ledger.counted):,} pixels counted, {left_out:,} left out. {numbers}")
+    counted, left_out = int(evaluation.ledger.counted), int(evaluation.ledger.excluded.sum())
+    click.echo(f"{counted:,} pixels counted, {left_out:,} left out. {numbers}")
     click.echo(f"Results: {folder}, page: {folder / 'report.html'}")
 
 
 def plan_text(plan: Mapping[str, Any]) -> str:
-    """Return a plan for people, a line each."""
+    """Return a plan as text, one fact per line."""
     read = ", ".join(f"{name} {size(nbytes)}" for name, nbytes in plan["bytes_read"].items())
     total = size(sum(plan["bytes_read"].values()))
     if "cases" in plan:
@@ -175,7 +173,7 @@ def plan_text(plan: Mapping[str, Any]) -> str:
 
 
 def size(nbytes: float) -> str:
-    """Return a number of bytes for people."""
+    """Return a number of bytes with its unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if nbytes < 1024:
             return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
@@ -184,5 +182,5 @@ def size(nbytes: float) -> str:
 
 
 def sizes(dims: Mapping[str, int]) -> str:
-    """Return dimensions and their sizes for people."""
+    """Return dimensions and their sizes as text."""
     return " x ".join(f"{dim} {n}" for dim, n in dims.items())

@@ -11,16 +11,14 @@ from dask_uncert.cli import console
 if TYPE_CHECKING:
     from dask_uncert.io.paths import AnyPath
 
-SIDES = console.CommaSeparated(int, "integers")
+NAMES, SIDES = console.CommaSeparated(str, "names"), console.CommaSeparated(int, "integers")
 
 
 @click.command("convert")
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT.zarr", type=console.PATH)
 @click.option("--array", default="", show_default=False, help="Name of the array in IN.")
-@click.option(
-    "--dims", type=console.CommaSeparated(str, "names"), help="Names of its dimensions, e.g. y,x,class."
-)
+@click.option("--dims", type=NAMES, help="Names of its dimensions, e.g. y,x,class.")
 @click.option("--name", help="Name of the new array; by default the old name, or data.")
 @click.option("--chunks", type=SIDES, help="Sides of a chunk, e.g. 256,256,16.")
 @click.option("--shards", type=SIDES, help="Sides of a shard, multiples of a chunk's.")
@@ -30,7 +28,7 @@ SIDES = console.CommaSeparated(int, "integers")
 def convert_command(source: str, target: AnyPath, quiet: bool, **options: Any) -> None:
     """Copy an input to a well-chunked Zarr store.
 
-    IN may have any readable format. The copy is verified; one that was stopped resumes.
+    IN may have any readable format. The copy is verified. A conversion that was stopped resumes.
     """
     from dask_uncert.jobs.convert import convert
 

@@ -1,4 +1,4 @@
-"""The commands. Exit status: 0 all good, 1 something failed while running, 2 the request was wrong."""
+"""The commands. Exit status: 0 for success, 1 for a failure while running, 2 for a wrong request."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def run_command(
     elif not quiet:
         console.show_headline(evaluation, folder)
     for warning in caught:
-        if issubclass(warning.category, InputWarning):
-            click.echo(f"warning: {warning.message}", err=True)
-        elif not issubclass(warning.category, FailedCasesWarning):
+        if issubclass(warning.category, FailedCasesWarning | InputWarning):
+            kind = "warning" if issubclass(warning.category, InputWarning) else "error"
+            click.echo(f"{kind}: {warning.message}", err=True)
+        else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    for failure in (w.message for w in caught if issubclass(w.category, FailedCasesWarning)):
-        click.echo(f"error: {failure}", err=True)
+    if any(issubclass(warning.category, FailedCasesWarning) for warning in caught):
         sys.exit(1)
 
 
@@ -74,8 +74,8 @@ def run_command(
 def plan_command(job: Path, as_json: bool, **options: Any) -> None:
     """Show what a job would read and write.
 
-    Nothing is computed and no cluster is contacted: block sizes follow the memory in the cluster file. If a block cannot fit, the error names
-    chunks that would.
+    Nothing is computed and no cluster is contacted: block sizes follow the memory in the cluster file. If a block
+    cannot fit, the error names chunks that would.
     """
     from dask_uncert.jobs.plan import plan
 
@@ -101,7 +101,7 @@ def merge_command(out: AnyPath, folders: tuple[AnyPath, ...], **options: Any) ->
 @cli.command("report")
 @console.folder_argument
 @click.option(
-    "--against", type=console.PATH, help="For a cohort: compare with another model on the same cases."
+    "--against", type=console.PATH, help="Cohort of another model on the same cases to compare with."
 )
 def report_command(folder: AnyPath, against: AnyPath | None) -> None:
     """Rewrite tables, figures and page.
@@ -132,25 +132,24 @@ def compare_command(
     metrics: tuple[str, ...],
     csv_file: Path | None,
     as_json: bool,
-    level: float,
     **options: Any,
 ) -> None:
     """Compare two models on the same cases.
 
-    FIRST and SECOND are output folders of cohorts; differences are FIRST minus SECOND. By default it compares the metrics
-    that the report shows first. Reads no pixel.
+    FIRST and SECOND are output folders of cohorts; differences are FIRST minus SECOND. By default it compares the
+    metrics that the report shows first. Reads no pixel.
     """
     from dask_uncert.jobs.cohort.compare import compare
     from dask_uncert.reports.tables import comparison
 
-    result = compare(first, second, metrics=metrics or None, level=level, **options)
+    result = compare(first, second, metrics=metrics or None, **options)
     if csv_file is not None:
         csv_file.write_text(comparison.as_csv(result), encoding="utf-8", newline="")
     if as_json:
         click.echo(comparison.as_json(result, str(first), str(second)), nl=False)
     elif csv_file is None:
         click.echo(comparison.about(result, str(first), str(second)) + "\n")
-        click.echo(comparison.as_table(result, level))
+        click.echo(comparison.as_table(result, options["level"]))
 
 
 @cli.command("sweep")
@@ -183,7 +182,7 @@ def sweep_command(
 
     evaluation = load(folder)
     if not isinstance(evaluation, Evaluation):
-        raise click.UsageError(f"{folder} is not a classification, so there is nothing to sweep.")
+        raise click.UsageError(f"{folder} is not a classification, so it has no soft confusion.")
     result = sweep(evaluation, class_name, **options)
     if csv_file is not None:
         csv_file.write_text(tables.as_csv(result), encoding="utf-8")
@@ -208,8 +207,8 @@ for command in (*files.COMMANDS, *submit.COMMANDS):
 
 
 def main() -> None:
-    """Run a command; every error is one paragraph on stderr."""
-    from dask_uncert.errors import ClusterError, InputError, OutputError, one_line
+    """Run a command; print an error as one paragraph on stderr."""
+    from dask_uncert.errors import ClusterError, InputError, OutputError, exception_text
 
     try:
         cli.main(standalone_mode=False)
@@ -217,7 +216,7 @@ def main() -> None:
         error.show()
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("stopped; run the same command again to go on.", err=True)
+        click.echo("stopped; run the same command again to resume.", err=True)
         sys.exit(1)
     except Exception as error:
         if "--debug" in sys.argv:
@@ -225,6 +224,5 @@ def main() -> None:
         if isinstance(error, InputError | ClusterError | OutputError):
             click.echo(f"error: {error}", err=True)
             sys.exit(1 if isinstance(error, OutputError) else 2)
-        hint = "`dask-uncert --debug ...` shows where"
-        click.echo(f"error: {type(error).__name__}: {one_line(error)} ({hint})", err=True)
+        click.echo(f"error: {exception_text(error, None)} (`dask-uncert --debug ...` shows where)", err=True)
         sys.exit(1)

@@ -62,13 +62,14 @@ def wait_command(output: AnyPath, timeout: float | None) -> None:
 def cancel_command(output: AnyPath) -> None:
     """Cancel a submitted job.
 
-    What it has finished is kept for another submission.
+    What it has finished is kept; submit it again to resume.
     """
+    from dask_uncert.jobs.submission import ENDED
     from dask_uncert.jobs.submit import cancel
 
     job = cancel(output)
     click.echo(job)
-    sys.exit(0 if job.status in ("cancelled", "done", "failed") else 1)
+    sys.exit(0 if job.status in ENDED else 1)
 
 
 COMMANDS = (submit_command, status_command, wait_command, cancel_command)

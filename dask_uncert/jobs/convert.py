@@ -1,4 +1,4 @@
-"""Any readable input as a well-chunked Zarr store: copied block by block on a cluster, verified, resumable."""
+"""Copy an input to a well-chunked Zarr store: block by block on a cluster, verified and resumable."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def convert(
     name : str, optional
         Name of the new array; by default the old name, or ``data``.
     chunks, shards : sequence of int, optional
-        Their sides. By default chunks of about 2 MiB with all classes and bands, in shards of about 64 MiB if there
-        would be more than 2000 files.
+        Sides of a chunk and of a shard. By default chunks of about 2 MiB with all classes and bands, in shards of
+        about 64 MiB if there would be more than 2000 files.
     cluster : str, path or distributed.Client, default "local"
         ``"local"``, a cluster file, an address or a client.
     fresh : bool, default False
@@ -71,14 +71,14 @@ def convert(
     Raises
     ------
     InputError
-        If the input cannot be read, changes meanwhile or lacks chunks, or the target exists and is something else; also
-        with `fresh` if it holds anything that `convert` did not write.
+        If the input cannot be read, changes while it is read or lacks chunks, or the target exists and is something
+        else; also with `fresh` if it holds anything that `convert` did not write.
 
     Notes
     -----
     Values are copied as stored: scale, offset and missing codes become attributes, as do coordinates and georeferencing.
-    Every block is read back and compared. A conversion that was stopped resumes; one that is finished is not repeated.
-    The same as ``dask-uncert convert``.
+    Every block is read back and compared. A conversion that was stopped resumes; a finished one is not repeated. The
+    command is ``dask-uncert convert``.
 
     Examples
     --------
@@ -122,14 +122,14 @@ def convert(
             working, new_name, layout, stored.dtype, cube.dims, attributes, coordinates,
             {"conversion": mark or ""},
         )  # fmt: skip
-    tell, blocks = progress or silent, layout.blocks()
-    tell("blocks", 0, len(blocks))
+    report, blocks = progress or silent, layout.blocks()
+    report("blocks", 0, len(blocks))
     with connect.connect(cluster) as client:
         results = map_items(client, Writer(stored, str(working), new_name), blocks, "convert-block")
         for done, (_, result) in enumerate(results, 1):
             if isinstance(result, Exception):
                 raise result
-            tell("blocks", done, len(blocks))
+            report("blocks", done, len(blocks))
     if stored.fingerprint() != before:
         remove_owned(working)
         raise InputError(f"input: {source} changed while it was read. Run again when it is complete.")
@@ -144,7 +144,7 @@ def _conversion(folder: AnyPath) -> str | None:
 
 
 def _check_apart(source: str, target: AnyPath) -> None:
-    """Refuse a target that is its source, is inside it or around it, or does not have the name of a store."""
+    """Raise InputError if the target is the source, is in it or around it, or does not end in .zarr."""
     if not target.name.endswith(".zarr"):
         raise InputError(f"the target {target} should be a new folder whose name ends in .zarr.")
     if target.exists() and not target.is_dir():
@@ -156,12 +156,11 @@ def _check_apart(source: str, target: AnyPath) -> None:
     short, long = sorted(paths, key=len)
     if short == long or long.startswith(short + os.sep):
         raise InputError(
-            f"the target {target} is the input {source}, or one lies in the other. Name another."
+            f"the target {target} is the input {source}, or one is inside the other. Name another."
         )
 
 
 def _check_complete(stored: StoredArray, source: str) -> None:
-    absent = stored.absent_chunks()
-    if absent:
+    if absent := stored.absent_chunks():
         chunks = listed((f"({', '.join(map(str, chunk))})" for chunk in absent), 1)
         raise InputError(f"input: {source} lacks chunk {chunks}. Copy it again from where it is complete.")

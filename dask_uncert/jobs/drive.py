@@ -1,7 +1,7 @@
-"""A submitted job, run on the cluster: as a task of its scheduler, or as a SLURM job that starts this module.
+"""Run a submitted job on the cluster: as a task of its scheduler, or as a SLURM job that starts this module.
 
-It is `run` itself, so a job that lost its worker, its node or its scheduler goes on where it was when it is submitted
-again; one whose worker dies is started again by the scheduler.
+The scheduler restarts a job whose worker died. A job that lost its node or its scheduler resumes when it is submitted
+again, because it calls `run`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from contextlib import suppress
 from typing import Any
 
 from dask_uncert.clusters.monitor import cancel_all
-from dask_uncert.errors import ClusterError, InputError, OutputError, one_line
+from dask_uncert.errors import ClusterError, InputError, OutputError, exception_text, one_line
 from dask_uncert.jobs.run import FailedCasesWarning, run
 from dask_uncert.jobs.submission import Submission
 
 
 def drive_on_worker(output: str) -> None:
-    """Run a submitted job over all workers; a task of the scheduler."""
+    """Run a submitted job over all workers, in a task of the scheduler."""
     from distributed import worker_client
 
     with worker_client() as client:
@@ -27,18 +27,13 @@ def drive_on_worker(output: str) -> None:
 
 
 def drive(submission: Submission, cluster: Any) -> None:
-    """Run the job, and write its progress and how it ended; what goes wrong is in the log."""
+    """Run the job; write its progress, how it ended, and errors in the log."""
 
     def stop() -> None:
-        client = cluster
-        if isinstance(cluster, str):
-            from distributed import get_client
+        from distributed import get_client
 
-            client = None
-            with suppress(ValueError):
-                client = get_client()
-        if client is not None:
-            cancel_all(client)
+        with suppress(ValueError):  # there is no client yet
+            cancel_all(get_client() if isinstance(cluster, str) else cluster)
 
     job, output, options = submission.job, submission.output, submission.overrides
     try:
@@ -47,11 +42,11 @@ def drive(submission: Submission, cluster: Any) -> None:
             run(job, cluster=cluster, out=output, fresh=submission.fresh, overrides=options, progress=report)
     except BaseException as error:
         if submission.is_cancel_requested():
-            submission.end("cancelled", "it was cancelled; submit it again to go on where it was")
+            submission.end("cancelled", "it was cancelled; submit it again to resume")
             return
         submission.log(traceback.format_exc())
-        plain = isinstance(error, InputError | ClusterError | OutputError)
-        submission.end("failed", one_line(error) if plain else f"{type(error).__name__}: {one_line(error)}")
+        expected = isinstance(error, InputError | ClusterError | OutputError)
+        submission.end("failed", one_line(error) if expected else exception_text(error, None))
         return
     failed = [str(w.message) for w in caught if issubclass(w.category, FailedCasesWarning)]
     if failed:

@@ -1,4 +1,4 @@
-"""A map of a finished evaluation as a file of another format, with its georeferencing."""
+"""Export a map of a finished evaluation to a file of another format, with its georeferencing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SPATIAL = ("x", "y", "z")
 
 @dataclass(frozen=True)
 class Map:
-    """A map to export: its array, dimensions, georeferencing and coordinates; nodata: the code of undefined pixels."""
+    """A map to export; nodata: the code of undefined pixels."""
 
     name: str
     data: Any
@@ -42,20 +42,20 @@ class Map:
 
     @property
     def grid(self) -> tuple[str, ...]:
-        """Its dimensions without the colours."""
+        """Dimensions without the colours."""
         return tuple(dim for dim in self.dims if dim not in RGB)
 
     @property
     def is_picture(self) -> bool:
-        """Whether it has a dimension of colours."""
+        """Whether there is a dimension of colours."""
         return len(self.dims) > len(self.grid)
 
     def size(self, dim: str) -> int:
-        """Return its size along a dimension."""
+        """Return the size along a dimension."""
         return int(self.data.shape[self.dims.index(dim)])
 
     def values(self) -> NDArray[Any]:
-        """Return all of it, as stored."""
+        """Return all values, as stored."""
         nbytes = int(self.data.dtype.itemsize * np.prod(self.data.shape, dtype=np.float64))
         if nbytes > MAX_BYTES:
             raise InputError(
@@ -87,7 +87,7 @@ def export(
     case : str, optional
         Name of the case, for a cohort.
     at : mapping, optional
-        An index along some dimensions, such as ``{"z": 12}``, if the format has fewer.
+        An index along some dimensions, such as ``{"z": 12}``, if the format has fewer dimensions.
     fresh : bool, default False
         Replace an existing result.
 
@@ -105,7 +105,7 @@ def export(
     Notes
     -----
     Values are as stored, with the code of undefined pixels declared as missing; PNG has the colours of the report.
-    The same as ``dask-uncert export``.
+    The command is ``dask-uncert export``.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def _open(output: AnyPath, name: str, case: str | None) -> Map:
 
 
 class _Slice(ArrayView):
-    """An array at one index along some of its axes; it is read like an array without them."""
+    """An array at one index along some of its axes, without these axes."""
 
     def __init__(self, data: Any, fixed: Mapping[int, int]) -> None:
         super().__init__([n for axis, n in enumerate(data.shape) if axis not in fixed], data.dtype)
@@ -181,7 +181,7 @@ def _slice(whole: Map, at: Mapping[str, int]) -> Map:
             )
         if not 0 <= index < (n := whole.size(dim)):
             raise InputError(
-                f"{dim} = {index} is outside of the map {whole.name}, which has {n} along {dim}."
+                f"{dim} = {index} is outside the map {whole.name}, which has size {n} along {dim}."
             )
     if not at:
         return whole
@@ -207,8 +207,8 @@ def _check_flat(chosen: Map, kind: str) -> None:
     if len(chosen.grid) != 2:
         dim = min(chosen.grid, key=chosen.size)
         raise InputError(
-            f"the map {chosen.name} has {len(chosen.grid)} dimensions ({', '.join(chosen.grid)}), a {kind} two. Name a "
-            f"slice, such as --slice {dim}=0, or export it as .nii or .nc."
+            f"the map {chosen.name} has {len(chosen.grid)} dimensions ({', '.join(chosen.grid)}), but a {kind} has two. "
+            f"Name a slice, such as --slice {dim}=0, or export it as .nii or .nc."
         )
 
 
@@ -222,29 +222,28 @@ def _geotiff(chosen: Map, working: Path, output: AnyPath) -> None:
 
 
 def _even_geometry(chosen: Map) -> Geometry | None:
-    """Return the affine of evenly spaced coordinates; None if they are not."""
-    steps, origin = [], [0.0, 0.0, 0.0]
-    for row, dim in ((1, chosen.grid[0]), (0, chosen.grid[1])):
+    """Return the affine of the coordinates; None if they are not evenly spaced."""
+    steps, starts = [], []
+    for dim in chosen.grid:
         values = np.asarray(chosen.coordinates.get(dim, ((), {}))[0], np.float64)
         if values.size < 2 or np.ptp(np.diff(values)) > 1e-3 * abs(values[1] - values[0]):
             return None
-        step = [0.0, 0.0, 0.0]
-        step[row] = float((values[-1] - values[0]) / (values.size - 1))
-        origin[row] = float(values[0])
-        steps.append((step[0], step[1], step[2]))
-    return Geometry(chosen.grid, tuple(steps), (origin[0], origin[1], origin[2]), None, "1")
+        steps.append(float((values[-1] - values[0]) / (values.size - 1)))
+        starts.append(float(values[0]))
+    (dy, dx), (y, x) = steps, starts
+    return Geometry(chosen.grid, ((0.0, dy, 0.0), (dx, 0.0, 0.0)), (x, y, 0.0), None, "1")
 
 
 def _nifti(chosen: Map, working: Path, output: AnyPath) -> None:
     if len(chosen.grid) > 3 or chosen.is_picture:
         raise InputError(
-            f"NIfTI holds volumes of numbers; {chosen.name} has dimensions {', '.join(chosen.dims)}."
+            f"NIfTI takes up to three dimensions and no colours; {chosen.name} has {', '.join(chosen.dims)}."
         )
     from dask_uncert.io.writers.nifti import write_nifti
 
     geometry = chosen.geometry
     if geometry is not None and geometry.unit != "mm":
-        geometry = None  # scanner space is in mm, and a map's projection is not
+        geometry = None  # scanner space is in mm
     known = [dim for dim in SPATIAL if dim in chosen.dims]
     order = known if len(known) == len(chosen.dims) else list(chosen.dims)
     values = chosen.values().transpose([chosen.dims.index(dim) for dim in order])
@@ -280,12 +279,10 @@ def _ome_zarr(chosen: Map, working: Path, output: AnyPath) -> None:
 
 
 WRITERS: dict[str, Callable[[Map, Path, AnyPath], None]] = {
-    ".tif": _geotiff,
-    ".tiff": _geotiff,
-    ".nii": _nifti,
-    ".nii.gz": _nifti,
+    **dict.fromkeys((".tif", ".tiff"), _geotiff),
+    **dict.fromkeys((".nii", ".nii.gz"), _nifti),
     ".nc": _netcdf,
     ".png": _png,
     ".ome.zarr": _ome_zarr,
 }
-"""By ending."""
+"""Writers by the ending of the file."""

@@ -1,4 +1,4 @@
-"""Finished output folders added without reading a pixel."""
+"""Add finished output folders, without reading a pixel."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def merge(
     Raises
     ------
     InputError
-        If a folder is unfinished or given twice, a case is in two of them or one to be left out in none, or they do
-        not add, because they were evaluated with other options.
+        If a folder is unfinished or given twice, a case is in two folders, a case to leave out is in none, or the
+        folders were evaluated with different options.
 
     Notes
     -----
-    Counts are integers, so the sum is exact: the same bits as one evaluation of all pixels. The same as
+    Counts are integers, so the sum equals one evaluation of all pixels, bit by bit. The command is
     ``dask-uncert merge``.
 
     Examples
@@ -60,18 +60,15 @@ def merge(
     dask_uncert.errors.InputError: there is no folder ...north.
     """
     paths: list[AnyPath] = [absolute(folder).resolve() for folder in folders]
-    repeated = {str(path) for path in paths if paths.count(path) > 1}
-    if repeated:
+    if repeated := {str(path) for path in paths if paths.count(path) > 1}:
         raise InputError(f"{', '.join(sorted(repeated))} is given twice; it would count twice.")
     output = absolute(out)
-    marks = [read_record(path).get("fingerprint") for path in paths]
+    fingerprints = [read_record(path).get("fingerprint") for path in paths]
     union = CohortUnion.of(paths, leave_out) if leave_out or any(map(is_cohort, paths)) else None
-    mark = None
-    if all(isinstance(mark, str) for mark in marks):  # inputs that cannot be compared make no identity
-        mark = digest(sorted(map(str, marks)), sorted(leave_out))
-    if is_finished(output, mark, fresh):
+    fingerprint = None if None in fingerprints else digest(sorted(fingerprints), sorted(leave_out))
+    if is_finished(output, fingerprint, fresh):
         return load(output)
-    record: RunRecord = {"merged": [str(path) for path in paths], "fingerprint": mark}
+    record: RunRecord = {"merged": [str(path) for path in paths], "fingerprint": fingerprint}
     about = {f"part {number}": str(path) for number, path in enumerate(paths, 1)}
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
     with being_written(output, elsewhere) as working:
@@ -93,8 +90,8 @@ def _sum(folders: Sequence[AnyPath]) -> AnyEvaluation:
     first, *rest = (load(folder) for folder in folders)
     kinds = sorted({type(part).__name__ for part in (first, *rest)})
     if len(kinds) > 1:
-        raise InputError(f"these evaluations are of different kinds and do not add: {', '.join(kinds)}.")
+        raise InputError(f"these evaluations are of different kinds and cannot be added: {', '.join(kinds)}.")
     try:
         return sum(rest, start=first)
     except ValueError as error:
-        raise InputError(f"these evaluations do not add: {error}.") from None
+        raise InputError(f"these evaluations cannot be added: {error}.") from None

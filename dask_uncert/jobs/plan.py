@@ -1,4 +1,4 @@
-"""What a job would read, compute and write, before anything runs."""
+"""Plan a job: what it would read and write, without running it."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def plan(
     Returns
     -------
     dict
-        Plain data. Always `tasks`, `bytes_read` (decoded, by input), `block_memory_bytes` (of a thread, beside Python's
+        Plain data. Always `tasks`, `bytes_read` (decoded, by input), `block_memory_bytes` (per thread, without Python's
         own), `maps` and `output`. Of a scene also `grid` and `block` (sizes by dimension) and `blocks`; of a cohort
         `cases`, `patients`, `large_cases` (cut into blocks) and `unusable` (the reason, by case).
 
     Raises
     ------
     InputError
-        If the job or an input cannot be used, or its blocks do not fit the memory that the cluster file describes; the
-        message gives chunks that would fit.
+        If the job or an input cannot be used, or its blocks do not fit the memory in the cluster file; the message
+        names chunks that would fit.
 
     Notes
     -----
@@ -58,13 +58,12 @@ def plan(
     ...     "reference": {"store": f"{folder}/y.npy", "dims": ["y", "x"]},
     ... }
     >>> job = {"version": 1, "kind": "scene", "classes": {0: "a", 1: "b"}, "inputs": inputs, "output": "out"}
-    >>> found = du.plan(job)
-    >>> found["grid"], found["blocks"], found["bytes_read"]
+    >>> plan = du.plan(job)
+    >>> plan["grid"], plan["blocks"], plan["bytes_read"]
     ({'y': 40, 'x': 60}, 1, {'probabilities': 19200, 'reference': 2400})
     """
     checked, folder = read_job(job, overrides)
-    is_cohort = isinstance(checked, CohortJob)
-    memory = described_memory(cluster or cluster_of(checked, folder), is_cohort)
+    memory = described_memory(cluster or cluster_of(checked, folder), isinstance(checked, CohortJob))
     if isinstance(checked, CohortJob):
         cost = plan_cohort(checked, folder).cost(memory)
     else:

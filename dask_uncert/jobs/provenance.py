@@ -1,4 +1,4 @@
-"""Where results come from: the record of a run (`run.json`), fingerprints, and what the cluster reports."""
+"""The provenance of results: the record of a run (`run.json`), fingerprints, and facts about the cluster."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ ABOUT_MAPS = {"Conventions": "CF-1.11", "source": "dask-uncert " + version("dask
 
 
 class RunRecord(TypedDict, total=False):
-    """What a job or a merge records in `run.json`, beside `versions`, `counted` and `excluded`.
+    """Keys of `run.json`, besides `versions`, `counted` and `excluded`; those that do not apply are left out.
 
-    Keys that do not apply to a kind of result are left out. `fingerprint` identifies the result; it is null where
-    an input cannot tell whether it changed.
+    `fingerprint` identifies the result; it is null if an input cannot show whether it changed.
     """
 
     # of a job
@@ -70,7 +69,7 @@ def write_run(
     seconds: Mapping[str, float] | None = None,
     log: str = "",
 ) -> None:
-    """Write `run.json`, which completes an output folder; seconds: of a job's parts; log: what its workers logged."""
+    """Write `run.json`, which completes an output folder. seconds: by part of a job; log: warnings of its workers."""
     if log:
         (folder / LOG).write_text(log, encoding="utf-8")
     if seconds is not None:
@@ -80,7 +79,7 @@ def write_run(
 
 
 def job_record(job: AnyJob | CohortJob, started: datetime) -> RunRecord:
-    """Return what is recorded of every job: its keys, and when it started."""
+    """Return the keys of a job and when it started."""
     keys = job.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {"job": keys, "started": started.isoformat(timespec="seconds")}
 
@@ -103,12 +102,12 @@ def fingerprint(job: AnyJob, plan: Plan, stored: Mapping[str, str | None]) -> st
 
 
 def read_retries(client: Client) -> dict[str, int]:
-    """Return how many reads were tried again, by process: those of the workers and this one."""
+    """Return the number of reads that were tried again, by process: the workers and this one."""
     return dict([retry_count(), *client.run(retry_count, on_error="ignore").values()])
 
 
 def cluster_record(client: Client, retries_before: Mapping[str, int] | None = None) -> RunRecord:
-    """Return what the cluster reports after a pass; nothing if it has gone meanwhile, for the result is here."""
+    """Return facts about the cluster after a pass; none if the cluster is gone, as the result no longer needs it."""
     with suppress(Exception):
         record: RunRecord = {
             "workers": connect.describe(client),
@@ -121,13 +120,8 @@ def cluster_record(client: Client, retries_before: Mapping[str, int] | None = No
     return {}
 
 
-def remarks_of(plan: Plan) -> list[str]:
-    """Return what is odd about the inputs, a sentence each."""
-    return [remark for cube in plan.scene.cubes.values() for remark in cube.remarks]
-
-
 def input_record(stored: StoredArray, mark: str | None) -> dict[str, Any]:
-    """Return which array an input is, as plain data."""
+    """Return the store, array, shape, type and fingerprint of an input as plain data."""
     return {
         "store": stored.store,
         "array": stored.array,
@@ -138,7 +132,7 @@ def input_record(stored: StoredArray, mark: str | None) -> dict[str, Any]:
 
 
 def about(plan: Plan) -> dict[str, str]:
-    """Return what the report says about the origin of its numbers; nothing that changes from run to run."""
+    """Return the inputs and version that the report names; nothing that changes from run to run."""
     inputs = {
         f"input {name}": f"{cube.where}, {cube.data.shape} {cube.data.dtype}"
         for name, cube in plan.scene.cubes.items()

@@ -1,4 +1,4 @@
-"""The report of a finished output folder, written again from its summaries; also against another model."""
+"""Rewrite the report of a finished output folder from its summaries; optionally compared with another model."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ DEFAULT_INTERVALS = {"replicates": 1000, "level": 0.95, "seed": 0}
 
 
 def report(folder: str | AnyPath, against: str | AnyPath | None = None) -> AnyEvaluation:
-    """Write the results, tables, figures and page of a finished output folder again.
+    """Rewrite the results, tables, figures and page of a finished output folder.
 
     Parameters
     ----------
     folder : str or path
         The output folder of a job or a merge. May be a URL.
     against : str or path, optional
-        Of a cohort, the output folder of another model on the same cases, to compare with.
+        For a cohort: the output folder of another model on the same cases, to compare with.
 
     Returns
     -------
@@ -38,11 +38,11 @@ def report(folder: str | AnyPath, against: str | AnyPath | None = None) -> AnyEv
     Raises
     ------
     InputError
-        If the folder is unfinished, or the two do not compare; nothing is written then.
+        If the folder is unfinished, or the two cannot be compared; nothing is written then.
 
     Notes
     -----
-    Everything comes from the summaries and maps in the folder; no input is read. The same as ``dask-uncert report``.
+    Reads the summaries and maps in the folder, and no input. The command is ``dask-uncert report``.
 
     Examples
     --------
@@ -55,15 +55,14 @@ def report(folder: str | AnyPath, against: str | AnyPath | None = None) -> AnyEv
     path = as_path(folder)
     record = read_record(path)
     about = {f"part {number}": part for number, part in enumerate(record.get("merged", []), 1)}
-    about |= {
-        f"input {name}": f"{of['store']}:{of['array']}" for name, of in record.get("inputs", {}).items()
-    }
+    for name, source in record.get("inputs", {}).items():
+        about[f"input {name}"] = f"{source['store']}:{source['array']}"
     maps: dict[str, Any] = {}
     cohort = None
     if is_cohort(path):
         cohort = _cohort(path, None if against is None else as_path(against))
     elif against is not None:
-        raise InputError(f"{path} holds one evaluation and no cases: only cohorts are compared case by case.")
+        raise InputError(f"{path} is not a cohort: only cohorts are compared, case by case.")
     elif (path / MAPS).exists():
         maps = {name: preview(str(path / MAPS), name) for name in record.get("maps", [])}
     evaluation = load(path)
@@ -75,12 +74,12 @@ def report(folder: str | AnyPath, against: str | AnyPath | None = None) -> AnyEv
 
 
 def _cohort(path: AnyPath, other: AnyPath | None) -> Cohort:
-    """Return what reports show of a cohort, compared with the one in another folder."""
+    """Return what reports show of a cohort, compared with another one if given."""
     finished = FinishedCohort.read(path)
     if other is None:
         return finished.reported(finished.map_folders())
     if str(absolute(other).resolve()) == str(absolute(path).resolve()):
-        raise InputError(f"{other} is this very evaluation; name that of another model.")
+        raise InputError(f"{other} is the same folder; name that of another model.")
     confidence = finished.record.get("job", {}).get("confidence") or {}
     options = {name: confidence.get(name, default) for name, default in DEFAULT_INTERVALS.items()}
     comparison = compare(path, other, **options)

@@ -22,7 +22,7 @@ from dask_uncert.clusters.monitor import (
 )
 from dask_uncert.clusters.monitor import progress as watched
 from dask_uncert.errors import InputError
-from dask_uncert.execution.checkpoints import MAPS, Checkpoints, run_checkpoints
+from dask_uncert.execution.checkpoints import MAPS, run_checkpoints
 from dask_uncert.execution.evaluate import with_maps, write_coordinates
 from dask_uncert.execution.fault_isolation import compute_isolating_faults, explain_killed_workers
 from dask_uncert.execution.memory import fit_to_memory
@@ -45,7 +45,6 @@ from dask_uncert.jobs.provenance import (
     input_record,
     job_record,
     read_retries,
-    remarks_of,
     silent,
     write_run,
 )
@@ -92,7 +91,7 @@ def run(
     progress : callable, optional
         Called as ``progress(stage, done, total)`` as work goes on.
     performance_report : str or path, optional
-        A file for dask's performance report of the pass, one page that needs no network.
+        HTML file for dask's performance report of the pass. The page needs no network.
 
     Returns
     -------
@@ -117,8 +116,8 @@ def run(
 
     Notes
     -----
-    A run that was stopped goes on where it was when it is started again. A result that is finished is loaded, not
-    computed again. The same as ``dask-uncert run``.
+    A run that was stopped resumes when it is started again. A finished result is loaded, not computed again. The
+    command is ``dask-uncert run``.
 
     Examples
     --------
@@ -132,17 +131,17 @@ def run(
     output = output_of(checked, folder, out)
     target = cluster if cluster is not None else cluster_of(checked, folder)
     page = None if performance_report is None else Path(performance_report)
-    tell = progress or silent
+    report = progress or silent
     if not isinstance(checked, CohortJob):
-        return _run_scene(checked, plan_job(checked, folder), output, target, fresh, tell, page)
-    evaluation, failed = run_cohort(checked, folder, output, target, fresh, tell, page)
+        return _run_scene(checked, plan_job(checked, folder), output, target, fresh, report, page)
+    evaluation, failed = run_cohort(checked, folder, output, target, fresh, report, page)
     if failed:
         warnings.warn(failure_message(failed, output), FailedCasesWarning, stacklevel=2)
     return evaluation
 
 
 def output_of(job: AnyJob | CohortJob, folder: Path, out: str | AnyPath | None = None) -> AnyPath:
-    """Return the output folder of a job whose paths are relative to `folder`; out: instead of the job's."""
+    """Return the output folder of a job, or `out` instead; folder: the one that the job's paths are relative to."""
     return absolute(out if out is not None else resolve(job.output, folder))
 
 
@@ -152,7 +151,7 @@ def _run_scene(
     output: AnyPath,
     cluster: str | Path | Client,
     fresh: bool,
-    tell: Progress,
+    report: Progress,
     page: Path | None,
 ) -> AnyEvaluation:
     """Run the pass of a scene or a regression and write its output folder."""
@@ -160,7 +159,8 @@ def _run_scene(
     read = {name: cube.stored for name, cube in plan.scene.cubes.items() if cube.stored is not None}
     stored = {name: array.fingerprint() for name, array in read.items()}
     mark = fingerprint(job, plan, stored)
-    for remark in remarks_of(plan):
+    remarks = [remark for cube in plan.scene.cubes.values() for remark in cube.remarks]
+    for remark in remarks:
         warnings.warn(remark, InputWarning, stacklevel=3)
     if is_finished(output, mark, fresh):
         return load(output)
@@ -177,13 +177,16 @@ def _run_scene(
         start, retries = time.perf_counter(), read_retries(client) | retries
         plan = replace(plan, checkpoints=kept)
         if plan.request.layers:
-            plan = _with_maps(plan, kept)
+            again = as_path(kept.maps).is_dir() and plan.unfinished_blocks() < plan.grid.blocks
+            if not again:  # finished blocks without their maps are computed again
+                kept.clear()
+            plan = with_maps(plan, kept.maps, ABOUT_MAPS, again)
         tasks, left = plan.tasks(), plan.unfinished_blocks()
         with watchdog(client):
-            plan = _with_distances(plan, client, tell)
+            plan = _with_distances(plan, client, report)
         measured = time.perf_counter()
         with (
-            _watch(client, "evaluate-block", left, "evaluate", tell) as counts,
+            _watch(client, "evaluate-block", left, "evaluate", report) as counts,
             watchdog(client, _block_names(plan)),
             performance_page(page),
         ):
@@ -193,13 +196,14 @@ def _run_scene(
         check_unchanged(read, stored)
         save(evaluation, working / "summary.zarr")
         write_coordinates(plan)
-        write_all(evaluation, working, maps=_thumbnails(plan), about=about(plan))
+        maps = {name: preview(plan.writer.store, name) for name in plan.request.layers} if plan.writer else {}
+        write_all(evaluation, working, maps=maps, about=about(plan))
         written = time.perf_counter()
         record: RunRecord = {
             **job_record(job, started),
             "fingerprint": mark,
             "inputs": {name: input_record(array, stored[name]) for name, array in read.items()},
-            "remarks": remarks_of(plan),
+            "remarks": remarks,
             "blocks": plan.grid.blocks,
             "blocks_computed": left,
             "blocks_computed_again": counts.recomputed + (alone and alone - (left - counts.finished)),
@@ -212,14 +216,6 @@ def _run_scene(
         seconds = {"class_distances": measured - start, "pass": summed - measured, "report": written - summed}
         write_run(working, evaluation, record, seconds, log)
     return evaluation
-
-
-def _with_maps(plan: Plan, kept: Checkpoints) -> Plan:
-    """Return the plan with its maps' group, made or found: it stays with the checkpoints until the run is complete."""
-    again = as_path(kept.maps).is_dir() and plan.unfinished_blocks() < plan.grid.blocks
-    if not again:  # groups whose maps are gone are not finished
-        kept.clear()
-    return with_maps(plan, kept.maps, ABOUT_MAPS, again)
 
 
 def _move_maps(plan: Plan, working: Path, elsewhere: dict[str, AnyPath] | None) -> None:
@@ -235,39 +231,40 @@ def _move_maps(plan: Plan, working: Path, elsewhere: dict[str, AnyPath] | None) 
         shutil.move(plan.writer.store, working / MAPS)
 
 
-def _with_distances(plan: Plan, client: Client, tell: Progress) -> Plan:
+def _with_distances(plan: Plan, client: Client, report: Progress) -> Plan:
     if plan.distances is None:
         return plan
     blocks = plan.distances.grid.blocks
     with (
-        _watch(client, "class-distances-read", blocks, "class distances", tell),
+        _watch(client, "class-distances-read", blocks, "class distances", report),
         explain_killed_workers("the features"),
     ):
         return plan.with_distances()
 
 
 def _watch(
-    client: Client, prefix: str, total: int, stage: str, tell: Progress
+    client: Client, prefix: str, total: int, stage: str, report: Progress
 ) -> AbstractContextManager[BlockCounts]:
-    tell(stage, 0, total)
-    return watched(client, prefix, total, lambda done: tell(stage, done, total))
+    report(stage, 0, total)
+    return watched(client, prefix, total, lambda done: report(stage, done, total))
 
 
 def _block_names(plan: Plan) -> Callable[[Any], str]:
     """Return a function that names the block a task works on, by its key."""
     length = len(plan.grid.dims) + 1
-    return lambda key: (
-        f"the block {plan.grid.describe(key[1:])}"
-        if isinstance(key, tuple) and len(key) == length
-        else str(key)
-    )
+
+    def name(key: Any) -> str:
+        is_block = isinstance(key, tuple) and len(key) == length
+        return f"the block {plan.grid.describe(key[1:])}" if is_block else str(key)
+
+    return name
 
 
 def _process_options(cluster: Any, read: Mapping[str, StoredArray]) -> dict[str, bool]:
-    """Return the option for processes instead of threads on this machine, where HDF5 is read.
+    """Return the option for processes instead of threads on this machine if HDF5 is read.
 
-    HDF5 reads one array at a time in each process, and a damaged file may end the process that reads it (seen once in
-    some 300 damaged files).
+    HDF5 reads only one array at a time in a process, and a damaged file may end the process (seen once in about 300
+    damaged files).
     """
     if cluster == "local" and any(format_of(array.store).extra == "netcdf" for array in read.values()):
         return {"processes": True}
@@ -275,21 +272,15 @@ def _process_options(cluster: Any, read: Mapping[str, StoredArray]) -> dict[str,
 
 
 def check_unchanged(read: Mapping[str, StoredArray], stored: Mapping[str, str | None]) -> None:
-    """Refuse results of inputs that were written while they were read."""
+    """Raise InputError if an input changed while it was read."""
     for name, array in read.items():
         if array.fingerprint() != stored[name]:
             raise InputError(
-                f"{name}: {array} changed while it was read, so the numbers would be of neither state. Run again "
-                f"when it is complete; nothing was written."
+                f"{name}: {array} changed while it was read, so the result would mix both versions. Run again when it "
+                f"is complete; nothing was written."
             )
 
 
 def _key(mark: str | None, plan: Plan) -> str | None:
-    """Return what finished blocks are kept under: the same job, cut into the same blocks."""
+    """Return the key of checkpoints: they belong to a job cut into blocks of one size."""
     return None if mark is None else f"{mark} {plan.grid.block}"
-
-
-def _thumbnails(plan: Plan) -> dict[str, Any]:
-    if plan.writer is None:
-        return {}
-    return {name: preview(plan.writer.store, name) for name in plan.request.layers}

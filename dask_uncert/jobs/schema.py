@@ -1,4 +1,4 @@
-"""The keys of a job file: the options of an evaluation, with stores or a manifest, a cluster and an output."""
+"""Keys of a job file: the options of an evaluation, with its inputs, a cluster and an output."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dask_uncert.spec.options import (
 )
 
 WEIGHT = (
-    "What each pixel weighs, for a second confusion matrix: an array, or `geometry`, the pixels' own area or volume by "
-    "their affine, projection or latitude"
+    "Weight of each pixel, for a second confusion matrix: an array, or `geometry`, the pixel's area or volume from its "
+    "affine, projection or latitude"
 )
 UNCERTAINTY = "A predicted uncertainty, 0 or above; NaN where there is none"
 PROBABILITIES = "By default the mean of the samples"
@@ -27,7 +27,7 @@ MASK = "True counts"
 
 
 class Input(InputOptions):
-    """One array of one store, with the names of its dimensions where the store does not say them."""
+    """One array of one store, with the names of its dimensions if the store has none."""
 
     store: str = Field(
         description="A Zarr store, or a file of another format by its ending: a path relative to the job file, or a URL"
@@ -39,11 +39,11 @@ class Probabilities(PredictionOptions, Input):
 
 
 class Reference(ReferenceOptions, Input):
-    """What is true: class codes, or shares in [0, 1]."""
+    """The reference: class codes, or shares in [0, 1]."""
 
 
 class Weight(WeightOptions, Input):
-    """What each pixel weighs: 0 or above; NaN leaves it out."""
+    """The weight of each pixel: 0 or above; NaN leaves it out."""
 
 
 Samples = Annotated[
@@ -54,7 +54,7 @@ Samples = Annotated[
 
 
 class Inputs(StrictModel):
-    """What is read: probabilities, samples of them, or both."""
+    """Inputs of a scene: probabilities, samples of them, or both; and a reference."""
 
     probabilities: Probabilities | None = Field(None, description=PROBABILITIES)
     samples: Samples | None = Field(
@@ -62,13 +62,13 @@ class Inputs(StrictModel):
     )
     reference: Reference
     mask: Input | None = Field(None, description=MASK)
-    features: Input | None = Field(None, description="What class distances are measured in: bands")
+    features: Input | None = Field(None, description="Bands that class distances are measured on")
     uncertainty: Input | None = Field(None, description=UNCERTAINTY)
     weight: Literal["geometry"] | Weight | None = Field(None, description=WEIGHT)
 
 
 class AnyKind(StrictModel):
-    """What every job says, of whatever kind."""
+    """Keys of every kind of job."""
 
     version: Literal[1]
     cluster: str = Field("local", description="local, a file of cluster/, or a tcp:// or tls:// address")
@@ -76,31 +76,31 @@ class AnyKind(StrictModel):
 
 
 class Job(SceneOptions, AnyKind):
-    """A job on one scene: what is read, what is asked, where the answers go."""
+    """A job on one scene: its inputs, options and output."""
 
     kind: Literal["scene"]
     inputs: Inputs
 
 
 class RegressionInputs(StrictModel):
-    """What is read: either a variance or a covariance."""
+    """Inputs of a regression, with either a variance or a covariance."""
 
-    mean: Input = Field(description="The prediction; several outputs lie along the dimension `output`")
-    reference: Input = Field(description="What was observed, with the dimensions of the mean")
+    mean: Input = Field(description="The prediction; several outputs are along the dimension `output`")
+    reference: Input = Field(description="The observed values, with the dimensions of the mean")
     variance: Input | None = Field(None, description="Of each output, with the dimensions of the mean")
     covariance: Input | None = Field(None, description="Of the outputs, along `output` and `output2`")
     mask: Input | None = Field(None, description=MASK)
 
 
 class RegressionJob(RegressionOptions, AnyKind):
-    """A job on the calibration of a regression: what is read, where the answers go."""
+    """A job on the calibration of a regression: its inputs, options and output."""
 
     kind: Literal["regression"]
     inputs: RegressionInputs
 
 
 class CaseSamples(PredictionOptions):
-    """Several predictions, along a dimension `sample` or in columns of their own."""
+    """Several predictions, along a dimension `sample` or in one column each."""
 
     members: list[str] | None = Field(
         None, min_length=1, description="Columns that hold one sample each, instead of the column `samples`"
@@ -108,23 +108,23 @@ class CaseSamples(PredictionOptions):
 
 
 class CaseReference(ReferenceOptions):
-    """What is true: class codes, or shares in [0, 1]; the mean of several raters is a fuzzy reference."""
+    """The reference: class codes, or shares in [0, 1]; the mean of several raters is a fuzzy reference."""
 
     raters: list[str] | Counting | None = Field(  # type: ignore[assignment]
         None,
-        description="Columns that hold one rater each, instead of the column `reference`; or, of a fuzzy reference "
-        "or one with a dimension `rater`, how many raters there are",
+        description="Columns that hold one rater each, instead of the column `reference`; or the number of raters, if "
+        "the reference is fuzzy or has a dimension `rater`",
     )
     per_rater: bool = Field(False, description="Evaluate against each rater as well, into `raters/`")
 
     @property
     def number(self) -> int | None:
-        """How many raters there are, if the job says so."""
+        """Number of raters, if the job gives it."""
         return len(self.raters) if isinstance(self.raters, list) else self.raters
 
 
 class CaseInputs(StrictModel):
-    """What is read of each case: probabilities, samples of them, or both; columns of the manifest have the paths."""
+    """Inputs of each case: probabilities, samples of them, or both; columns of the manifest have the paths."""
 
     probabilities: PredictionOptions | None = Field(None, description=PROBABILITIES)
     samples: CaseSamples | None = None
@@ -135,15 +135,15 @@ class CaseInputs(StrictModel):
 
 
 class CohortJob(ClassificationOptions, AnyKind):
-    """A job on many cases: what is read of each, what is asked, where the answers go."""
+    """A job on many cases: the inputs of each, options and output."""
 
     kind: Literal["cohort"]
     classes: ClassTable = Field(
         description="Reference code: name, in the order of the class axis; or the names"
     )
     manifest: str = Field(
-        description="CSV or Parquet file with a row a case: columns `patient`, one for each input, and free ones; "
-        "paths in it are relative to it"
+        description="CSV or Parquet file with one row per case: a column `patient`, a column for each input, and any "
+        "others; paths in it are relative to it"
     )
     visits: str | None = Field(None, description="The column that tells several visits of a patient apart")
     groups: list[str] = Field([], description="Columns that cases are grouped by, such as site")
@@ -151,7 +151,7 @@ class CohortJob(ClassificationOptions, AnyKind):
     confidence: PatientConfidence = PatientConfidence()
 
     def columns(self) -> dict[str, tuple[str, InputOptions]]:
-        """Return by column of the manifest the input it holds and its options; samples apart are `samples_0`, ..."""
+        """Return, by column of the manifest, the input's name and its options; samples in columns are `samples_0`, ..."""
         columns: dict[str, tuple[str, InputOptions]] = {}
         for name, options in self.inputs:
             if isinstance(options, CaseSamples) and options.members:
@@ -164,17 +164,13 @@ class CohortJob(ClassificationOptions, AnyKind):
         return columns
 
     def options(self) -> SceneOptions:
-        """Return what each case is asked, as the options of a scene."""
+        """Return the options of each case."""
         return SceneOptions(**{name: getattr(self, name) for name in ClassificationOptions.model_fields})
 
 
 AnyJob = Job | RegressionJob
-JOBS: dict[str, type[Job] | type[RegressionJob] | type[CohortJob]] = {
-    "scene": Job,
-    "regression": RegressionJob,
-    "cohort": CohortJob,
-}
-"""By the key `kind`."""
+JOBS: dict[str, type[AnyJob | CohortJob]] = {"scene": Job, "regression": RegressionJob, "cohort": CohortJob}
+"""Models of jobs by the key `kind`."""
 
 
 def job_schema() -> str:
@@ -183,7 +179,7 @@ def job_schema() -> str:
     Returns
     -------
     str
-        JSON, for editors and validators. The same as ``dask-uncert schema``.
+        JSON, for editors and validators; ``dask-uncert schema`` prints it.
 
     Examples
     --------

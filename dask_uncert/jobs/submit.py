@@ -1,4 +1,4 @@
-"""Submit jobs to a running scheduler or to SLURM; ask for their status, wait for them, cancel them."""
+"""Submit jobs to a running scheduler or to SLURM; show their status, wait for them, cancel them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from dask_uncert.jobs.load import read_job, resolve
 from dask_uncert.jobs.run import output_of
 from dask_uncert.jobs.submission import ENDED, LOG, JobStatus, Submission
 
-NEEDS = "submit needs a cluster that goes on without this terminal"
-POLL = 1.0  # seconds between looks at a job that is waited for
+NEEDS = "submit needs a cluster that keeps running without this terminal"
+POLL = 1.0  # seconds between looks at a job
 SLURM_OPTIONS = {"queue": "partition", "account": "account", "walltime": "time"}
-MEMORY = "4G"  # of a job of SLURM that only drives the cluster
+MEMORY = "4G"  # of the SLURM job that drives the cluster
 
 
 def submit(
@@ -35,12 +35,12 @@ def submit(
     fresh: bool = False,
     overrides: Mapping[str, Any] | None = None,
 ) -> Submission:
-    """Start a job on a cluster that goes on without this process, and return at once.
+    """Start a job on a cluster that keeps running without this process, and return at once.
 
     Parameters
     ----------
     job : str or path
-        A job file, which the cluster must see as well as the output.
+        A job file. The cluster must be able to read it and to write the output.
     cluster : str, optional
         The address of a running scheduler or a cluster file of SLURM, instead of the job's `cluster`.
     out : str or path, optional
@@ -58,13 +58,13 @@ def submit(
     Raises
     ------
     InputError
-        If the job or the cluster cannot be used, or the output has a job at work already.
+        If the job or the cluster cannot be used, or a job for this output is already running.
     ClusterError
         If the cluster cannot be reached, has no worker, or refuses the job.
 
     Notes
     -----
-    The same as ``dask-uncert submit``.
+    The command is ``dask-uncert submit``.
 
     Examples
     --------
@@ -106,8 +106,8 @@ def status(output: str | AnyPath) -> JobStatus:
     Returns
     -------
     JobStatus
-        Its `status` is "waiting", "running", "lost" (no heartbeat for a minute), "done", "failed" or "cancelled";
-        its `message` says more.
+        Its `status` is "waiting", "running", "lost" (no heartbeat for a minute), "done", "failed" or "cancelled"; its
+        `message` gives details.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def status(output: str | AnyPath) -> JobStatus:
 
     Notes
     -----
-    The same as ``dask-uncert status``.
+    The command is ``dask-uncert status``.
 
     Examples
     --------
@@ -130,12 +130,11 @@ def status(output: str | AnyPath) -> JobStatus:
     current = submission.status()
     if submission.system != "slurm" or current.status not in ("waiting", "lost") or not submission.key:
         return current
-    queue = ["squeue", "-h", "-j", submission.key, "-o", "%T"]
-    queued = subprocess.run(queue, capture_output=True, text=True, check=False).stdout.strip()
-    if queued:
+    squeue = ["squeue", "-h", "-j", submission.key, "-o", "%T"]
+    if queued := subprocess.run(squeue, capture_output=True, text=True, check=False).stdout.strip():
         return JobStatus(current.status, f"{current.message} (SLURM job {submission.key}: {queued})")
-    log = submission.folder / LOG
-    return JobStatus("lost", f"job {submission.key} has left SLURM's queue without a result: see {log}")
+    ended = f"job {submission.key} has left SLURM's queue without a result"
+    return JobStatus("lost", f"{ended}: see {submission.folder / LOG}")
 
 
 def wait(output: str | AnyPath, timeout: float | None = None) -> JobStatus:
@@ -160,7 +159,7 @@ def wait(output: str | AnyPath, timeout: float | None = None) -> JobStatus:
 
     Notes
     -----
-    The same as ``dask-uncert wait``.
+    The command is ``dask-uncert wait``.
 
     Examples
     --------
@@ -179,7 +178,7 @@ def wait(output: str | AnyPath, timeout: float | None = None) -> JobStatus:
 
 
 def cancel(output: str | AnyPath, timeout: float = 60.0) -> JobStatus:
-    """Cancel a submitted job; what it has finished is kept for another submission.
+    """Cancel a submitted job; what it has finished is kept, so that it resumes if it is submitted again.
 
     Parameters
     ----------
@@ -200,7 +199,7 @@ def cancel(output: str | AnyPath, timeout: float = 60.0) -> JobStatus:
 
     Notes
     -----
-    The same as ``dask-uncert cancel``.
+    The command is ``dask-uncert cancel``.
 
     Examples
     --------
@@ -239,29 +238,30 @@ def _to_scheduler(submission: Submission) -> Submission:
         while submission.status().status == "waiting" and not client.run_on_scheduler(
             lambda dask_scheduler: key in dask_scheduler.tasks
         ):
-            time.sleep(0.05)  # the scheduler must have it before this client goes
+            time.sleep(0.05)  # the scheduler must have the task before this client closes
     return Submission.read(submission.output)
 
 
 def _to_slurm(submission: Submission, batch: Batch) -> Submission:
     submission = replace(submission, system="slurm")
     submission.create()
-    folder = submission.folder
+    log = submission.folder / LOG
     options = {SLURM_OPTIONS[name]: value for name, value in batch.options.items() if name in SLURM_OPTIONS}
     options |= {
         "job-name": "dask-uncert",
-        "output": folder / LOG if isinstance(folder, Path) else "dask-uncert-%j.log",
+        "output": log if isinstance(log, Path) else "dask-uncert-%j.log",
         "mem": MEMORY,
         "cpus-per-task": 1,
     }
     lines = [f"#SBATCH --{name}={value}" for name, value in options.items()]
     command = shlex.join([sys.executable, "-m", "dask_uncert.jobs.drive", submission.output])
     script = "\n".join(["#!/bin/bash", *lines, command, ""])
-    sbatch = ["sbatch", "--parsable"]
     try:
-        answer = subprocess.run(sbatch, input=script, capture_output=True, text=True, check=False)
+        answer = subprocess.run(
+            ["sbatch", "--parsable"], input=script, capture_output=True, text=True, check=False
+        )
     except FileNotFoundError:
-        submission.end("failed", "sbatch is not here")
+        submission.end("failed", "there is no sbatch on this machine")
         raise InputError("sbatch is not on this machine's PATH. Submit on a login node.") from None
     if answer.returncode:
         reason = one_line(answer.stderr)

@@ -157,7 +157,7 @@ def test_nifti_and_slices_of_volumes(tmp_path, dask_uncert_command):
     assert np.allclose(flat.affine[:3, 3], VOLUME[:3] @ [0, 0, 2, 1])
     assert np.allclose(flat.affine[:3, :2], VOLUME[:3, :2])
     du.export(out, "correct", tmp_path / "z.png", at={"z": 2})
-    with pytest.raises(InputError, match="z = 4 is outside of the map gini, which has 4 along z"):
+    with pytest.raises(InputError, match="z = 4 is outside the map gini, which has size 4 along z"):
         du.export(out, "gini", tmp_path / "b.png", at={"z": 4})
     with pytest.raises(InputError, match="has no dimension 't'"):
         du.export(out, "gini", tmp_path / "b.png", at={"t": 4})

@@ -107,7 +107,7 @@ def test_what_commands_read_is_read_there(tmp_path, server, dask_uncert_command)
     assert "exported to a file on this machine" in said
     other = du.run(job, out="s3://bucket/read/other", overrides={"measures": ["gini"]})
     assert dask_uncert_command("merge", "s3://bucket/read/sum", out, out)[0] == 2
-    with pytest.raises(InputError, match="do not add"):
+    with pytest.raises(InputError, match="cannot be added"):
         du.merge("s3://bucket/read/sum", [out, "s3://bucket/read/other"])
     assert other != one
     local = du.run(job, out=tmp_path / "local")
@@ -216,7 +216,7 @@ def test_a_conversion_is_whole_or_goes_on(tmp_path, files, server, dask_uncert_c
     store = zarr.storage.FsspecStore.from_url("s3://bucket/converted/p.zarr", read_only=True)
     assert np.array_equal(zarr.open_group(store, mode="r")["data"][...], values)
     assert dask_uncert_command(*words)[0] == 0
-    with pytest.raises(InputError, match="one lies in the other"):
+    with pytest.raises(InputError, match="one is inside the other"):
         du.convert(target, f"{target}/b.zarr")
 
 

@@ -148,7 +148,7 @@ def test_the_status_is_told_by_the_folder_beside_the_output_alone(tmp_path, monk
 def test_what_cannot_be_submitted_is_said(tmp_path, job):
     (tmp_path / "local.yaml").write_text("kind: local\n")
     for cluster, message in (
-        ("local", "needs a cluster that goes on without this terminal"),
+        ("local", "needs a cluster that keeps running without this terminal"),
         (str(tmp_path / "local.yaml"), "describes this machine"),
         (str(tmp_path / "none.yaml"), "there is no file"),
     ):

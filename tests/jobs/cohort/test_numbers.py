@@ -247,7 +247,7 @@ def test_a_report_against_another_model_and_without_it_again(models):
     du.report(one)
     assert (one / "results.json").read_bytes() == before
     assert not (one / "tables" / "comparison.csv").exists()
-    with pytest.raises(InputError, match="this very evaluation"):
+    with pytest.raises(InputError, match="is the same folder"):
         du.report(one, one)
     with pytest.raises(InputError, match="not evaluated on the same cases"):
         du.report(one, models / "fewer")
