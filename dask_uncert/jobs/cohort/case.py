@@ -1,8 +1,8 @@
-"""One case of a cohort: its inputs opened, its pass planned and run, in one task unless it is large.
+"""Evaluate one case of a cohort, in one task unless it is large.
 
-A task does all that belongs to a small case, so that a cohort costs the scheduler one small task a case: it opens
-the inputs, compares their fingerprints with what is finished already, evaluates the case block by block and caches
-its summaries. A large case is only reported as large, and then run like a scene, over the whole cluster.
+The task of a small case opens the inputs, compares their fingerprint with finished results, evaluates the case block by
+block and caches its summaries. A large case is only reported as large, and then run like a scene, over the whole
+cluster.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from dask_uncert.clusters.task_pool import KilledError
-from dask_uncert.errors import InputError, one_line
+from dask_uncert.errors import InputError, exception_text, one_line
 from dask_uncert.execution.evaluate import prepare, with_maps, write_coordinates
 from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.execution.plan import Plan
@@ -25,17 +25,18 @@ from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.inputs.raters import mean_of_raters, raters_of
 from dask_uncert.io.summary_cache import CaseFolder, Frame, replacing_folder
 from dask_uncert.jobs.cohort.manifest import ManifestRow
-from dask_uncert.jobs.provenance import digest
+from dask_uncert.jobs.provenance import ABOUT_MAPS, digest
+from dask_uncert.jobs.schema import CaseInputs
 from dask_uncert.spec.options import SceneOptions
 from dask_uncert.summaries.registry import AnyEvaluation
 
 LARGE = 1 << 30  # decoded bytes; above it, a case is run like a scene: about 16 s of one core at 16 classes
 REFERENCE_LABEL = ""
-"""The label of a case's evaluation against its reference; those against single raters have the raters' names."""
+"""Label of a case's evaluation against its reference; those against single raters have the raters' names."""
 
 
 class ManifestColumn(NamedTuple):
-    """A manifest column of paths, the name of the input that it holds, and that input's options."""
+    """A manifest column of paths, the name of its input, and that input's options."""
 
     column: str
     name: str
@@ -43,11 +44,11 @@ class ManifestColumn(NamedTuple):
 
 
 class CaseOutcome(NamedTuple):
-    """What became of a case.
+    """The outcome of a case.
 
-    status: "computed" now; "kept" from a stopped run, in the cache, or in "output", the finished folder; "large", to
-    be run over the whole cluster; or "failed", for `reason`. fingerprint: of the inputs and settings, "" if an input
-    has none. key: that of the cache. frames: digest of the frame of each summary, by label. facts: for `run.json`.
+    status: "computed" now; "kept" in the cache of a stopped run; in the finished "output" folder; "large", to be run over
+    the whole cluster; or "failed", for `reason`. fingerprint: of the inputs and settings, "" if an input has none. key: in
+    the cache. frames: digest of the frame of each summary, by label. facts: for `run.json`.
     """
 
     status: Literal["computed", "kept", "output", "large", "failed"]
@@ -73,43 +74,34 @@ def failure_reason(error: Exception) -> str:
         return one_line(error)
     if isinstance(error, KilledError) or type(error).__name__ == "KilledWorker":
         return f"its worker process ended every time: it crashed or was out of memory ({one_line(error)})."
-    return f"{type(error).__name__}: {one_line(error)}"
+    return exception_text(error, None)
 
 
 @dataclass(frozen=True)
 class EvaluateCase:
     """Evaluates a case and caches its summaries; pickles.
 
-    raters: their number, if the job gives it; per_rater: evaluate against each as well; fuzzy: the reference holds
-    shares. folder: of the cache. settings: digest of the request, the inputs' options and our version. run: an id of
-    this run, used instead of a fingerprint where inputs have none. memory: bytes a task may use; None for no limit.
-    weigh: pixels are weighted by their size.
+    settings: digest of the options, the inputs' options and the package version. run: an id of this run, used instead of
+    a fingerprint if inputs have none. folder: of the cache. memory: bytes a task may use; None for no limit.
     """
 
     options: SceneOptions
+    inputs: CaseInputs
     columns: tuple[ManifestColumn, ...]
-    raters: int | None
-    per_rater: bool
-    fuzzy: bool
-    folder: str
     settings: str
     run: str
+    folder: str = ""
     memory: float | None = None
-    about_maps: Mapping[str, Any] | None = None
-    weigh: bool = False
 
     def __call__(self, item: tuple[ManifestRow, str]) -> CaseOutcome:
-        """Evaluate a case in this task unless it is finished: its fingerprint is the one given, or it is cached.
-
-        An error becomes the case's outcome; it is not raised.
-        """
+        """Evaluate a case, given with its fingerprint in the finished output ("" if none); an error becomes the outcome."""
         try:
             return self.evaluate_small(*item)
-        except Exception as error:  # whatever reading and decoding may raise: the other cases go on
+        except Exception as error:  # reading and decoding raise many kinds; other cases continue
             return CaseOutcome("failed", reason=failure_reason(error))
 
     def evaluate_small(self, row: ManifestRow, finished: str) -> CaseOutcome:
-        """Do the same; raises what reading and evaluating raise."""
+        """Evaluate a case in this task, unless its fingerprint is `finished`, it is cached, or it is large."""
         cubes = self.open(row)
         fingerprint = self.fingerprint(row, cubes)
         if fingerprint and fingerprint == finished:
@@ -125,12 +117,12 @@ class EvaluateCase:
         return self.compute(row, fingerprint, plans, here=True)
 
     def evaluate_large(self, row: ManifestRow) -> CaseOutcome:
-        """Evaluate a large case over the current cluster; raises what that raises."""
+        """Evaluate a large case over the current cluster."""
         cubes = self.open(row)
         return self.compute(row, self.fingerprint(row, cubes), self.plans(cubes), here=False)
 
     def cost(self, row: ManifestRow) -> CaseCost:
-        """Return what the case costs, from its inputs' headers; InputError if it can be refused already."""
+        """Return the cost of a case, from the headers of its inputs; InputError if they cannot be evaluated."""
         plans = self.plans(self.open(row))
         nbytes = {name: n * len(plans) for name, n in plans[REFERENCE_LABEL].nbytes().items()}
         large = _is_large(plans)
@@ -148,7 +140,7 @@ class EvaluateCase:
             plan = fit_to_memory(unfitted, self.memory)
             if label == REFERENCE_LABEL and plan.request.layers:
                 with replacing_folder(cache.maps(name, key)) as working:
-                    plan = with_maps(plan, str(working), self.about_maps)
+                    plan = with_maps(plan, str(working), ABOUT_MAPS)
                     evaluation = run(plan)
                     write_coordinates(plan)
             else:
@@ -165,7 +157,7 @@ class EvaluateCase:
         return CaseOutcome("computed", fingerprint, key, written.frames, facts)
 
     def open(self, row: ManifestRow) -> dict[str, list[Cube]]:
-        """Return the case's inputs by name, several only of a reference in columns; InputError if one is unusable."""
+        """Return the inputs of a case by name, several only for a reference in columns; InputError if one is unusable."""
         cubes: dict[str, list[Cube]] = {}
         for column, input_name, spec in self.columns:
             path = row.paths[column]
@@ -174,41 +166,40 @@ class EvaluateCase:
         return cubes
 
     def fingerprint(self, row: ManifestRow, cubes: Mapping[str, list[Cube]]) -> str:
-        """Return what changes when an input is written or the job or our version changes; "" if an input cannot tell."""
-        every = [cube for several in cubes.values() for cube in several]
+        """Return a digest of the inputs as stored and the settings; "" if an input has no fingerprint."""
+        every = (cube for several in cubes.values() for cube in several)
         stored = [cube.stored.fingerprint() for cube in every if cube.stored is not None]
         return "" if None in stored else digest(row.case.name, self.settings, row.paths, stored)
 
     def plans(self, cubes: Mapping[str, list[Cube]]) -> dict[str, Plan]:
-        """Return the case's pass, and one for each rater if the job asks for them, checked and cut into blocks."""
+        """Return the pass of a case, and one for each rater if the job says so, checked and cut into blocks."""
         inputs = {name: several[0] for name, several in cubes.items()}
-        if self.weigh:
+        if self.inputs.weight == "geometry":
             inputs["weight"] = pixel_sizes(inputs)
-        first = inputs["reference"]
-        shares = self.fuzzy or CLASS in first.dims
+        first, options = inputs["reference"], self.options
+        number, per_rater = self.inputs.reference.number, self.inputs.reference.per_rater
+        shares = self.inputs.reference.fuzzy or CLASS in first.dims
         in_columns = any(name == "reference" != column for column, name, _ in self.columns)
         raters = {cube.name: cube for cube in cubes["reference"]} if in_columns else raters_of(first)
         if not raters:
-            if self.per_rater or (self.raters is not None and not shares):
+            if per_rater or (number is not None and not shares):
                 raise InputError(
                     f"reference: {first.where} has no dimension `rater`, so there is one reference."
                 )
-            return {REFERENCE_LABEL: prepare(self.options, inputs)}
-        if self.raters is not None and len(raters) != self.raters:
-            raise InputError(
-                f"reference: {first.where} holds {len(raters)} raters; the job says {self.raters}."
-            )
+            return {REFERENCE_LABEL: prepare(options, inputs)}
+        if number is not None and len(raters) != number:
+            raise InputError(f"reference: {first.where} holds {len(raters)} raters; the job says {number}.")
         others = {name: cube for name, cube in inputs.items() if cube.kind != "reference"}
         masks = _masks_of_raters(inputs, in_columns)
-        options, codes = self.options, [class_.code for class_ in self.options.table]
+        codes = [label.code for label in options.table]
         by_number = {i: masks[label] for i, label in enumerate(raters) if label in masks}
         mean = mean_of_raters([*raters.values()], codes, options.ignore, shares, by_number)
-        mean = replace(mean, role="shares", raters=self.raters)
+        mean = replace(mean, role="shares", raters=number)
         if not shares:  # an ignored code leaves a pixel without a share
             options = options.model_copy(update={"ignore": []})
         all_masks = {mask.name: mask for mask in masks.values()}
         plans = {REFERENCE_LABEL: prepare(options, {**others, "reference": mean, **all_masks})}
-        if self.per_rater:
+        if per_rater:
             for label, cube in raters.items():
                 single = replace(cube, name="reference", raters=None)
                 mask = {masks[label].name: masks[label]} if label in masks else {}
@@ -234,5 +225,5 @@ def _is_large(plans: Mapping[str, Plan]) -> bool:
 
 @lru_cache(maxsize=64)
 def frame_of(request: AnyRequest) -> Frame:
-    """Return the frame of a request's summaries; cached, for it takes longer to write than a small case to count."""
+    """Return the frame of a request's summaries; cached, as making it takes longer than counting a small case."""
     return Frame.of(request.zero())

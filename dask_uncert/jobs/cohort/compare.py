@@ -34,7 +34,7 @@ def compare(
     first, second : Stack, str or path
         The cases of each model, or the output folder of a finished cohort. May be a URL.
     metrics : str or sequence of str, optional
-        Names or patterns such as ``"classes/*/f1"``; ``"*"`` is every metric. By default those that reports show first.
+        Names or patterns such as ``"classes/*/f1"``; ``"*"`` is every metric. By default the report's main metrics.
     replicates : int, default 1000
         Number of bootstrap replicates, each a draw of patients with replacement, the same for both models.
     level : float, default 0.95
@@ -61,7 +61,7 @@ def compare(
 
     Notes
     -----
-    The same as ``dask-uncert compare``.
+    The command is ``dask-uncert compare``.
 
     Examples
     --------
@@ -69,10 +69,10 @@ def compare(
     >>> good, poor = (du.evaluate([[0.9, 0.1], [p, 1 - p]], [0, 1]) for p in (0.2, 0.7))
     >>> first = du.Stack.of({"P1": good, "P2": good, "P3": poor})
     >>> second = du.Stack.of({"P1": poor, "P2": poor, "P3": poor})
-    >>> found = du.compare(first, second, metrics="overall/accuracy")
-    >>> found.mean.T.round(4).tolist(), found.mean_difference.round(4).tolist()
+    >>> comparison = du.compare(first, second, metrics="overall/accuracy")
+    >>> comparison.mean.T.round(4).tolist(), comparison.mean_difference.round(4).tolist()
     ([[0.8333, 0.5]], [0.3333])
-    >>> found.permutation.p_value.tolist(), found.exact
+    >>> comparison.permutation.p_value.tolist(), comparison.exact
     ([0.5], True)
     """
     if replicates < 1 or permutations < 1:
@@ -84,11 +84,10 @@ def compare(
     stacks = [_stack(first), _stack(second)]
     if not common:
         _check_cases(stacks, [_name(first, "first"), _name(second, "second")])
-    wanted = [metrics] if isinstance(metrics, str) else metrics
-    if wanted is None:
-        wanted = [metric.name for metric in headline(stacks[0].total())]
-    confidence = Confidence(replicates, level, seed)
-    return comparison.compare(stacks[0], stacks[1], confidence, wanted, permutations)
+    if metrics is None:
+        metrics = [metric.name for metric in headline(stacks[0].total())]
+    names = [metrics] if isinstance(metrics, str) else metrics
+    return comparison.compare(stacks[0], stacks[1], Confidence(replicates, level, seed), names, permutations)
 
 
 def _stack(model: Stack | str | AnyPath) -> Stack:
@@ -100,7 +99,7 @@ def _name(model: Stack | str | AnyPath, position: str) -> str:
 
 
 def _check_cases(stacks: Sequence[Stack], models: Sequence[str]) -> None:
-    """Refuse two models that were not evaluated on the same cases."""
+    """Raise InputError if two models were not evaluated on the same cases."""
     first, second = ({*stack.names} for stack in stacks)
     common = len(first & second)
     differences = [

@@ -1,4 +1,4 @@
-"""A manifest: a table with a row for each case: its patient, the paths of its inputs, and the groups it belongs to.
+"""Manifests: tables with one row per case: its patient, the paths of its inputs, and its groups.
 
 A CSV file (UTF-8, commas) or a Parquet file, at a path or a URL. Paths in it are relative to the manifest itself.
 """
@@ -35,11 +35,11 @@ def read_manifest(
 ) -> list[ManifestRow]:
     """Return the rows of a manifest, sorted by the names of the cases.
 
-    inputs: the columns that hold paths. visits: the column that tells several rows of a patient apart.
-    groups: columns whose values cases are grouped by. Other columns are ignored.
+    inputs: columns of paths. visits: the column that distinguishes several rows of a patient. groups: columns that cases
+    are grouped by. Other columns are ignored. Names are compared in Unicode's composed form (NFC).
 
-    Names are compared in Unicode's composed form (NFC). Raises InputError, naming row and column, for a cell that is
-    missing, empty or there twice, and for patients or visits that differ by case alone.
+    Raises InputError with the row and column of a cell that is missing, empty or repeated, and for patients or visits
+    that differ only by case.
     """
     wanted = [PATIENT, *([visits] if visits else []), *inputs, *groups]
     repeated = sorted({column for column in wanted if wanted.count(column) > 1})
@@ -52,9 +52,7 @@ def read_manifest(
     for number, cells in _cells(manifest, wanted):
         for column in wanted:
             if not cells[column]:
-                raise InputError(
-                    f"manifest {manifest}: nothing in row {number}, column {column}; fill it in."
-                )
+                raise InputError(f"manifest {manifest}: row {number}, column {column} is empty; fill it in.")
         for column in {PATIENT, visits or PATIENT, *groups}:
             cells[column] = unicodedata.normalize("NFC", cells[column])
         for column in (PATIENT, visits) if visits else (PATIENT,):
@@ -79,7 +77,7 @@ def read_manifest(
 
 
 def resolve_path(manifest: str, path: str) -> str:
-    """Return a path of a manifest, made absolute; a URL stays as it is."""
+    """Return a path of a manifest as an absolute path; a URL is unchanged."""
     if "://" in path:
         return path
     folder, _, _ = manifest.rpartition("/")
@@ -93,13 +91,15 @@ def _duplicate_message(manifest: str, visits: str | None, *rows: tuple[int, Mani
     where = " and ".join(f"{next(iter(row.paths.values()))} in row {number}" for number, row in rows)
     name = f"visit {case.visit} of patient {case.patient}" if visits else f"patient {case.patient}"
     hint = (
-        "" if visits else " If these are visits, add `visits: <the column that tells them apart>` to the job."
+        ""
+        if visits
+        else " If these are visits, add `visits: <the column that distinguishes them>` to the job."
     )
     return f"the manifest {manifest} has {name} twice: {where}.{hint}"
 
 
 def _check_name(manifest: str, number: int, column: str, name: str) -> None:
-    """Refuse names that cannot be folders of maps and arguments of commands."""
+    """Raise InputError for a name that cannot be a folder of maps and an argument of commands."""
     odd = not name.strip(".") or name.startswith("__") or any(c in "/\\" or not c.isprintable() for c in name)
     if odd or len(name.encode()) > LONGEST_NAME or name.lower().startswith("zarr.json"):
         raise InputError(
@@ -110,7 +110,7 @@ def _check_name(manifest: str, number: int, column: str, name: str) -> None:
 
 
 def _cells(manifest: str, wanted: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the number (the header is row 1) and the stripped cells by column of each row that is not empty."""
+    """Yield the number (the header is row 1) and the cells by column of each row that is not empty."""
     read = _parquet if manifest.lower().endswith(PARQUET) else _csv
     try:
         header, body = read(manifest)

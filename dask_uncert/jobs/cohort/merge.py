@@ -1,4 +1,4 @@
-"""Finished cohorts put together, or without some of their cases: from their counts, without reading a voxel."""
+"""Merge finished cohorts, or leave out some of their cases, without reading a voxel."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dask_uncert.summaries.stack import Stack, check_equal
 
 @dataclass(frozen=True)
 class CohortUnion:
-    """The cases of several finished cohorts, by the cohort that holds each, but for those left out."""
+    """The cases of several finished cohorts without those left out; cases: the cohort that holds each."""
 
     parts: tuple[FinishedCohort, ...]
     cases: dict[str, FinishedCohort]
@@ -40,9 +40,9 @@ class CohortUnion:
         single = [str(folder) for folder in folders if not is_cohort(folder)]
         if single:
             raise InputError(
-                f"{', '.join(single)} holds no cases: merge it apart from cohorts, without --leave-out."
+                f"{', '.join(single)} is not a cohort: merge it separately, without --leave-out."
             )
-        parts = tuple(FinishedCohort.read(folder) for folder in folders)
+        parts = tuple(map(FinishedCohort.read, folders))
         cases: dict[str, FinishedCohort] = {}
         for part in parts:
             for name in part.stack.names:
@@ -58,11 +58,11 @@ class CohortUnion:
             raise InputError(f"there is no case {', '.join(missing)} to leave out in {where}.")
         chosen = {name: cases[name] for name in sorted(cases.keys() - set(left_out))}
         if not chosen:
-            raise InputError("all cases are left out; nothing remains.")
+            raise InputError("all cases are left out; keep at least one.")
         return cls(parts, chosen, tuple(left_out))
 
     def write(self, working: Path, elsewhere: dict[str, AnyPath] | None) -> tuple[RunRecord, Cohort]:
-        """Write summaries and maps into an output folder; returns what `run.json` records, and reports show."""
+        """Write summaries and maps into an output folder; return a record for `run.json`, and what reports show."""
         for label in sorted({label for part in self.parts for label in part.stacks}):
             stacks = [part.stacks[label] for part in self.parts if label in part.stacks]
             chosen = [stack.select(n for n in stack.names if n not in self.left_out) for stack in stacks]
@@ -99,7 +99,7 @@ def _write_union(stacks: Sequence[Stack], folder: Path) -> None:
         try:
             check_equal(first.frame, other.frame, other.names[0])
         except ValueError as error:
-            raise InputError(f"these cohorts do not add: {error}.") from None
+            raise InputError(f"these cohorts cannot be added: {error}.") from None
     columns = list(dict.fromkeys(column for stack in stacks for column in stack.groups))
     pairs = heapq.merge(*(stack.sparse_cases() for stack in stacks), key=lambda pair: pair[0].name)
     cases = []

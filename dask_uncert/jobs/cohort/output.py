@@ -1,6 +1,6 @@
-"""The output folder of a cohort: the counts of its cases, put together from the cache or an earlier output, and maps.
+"""The output folder of a cohort: the counts and maps of its cases, from the cache or an earlier output.
 
-Nothing here reads a voxel, and no more than a few cases' counts are in memory at a time.
+No voxel is read, and only a few cases' counts are in memory at a time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SUMMARY, RATERS, MAPS = "summary.zarr", "raters", "maps.zarr"
 
 @dataclass(frozen=True)
 class FinishedCohort:
-    """A cohort's output folder: its `run.json`, and a Stack for each label (its reference, and each rater)."""
+    """A cohort's output folder: its `run.json`, and a Stack for each label (the reference, and each rater)."""
 
     folder: AnyPath
     record: Mapping[str, Any]
@@ -62,12 +62,12 @@ class FinishedCohort:
         return digests
 
     def map_folders(self) -> dict[str, AnyPath]:
-        """Return the folder of maps of each case, by name; nothing if there are none."""
+        """Return the folder of maps of each case, by name; {} if there are none."""
         store = self.folder / MAPS
         return {name: store / name for name in self.stack.names} if store.is_dir() else {}
 
     def fingerprints(self, with_maps: bool) -> dict[str, str]:
-        """Return the fingerprint of each case, by name; with_maps: only of those whose maps are there."""
+        """Return the fingerprint of each case, by name; with_maps: only of cases with maps."""
         return {
             case.name: case.fingerprint
             for case in self.stack.cases
@@ -84,7 +84,7 @@ class FinishedCohort:
         return failed
 
     def reported(self, map_folders: Mapping[str, AnyPath], against: OtherModel | None = None) -> Cohort:
-        """Return what reports show; map_folders: where the maps of each case are."""
+        """Return what reports show; map_folders: the folder of maps of each case."""
         maps = self.record.get("maps", [])
 
         def pictures(case: str) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class FinishedCohort:
 
 
 def case_identity(case: Case) -> dict[str, Any]:
-    """Return what `run.json` records of a failed case; `failed_cases` reads it."""
+    """Return the part of `run.json` that `failed_cases` reads."""
     return {"patient": case.patient, "visit": case.visit, "groups": dict(case.groups)}
 
 
@@ -149,14 +149,14 @@ def read_stacks(folder: AnyPath) -> dict[str, Stack]:
 
 
 def is_cohort(folder: AnyPath) -> bool:
-    """Return whether the folder keeps cases apart."""
+    """Return whether the folder is the output of a cohort."""
     return has_cases(str(folder / SUMMARY))
 
 
 def earlier_output(folder: AnyPath, settings: str, fresh: bool) -> FinishedCohort | None:
-    """Return what the output folder holds of the same settings already, for whatever cases; None if nothing.
+    """Return the finished output of the same settings, for any cases; None if there is none.
 
-    settings: the digest of what every case is evaluated with. Raises InputError if something else would be lost.
+    settings: digest of the options of every case. Raises InputError if the folder holds something else.
     """
     if not fresh and (folder / RECORD).exists() and read_record(folder).get("asked") == settings:
         check_owned(folder)
@@ -167,7 +167,7 @@ def earlier_output(folder: AnyPath, settings: str, fresh: bool) -> FinishedCohor
 
 @dataclass(frozen=True)
 class EvaluatedCases:
-    """Cases that were evaluated, sorted by name, with what became of each; and where their counts and maps are."""
+    """Evaluated cases, sorted by name, with their outcomes; their counts and maps are in the cache or earlier output."""
 
     cases: tuple[tuple[Case, CaseOutcome], ...]
     cache: CaseFolder
@@ -182,7 +182,7 @@ class EvaluatedCases:
         return [(case, outcome) for case, outcome in self.cases if label in outcome.frames]
 
     def frame(self, label: str) -> Frame:
-        """Return the frame of the summaries of this label, the same for all."""
+        """Return the frame of the summaries of this label, which all cases share."""
         _, outcome = self.labelled(label)[0]
         if outcome.status == "output":
             assert self.earlier is not None
@@ -190,7 +190,7 @@ class EvaluatedCases:
         return self.cache.frame(outcome.frames[label])
 
     def rows(self, label: str) -> Iterator[Mapping[str, SparseRow]]:
-        """Yield the counts of each case that has this label, in order."""
+        """Yield the counts of each case that has this label."""
         cases = self.labelled(label)
         unchanged = [case.name for case, outcome in cases if outcome.status == "output"]
         earlier: Iterator[tuple[Case, dict[str, SparseRow]]] = iter(())
@@ -218,7 +218,7 @@ class EvaluatedCases:
         return folders
 
     def write_summaries(self, folder: Path) -> Evaluation:
-        """Write the summaries of every label into an output folder; returns the sum of the cases."""
+        """Write the summaries of every label into an output folder; return the sum of the cases."""
         totals = {}
         for label in self.labels():
             cases = [case for case, _ in self.labelled(label)]
@@ -229,14 +229,14 @@ class EvaluatedCases:
 
 
 def label_folder(folder: Path, label: str) -> Path:
-    """Return the folder in an output folder that holds the summaries of a label."""
+    """Return the folder of the summaries of a label in an output folder."""
     return folder / RATERS / label if label else folder
 
 
 def write_summary(
     folder: Path, frame: Frame, cases: Sequence[Case], rows: Iterable[Mapping[str, SparseRow]]
 ) -> Evaluation:
-    """Write `summary.zarr` of these cases, their rows in the same order, and their sum, which is returned."""
+    """Write `summary.zarr` with the rows of these cases, in the same order, and their sum; return the sum."""
     total = StreamedSum({path: shape for path, (_, shape) in frame.layout.items()})
 
     def added() -> Iterator[Mapping[str, SparseRow]]:
@@ -245,7 +245,7 @@ def write_summary(
             yield row
 
     folder.mkdir(parents=True, exist_ok=True)
-    parts = folder / "parts.zarr"  # the sum is known when all cases are written, and stands first
+    parts = folder / "parts.zarr"  # the sum comes first in the store, but is known last
     write_cases(str(parts), cases, frame.layout, added())
     evaluation = Evaluation.from_plain(frame.frame, total.arrays)
     save(evaluation, folder / SUMMARY)

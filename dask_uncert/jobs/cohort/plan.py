@@ -1,4 +1,4 @@
-"""A cohort's job, checked before a case is evaluated; and what it would read and write."""
+"""Check a cohort's job before any case is evaluated; plan what it would read and write."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from dask_uncert.io.summary_cache import CaseFolder
 from dask_uncert.jobs.cohort.case import EvaluateCase, ManifestColumn
 from dask_uncert.jobs.cohort.manifest import ManifestRow, read_manifest
 from dask_uncert.jobs.load import resolve
-from dask_uncert.jobs.provenance import ABOUT_MAPS, digest
+from dask_uncert.jobs.provenance import digest
 from dask_uncert.jobs.schema import CaseSamples, CohortJob
 from dask_uncert.spec.inputs import input_spec
 from dask_uncert.spec.resolve import check_inputs, with_table
 
-CACHE = ".cases"  # ends the name of the folder beside the output that caches the summaries of finished cases
+CACHE = ".cases"  # suffix of the folder next to the output that caches the summaries of finished cases
 
 
 @dataclass(frozen=True)
 class CohortPlan:
-    """A cohort's job, checked: its cases, and how each is evaluated; nothing is opened yet."""
+    """A checked cohort's job: its cases, and how each is evaluated; no input is open yet."""
 
-    job: CohortJob
     rows: tuple[ManifestRow, ...]
     evaluate: EvaluateCase
 
@@ -35,15 +34,10 @@ class CohortPlan:
         """Names of the maps."""
         return list(self.evaluate.options.layers)
 
-    def sent(self, output: AnyPath, memory: float | None) -> EvaluateCase:
-        """Return what is sent to the cluster; memory: bytes a task may use, None for no limit."""
-        folder = str(cache_of(output).path)
-        return replace(self.evaluate, folder=folder, memory=memory, about_maps=ABOUT_MAPS)
-
     def cost(self, memory: float | None = None) -> dict[str, Any]:
-        """Return what the job would read, in how many tasks, with how much memory, as plain data; opens every case.
+        """Return what the job would read, its tasks and their memory, as plain data; opens every case.
 
-        unusable: the reason, by case, of those that can be refused without reading a voxel.
+        unusable: the reason, by case, of those that cannot be evaluated.
         """
         read: dict[str, int] = {}
         unusable: dict[str, str] = {}
@@ -77,17 +71,17 @@ def cache_of(output: AnyPath) -> CaseFolder:
 
 
 def plan_cohort(job: CohortJob, folder: Path) -> CohortPlan:
-    """Check all that can be checked before a case is opened; InputError.
+    """Return the plan of a cohort's job; InputError for all that can be checked before a case is opened.
 
     folder: the one that the job's paths are relative to.
     """
     options = with_table(job.options(), folder)
     if options.class_distances is not None and options.class_distances.metric is not None:
         raise InputError(
-            "class_distances: a metric would give every case distances of its own, which do not add up to one "
-            "cohort; give a `table` of distances, for example that of `results.json` of one job."
+            "class_distances: with a metric every case would have different distances, so cases could not be added. Give "
+            "a `table` of distances, for example that of `results.json` of one job."
         )
-    check_inputs(options, [name for name, given in job.inputs if given is not None])
+    check_inputs(options, [name for name, input_options in job.inputs if input_options is not None])
     columns = []
     for column, (name, input_options) in job.columns().items():
         # Raters are told apart by their columns.
@@ -97,20 +91,15 @@ def plan_cohort(job: CohortJob, folder: Path) -> CohortPlan:
         if "/" in column or column.startswith("."):
             raise InputError(f"inputs: the column {column!r} becomes a folder; name it without slash or dot.")
     reference = job.inputs.reference
-    raters = reference.number
-    weigh = job.inputs.weight == "geometry"
     settings = digest(
         options.model_dump(mode="json"),
-        weigh,
+        job.inputs.weight == "geometry",
         [[column, name, asdict(spec)] for column, name, spec in columns],
-        raters,
+        reference.number,
         reference.per_rater,
         reference.fuzzy,
         version("dask-uncert"),
     )
-    evaluate = EvaluateCase(
-        options, tuple(columns), raters, reference.per_rater, reference.fuzzy, "", settings, uuid.uuid4().hex,
-        weigh=weigh,
-    )  # fmt: skip
+    evaluate = EvaluateCase(options, job.inputs, tuple(columns), settings, uuid.uuid4().hex)
     rows = read_manifest(resolve(job.manifest, folder), list(job.columns()), job.visits, job.groups)
-    return CohortPlan(job, tuple(rows), evaluate)
+    return CohortPlan(tuple(rows), evaluate)

@@ -1,4 +1,4 @@
-"""A cohort's job, run: a stream of cases over a cluster, each cached as it finishes; then the output folder."""
+"""Run a cohort's job: evaluate its cases on a cluster, cache each as it finishes, and write the output folder."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 SHOWN = 5  # failed cases that a message names
 OTHER_BINS = (
-    "its bins are not those of most cases, so it does not add to them: its inputs are stored in another way, such as "
-    "another dtype. Store all alike, or leave out what needs it (`sweep: false`)."
+    "its bins differ from those of most cases, so it cannot be added to them: its inputs are stored in another way, such "
+    "as another dtype. Store all inputs alike, or leave out the joint histogram (`sweep: false`)."
 )
 
 
@@ -60,10 +60,10 @@ def run_cohort(
     progress: Progress,
     page: Path | None,
 ) -> tuple[AnyEvaluation, dict[str, str]]:
-    """Run a cohort's job and write its output folder; returns the pooled Evaluation, and why cases failed, by name.
+    """Run a cohort's job and write its output folder; return the sum of the cases, and why cases failed, by name.
 
-    Cases that the finished output or the cache of a stopped run holds are not computed again. page: as
-    `performance_report` of `run`.
+    Cases in the finished output or in the cache of a stopped run are not computed again. page: HTML file for dask's
+    performance report.
     """
     plan = plan_cohort(job, folder)
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
@@ -73,7 +73,7 @@ def run_cohort(
     if fresh:
         remove_owned(cache.path)
     started, start = datetime.now(UTC), time.perf_counter()
-    # A case may end its process: on this machine processes of their own bear that, threads would end with it.
+    # A case may crash its process, which threads would not survive.
     processes = {"processes": True} if cluster == "local" else {}
     with (
         connect.connect(cluster, **processes) as client,
@@ -82,7 +82,8 @@ def run_cohort(
     ):
         if not marker_of(cache.path):
             make_folder(cache.path, "cases")
-        evaluate = plan.sent(output, connect.memory_per_thread(client))
+        memory = connect.memory_per_thread(client)
+        evaluate = replace(plan.evaluate, folder=str(cache.path), memory=memory)
         outcomes = _evaluate_all(evaluate, plan, earlier, client, progress)
         cluster_facts, log = cluster_record(client), worker_logs(client)
     failed = _failures(outcomes, earlier)
@@ -140,7 +141,7 @@ def _evaluate_all(
     client: Client,
     progress: Progress,
 ) -> dict[str, CaseOutcome]:
-    """Return what became of every case, by name; large ones come last, each over the whole cluster."""
+    """Return the outcome of every case by name; large cases run last, each over the whole cluster."""
     finished = {} if earlier is None else earlier.fingerprints(with_maps=bool(plan.maps))
     outcomes: dict[str, CaseOutcome] = {}
     large: list[ManifestRow] = []
@@ -172,9 +173,9 @@ def _evaluate_all(
 
 
 def _failures(outcomes: dict[str, CaseOutcome], earlier: FinishedCohort | None) -> dict[str, str]:
-    """Return why cases failed, by name: also those whose evaluations do not add to those of most.
+    """Return why cases failed, by name; also of those that cannot be added to most cases.
 
-    Outcomes of the earlier output are given the frames that it has.
+    Outcomes from the earlier output get the frames that it has.
     """
     frames = {} if earlier is None else earlier.case_frames()
     for name, outcome in outcomes.items():
@@ -191,7 +192,7 @@ def _failures(outcomes: dict[str, CaseOutcome], earlier: FinishedCohort | None) 
 def _is_unchanged(
     cases: EvaluatedCases, failed: Mapping[str, str], earlier: FinishedCohort, job: CohortJob
 ) -> bool:
-    """Return whether the finished output is what would be written now."""
+    """Return whether the finished output equals what would be written now."""
     return (
         not failed
         and not earlier.record.get("failed")
@@ -202,7 +203,7 @@ def _is_unchanged(
 
 
 def _fingerprint(plan: CohortPlan, cases: EvaluatedCases, failed: Mapping[str, str]) -> str | None:
-    """Return the fingerprint of the settings and the cases; None if inputs cannot tell whether they changed."""
+    """Return the fingerprint of the settings and the cases; None if an input has none."""
     if any(not case.fingerprint for case, _ in cases.cases):
         return None
     identities = [[case.name, case.fingerprint, case.groups] for case, _ in cases.cases]

@@ -66,9 +66,9 @@ def test_the_same_patient_twice(tmp_path):
         ("patient,p\nP1,a\n", "no column site; it has patient, p"),
         ("patient;p;site\nP1;a;b\n", "it has patient;p;site"),
         ("patient,p,site\n", "no row below its header"),
-        ("patient,p,site\nP1,a,b\n\nP2, ,b\n", "nothing in row 4, column p"),
-        ("patient,p,site\nP1,a\n", "nothing in row 2, column site"),
-        ("patient,p,site\n,a,b\n", "nothing in row 2, column patient"),
+        ("patient,p,site\nP1,a,b\n\nP2, ,b\n", "row 4, column p is empty"),
+        ("patient,p,site\nP1,a\n", "row 2, column site is empty"),
+        ("patient,p,site\n,a,b\n", "row 2, column patient is empty"),
         ("patient,p,site\nP1,a,b,c\n", "4 cells in row 2, but 3 columns"),
         ("patient,p,site,p\nP1,a,b,c\n", "the column p more than once"),
         ("patient,p,site\na/b,a,b\n", "'a/b' in row 2, column patient"),
@@ -143,7 +143,7 @@ def test_a_parquet_manifest(tmp_path):
     lines = read_manifest(str(place), ["p"])
     assert [one.case.patient for one in lines] == ["5", "7"]
     assert lines[1].paths == {"p": str(tmp_path / "a.zarr")}
-    with pytest.raises(InputError, match="nothing in row 3, column site"):
+    with pytest.raises(InputError, match="row 3, column site is empty"):
         read_manifest(str(place), ["p"], groups=["site"])
     place.write_bytes(b"no parquet")
     with pytest.raises(InputError, match="is not a Parquet file"):

@@ -161,7 +161,7 @@ def test_when_all_fail_nothing_is_written(tmp_path, go):
 def test_bins_of_another_kind_do_not_add(tmp_path, go):
     cohort = Cohort(tmp_path, NAMES[:3])
     store(tmp_path / "P1.zarr", {"p": values(1)["p"].astype("float16"), "y": values(1)["y"]})
-    with pytest.warns(FailedCasesWarning, match="1 case failed .* P1: its bins are not those of most"):
+    with pytest.warns(FailedCasesWarning, match="1 case failed .* P1: its bins differ from those of most"):
         go(cohort, soft_confusion=[{"class": "lesion"}])
     assert list(cohort.statuses().values()) == ["computed", "failed", "computed"]
 
@@ -324,7 +324,7 @@ def test_nifti_files_that_lie_differently(tmp_path, go):
 
 def test_class_distances_of_a_cohort_are_a_table(tmp_path, go):
     cohort = Cohort(tmp_path, NAMES[:2], measures=["homophily"])
-    with pytest.raises(InputError, match="a metric would give every case distances of its own"):
+    with pytest.raises(InputError, match="with a metric every case would have different distances"):
         go(cohort, class_distances={"metric": "energy"})
     with pytest.raises(InputError, match="needs either"):
         go(cohort)
@@ -376,5 +376,5 @@ def test_the_commands_say_what_failed(tmp_path):
     assert load(cohort.out) == alone(0) + alone(2)
     assert (cohort.out / "report.html").exists()
     cohort.rows["P0"]["site"] = ""
-    with pytest.raises(InputError, match="nothing in row 2, column site"):
+    with pytest.raises(InputError, match="row 2, column site is empty"):
         du.run(cohort.job())
