@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -73,9 +74,18 @@ def _yaml(text: str) -> Any:
 
 
 def _new_file(ctx: Any, param: Any, path: Path | None) -> Path | None:
-    if path is not None and path.exists():
+    if path is not None and os.path.lexists(path):
         raise click.BadParameter(f"{path} exists; name another file.")
     return path
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file that does not exist yet."""
+    try:
+        with path.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except FileExistsError:
+        raise click.UsageError(f"{path} exists; name another file.") from None
 
 
 PATH = PathOrUrl()

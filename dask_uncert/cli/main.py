@@ -144,7 +144,7 @@ def compare_command(
 
     result = compare(first, second, metrics=metrics or None, **options)
     if csv_file is not None:
-        csv_file.write_text(comparison.as_csv(result), encoding="utf-8", newline="")
+        console.write_new(csv_file, comparison.as_csv(result))
     if as_json:
         click.echo(comparison.as_json(result, str(first), str(second)), nl=False)
     elif csv_file is None:
@@ -185,7 +185,7 @@ def sweep_command(
         raise click.UsageError(f"{folder} is not a classification, so it has no soft confusion.")
     result = sweep(evaluation, class_name, **options)
     if csv_file is not None:
-        csv_file.write_text(tables.as_csv(result), encoding="utf-8")
+        console.write_new(csv_file, tables.as_csv(result))
     if as_json:
         click.echo(tables.as_json(result), nl=False)
     elif csv_file is None:

@@ -8,6 +8,7 @@ run that would replace it, and `remove_owned` leaves it where it is.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -16,7 +17,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dask_uncert.errors import InputError, listed
@@ -27,6 +28,8 @@ RECORD = "run.json"
 NOTE = "UNFINISHED.txt"
 SHOWN = 3  # files that a message names
 CONVERTED = "converted"
+EXPORTED = "a map of dask-uncert"
+"""What a file of an exported map says of itself in its metadata: only such a file is replaced."""
 HEX = "[0-9a-f]{32}"
 WORKING = rf"(?:\.{HEX}\.unfinished)?"  # of `write_atomic`, while a file is being written
 PARTIAL = rf"(?:\.{HEX}\.partial)?"  # of zarr
@@ -94,6 +97,32 @@ def check_owned(folder: AnyPath) -> None:
             f"{folder} holds {listed(sorted(foreign), SHOWN)}, {why}: it is not ours to replace. Move it, or name "
             f"another output; nothing was changed."
         )
+
+
+def store_attributes(arrays: Iterable[str]) -> dict[str, Any]:
+    """Return the attributes that mark a Zarr group with these arrays as one that dask-uncert wrote."""
+    arrays = list(arrays)
+    groups = {str(parent) for array in arrays for parent in PurePosixPath(array).parents} - {"."}
+    return {"dask_uncert": CONVERTED, "id": new_id(), "arrays": sorted({*arrays, *groups})}
+
+
+def check_exported(path: Path) -> None:
+    """Raise InputError if a file or folder is not a map that dask-uncert exported."""
+    if path.is_dir() or path.is_symlink():
+        check_owned(path)
+        return
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+        last = b""
+        try:
+            while block := file.read(1 << 24):
+                if EXPORTED.encode() in last + block:
+                    return
+                last = block[-len(EXPORTED) :]
+        except (OSError, EOFError):  # not compressed
+            pass
+    raise InputError(
+        f"{path} is not a map that dask-uncert exported: it is not ours to replace. Name another file."
+    )
 
 
 def remove_owned(folder: AnyPath, keep: Iterable[str] = ()) -> None:
@@ -177,6 +206,26 @@ def check_outside(folders: Iterable[AnyPath], paths: Mapping[str, str]) -> None:
         if found is not None:
             raise InputError(
                 f"{label}: {path} lies in {found}, which this run would replace. Name another output."
+            )
+
+
+def check_saved(folder: AnyPath) -> None:
+    """Raise InputError if a saved Evaluation has anything else in its folder."""
+    is_saved = re.compile(rf"{NODE}|total/{ZARR}").fullmatch
+    foreign = [name for name, plain in _entries(folder) if not (plain and is_saved(name))]
+    if foreign:
+        raise InputError(
+            f"{folder} holds {listed(sorted(foreign), SHOWN)} beside an Evaluation. Name another group."
+        )
+
+
+def check_new_file_outside(file: Path, folders: Iterable[AnyPath]) -> None:
+    """Raise InputError if a file that is about to be written lies in a folder of results, or is one."""
+    path = os.path.realpath(file)
+    for folder in folders:
+        if isinstance(folder, Path) and Path(path).is_relative_to(os.path.realpath(folder)):
+            raise InputError(
+                f"{file} lies in the output {folder}, where only its own files belong. Name another."
             )
 
 

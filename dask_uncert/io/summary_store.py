@@ -12,6 +12,7 @@ import zarr
 from dask_uncert.errors import InputError, exception_text
 from dask_uncert.formulas.typing import Counts
 from dask_uncert.io.format_version import check_format, format_attributes
+from dask_uncert.io.owned_folder import check_saved
 from dask_uncert.io.paths import AnyPath, as_path
 from dask_uncert.io.readers.zarr import opening, writable_store
 from dask_uncert.summaries.registry import AnyEvaluation, evaluation_from_plain
@@ -33,7 +34,7 @@ def save(evaluation: Summary, path: str | AnyPath) -> None:
     Raises
     ------
     InputError
-        If something other than an Evaluation is there.
+        If something other than an Evaluation is there, or beside it in the group.
 
     Examples
     --------
@@ -46,6 +47,7 @@ def save(evaluation: Summary, path: str | AnyPath) -> None:
     """
     if as_path(path).exists():
         read_frame(str(path))
+        check_saved(as_path(path))
     write_counts(str(path), evaluation.frame(), evaluation.arrays())
 
 

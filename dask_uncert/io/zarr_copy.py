@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from dask_uncert.io.attributes import as_fill_value, json_attributes
 from dask_uncert.io.decoding import Decoding
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.indexing import region_text
-from dask_uncert.io.owned_folder import CONVERTED, new_id
+from dask_uncert.io.owned_folder import CONVERTED, store_attributes
 from dask_uncert.io.paths import AnyPath, as_path, write_atomic
 from dask_uncert.io.readers.zarr import ZarrArray, opening, writable_store
 
@@ -125,11 +124,9 @@ def create(
 ) -> None:
     """Make the group with an empty array and its coordinates; source: what it is copied from, kept in its attributes."""
     store = str(folder)
-    arrays = [name, *coordinates]
-    groups = {str(parent) for array in arrays for parent in PurePosixPath(array).parents} - {"."}
-    ours = {"dask_uncert": CONVERTED, "id": new_id(), "arrays": sorted({*arrays, *groups})}
+    marked = {**store_attributes([name, *coordinates]), **source}
     with opening(store, to_write=True):
-        group = zarr.open_group(writable_store(store), mode="w-", attributes={**ours, **source})
+        group = zarr.open_group(writable_store(store), mode="w-", attributes=marked)
         group.create_array(
             name, shape=layout.shape, chunks=layout.chunks, shards=layout.shards, dtype=dtype, fill_value=0,
             dimension_names=tuple(dims), attributes=dict(attributes),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import uuid
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +20,8 @@ from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.lazy_array import ArrayView
 from dask_uncert.io.maps import MAPS, RGB
 from dask_uncert.io.open import open_stored
-from dask_uncert.io.output_folder import read_record
+from dask_uncert.io.output_folder import put_in_place, read_record
+from dask_uncert.io.owned_folder import EXPORTED, check_exported, check_new_file_outside
 from dask_uncert.io.paths import AnyPath, as_path, is_remote
 from dask_uncert.io.summary_store import load
 from dask_uncert.jobs.convert import REPLACE
@@ -27,6 +30,7 @@ from dask_uncert.summaries.evaluation import Evaluation
 
 MAX_BYTES = 4 << 30  # of a map that must be in memory at once
 SPATIAL = ("x", "y", "z")
+PNG_HEADER = 33  # bytes before the first chunk that may be text
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ def export(
     ------
     InputError
         If there is no such map, the format cannot hold it or needs a library that is not installed, or the target
-        exists.
+        exists; with `fresh`, if it is not a map that was exported before.
 
     Notes
     -----
@@ -121,15 +125,21 @@ def export(
     writer = next((w for ending, w in WRITERS.items() if goal.name.lower().endswith(ending)), None)
     if writer is None:
         raise InputError(f"{goal}: the ending gives the format; known are {', '.join(WRITERS)}.")
-    if goal.exists() and not fresh:
+    exists = os.path.lexists(goal)
+    if exists and not fresh:
         raise InputError(f"{goal} exists. {REPLACE}")
+    if exists:
+        check_exported(goal)
+    if isinstance(output, Path):
+        check_new_file_outside(goal, [output])
     chosen = _slice(_open(output, name, case), at or {})
     working = goal.with_name(f".{uuid.uuid4().hex}-{goal.name}")
     try:
         writer(chosen, working, output)
-        if goal.is_dir():
-            shutil.rmtree(goal)
-        os.replace(working, goal)
+        if working.is_dir():
+            put_in_place(working, goal)
+        else:
+            os.replace(working, goal)
     except ModuleNotFoundError as error:
         install = "`python -m pip install 'dask-uncert[all]'`"
         raise InputError(f"{goal.name} needs {error.name}, which is not installed. Run {install}.") from None
@@ -266,7 +276,10 @@ def _png(chosen: Map, working: Path, output: AnyPath) -> None:
         if chosen.nodata is not None:
             values[values == chosen.nodata] = np.nan
     assert isinstance(evaluation, Evaluation)
-    working.write_bytes(thumbnail(evaluation, chosen.name, values))
+    picture = thumbnail(evaluation, chosen.name, values)
+    text = b"tEXtSoftware\0" + EXPORTED.encode()
+    chunk = struct.pack(">I", len(text) - 4) + text + struct.pack(">I", zlib.crc32(text))
+    working.write_bytes(picture[:PNG_HEADER] + chunk + picture[PNG_HEADER:])
 
 
 def _ome_zarr(chosen: Map, working: Path, output: AnyPath) -> None:

@@ -63,6 +63,19 @@ def cluster_of(job: AnyJob | CohortJob, folder: Path) -> str:
     return job.cluster if job.cluster == "local" else resolve(job.cluster, folder)
 
 
+def files_of(job: AnyJob | CohortJob, folder: Path, job_file: Any, cluster: Any) -> dict[str, str]:
+    """Return the files that a job reads beside its inputs, by what a message calls them."""
+    files = {} if isinstance(job_file, Mapping) else {"the job file": str(job_file)}
+    if isinstance(cluster, str | Path) and str(cluster) != "local" and "://" not in str(cluster):
+        files["the cluster file"] = str(cluster)
+    if isinstance(job, CohortJob):
+        files["the manifest"] = resolve(job.manifest, folder)
+    distances = getattr(job, "class_distances", None)
+    if distances is not None and isinstance(distances.table, str):
+        files["class_distances"] = resolve(distances.table, folder)
+    return files
+
+
 def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     """Return the job's inputs, opened and not read; InputError naming the input that cannot be."""
     cubes: dict[str, Cube] = {}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.output_folder import being_written, is_finished, read_record
+from dask_uncert.io.owned_folder import check_outside
 from dask_uncert.io.paths import AnyPath, absolute, is_remote
 from dask_uncert.io.summary_store import load, save
 from dask_uncert.jobs.cohort.merge import CohortUnion
@@ -43,8 +45,8 @@ def merge(
     Raises
     ------
     InputError
-        If a folder is unfinished or given twice, a case is in two folders, a case to leave out is in none, or the
-        folders were evaluated with different options.
+        If a folder is unfinished or given twice, a scene or case is in two folders, a case to leave out is in none, the
+        output is among the folders, or they were evaluated with different options.
 
     Notes
     -----
@@ -63,12 +65,19 @@ def merge(
     if repeated := {str(path) for path in paths if paths.count(path) > 1}:
         raise InputError(f"{', '.join(sorted(repeated))} is given twice; it would count twice.")
     output = absolute(out)
-    fingerprints = [read_record(path).get("fingerprint") for path in paths]
+    records = [read_record(path) for path in paths]
+    check_outside([output], {f"folder {path}": str(path) for path in paths})
+    fingerprints = [record.get("fingerprint") for record in records]
     union = CohortUnion.of(paths, leave_out) if leave_out or any(map(is_cohort, paths)) else None
+    scenes = sorted(set().union(*_scenes(paths, records))) if union is None else []
     fingerprint = None if None in fingerprints else digest(sorted(fingerprints), sorted(leave_out))
     if is_finished(output, fingerprint, fresh):
         return load(output)
-    record: RunRecord = {"merged": [str(path) for path in paths], "fingerprint": fingerprint}
+    record: RunRecord = {
+        "merged": [str(path) for path in paths],
+        "fingerprint": fingerprint,
+        "scenes": scenes,
+    }
     about = {f"part {number}": str(path) for number, path in enumerate(paths, 1)}
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
     with being_written(output, elsewhere) as working:
@@ -84,6 +93,21 @@ def merge(
         write_all(total, working, about=about, cohort=cohort)
         write_run(working, total, record)
     return total
+
+
+def _scenes(paths: Sequence[AnyPath], records: Sequence[Mapping[str, Any]]) -> list[set[str]]:
+    """Return what identifies the scenes in each folder; InputError if a scene is in two, which would count it twice."""
+    scenes: list[set[str]] = []
+    for path, record in zip(paths, records, strict=True):
+        own = {str(key) for key in (record.get("id"), record.get("fingerprint")) if key}
+        both = own | set(record.get("scenes", ()))
+        for earlier, others in zip(paths, scenes, strict=False):
+            if others & both:
+                raise InputError(
+                    f"{earlier} and {path} hold the same scene; it would count twice. Leave one out."
+                )
+        scenes.append(both)
+    return scenes
 
 
 def _sum(folders: Sequence[AnyPath]) -> AnyEvaluation:

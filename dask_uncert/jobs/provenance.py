@@ -57,6 +57,7 @@ class RunRecord(TypedDict, total=False):
     failed: dict[str, str]
     # of a merge
     merged: list[str]
+    scenes: list[str]
     left_out: list[str]
     # of all
     fingerprint: str | None

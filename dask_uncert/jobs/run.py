@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 import warnings
@@ -30,12 +31,14 @@ from dask_uncert.execution.plan import Plan
 from dask_uncert.io.maps import preview
 from dask_uncert.io.open import format_of
 from dask_uncert.io.output_folder import Progress, being_written, is_finished
+from dask_uncert.io.owned_folder import check_new_file_outside, check_outside
 from dask_uncert.io.paths import AnyPath, absolute, as_path, is_remote
 from dask_uncert.io.readers.stored_array import StoredArray
 from dask_uncert.io.retries import retry_count
 from dask_uncert.io.summary_store import load, save
+from dask_uncert.jobs.cohort.plan import folders_of
 from dask_uncert.jobs.cohort.run import failure_message, run_cohort
-from dask_uncert.jobs.load import cluster_of, plan_job, read_job, resolve
+from dask_uncert.jobs.load import cluster_of, files_of, plan_job, read_job, resolve
 from dask_uncert.jobs.provenance import (
     ABOUT_MAPS,
     RunRecord,
@@ -131,10 +134,15 @@ def run(
     output = output_of(checked, folder, out)
     target = cluster if cluster is not None else cluster_of(checked, folder)
     page = None if performance_report is None else Path(performance_report)
+    if page is not None:
+        if os.path.lexists(page):
+            raise InputError(f"{page} exists; name another file for the performance report.")
+        check_new_file_outside(page, folders_of(output))
+    files = files_of(checked, folder, job, target)
     report = progress or silent
     if not isinstance(checked, CohortJob):
-        return _run_scene(checked, plan_job(checked, folder), output, target, fresh, report, page)
-    evaluation, failed = run_cohort(checked, folder, output, target, fresh, report, page)
+        return _run_scene(checked, plan_job(checked, folder), output, target, fresh, report, page, files)
+    evaluation, failed = run_cohort(checked, folder, output, target, fresh, report, page, files)
     if failed:
         warnings.warn(failure_message(failed, output), FailedCasesWarning, stacklevel=2)
     return evaluation
@@ -153,6 +161,7 @@ def _run_scene(
     fresh: bool,
     report: Progress,
     page: Path | None,
+    files: Mapping[str, str],
 ) -> AnyEvaluation:
     """Run the pass of a scene or a regression and write its output folder."""
     retries = dict([retry_count()])
@@ -164,6 +173,7 @@ def _run_scene(
         warnings.warn(remark, InputWarning, stacklevel=3)
     if is_finished(output, mark, fresh):
         return load(output)
+    check_outside(folders_of(output), {**files, **{name: array.store for name, array in read.items()}})
     started = datetime.now(UTC)
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
     with (

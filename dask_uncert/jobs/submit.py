@@ -15,11 +15,12 @@ from typing import Any
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.config import Address, Batch, Mpi, read_cluster
 from dask_uncert.errors import ClusterError, InputError, one_line
+from dask_uncert.io.owned_folder import check_outside
 from dask_uncert.io.paths import AnyPath
 from dask_uncert.jobs.drive import drive_on_worker
-from dask_uncert.jobs.load import read_job, resolve
+from dask_uncert.jobs.load import files_of, read_job, resolve
 from dask_uncert.jobs.run import output_of
-from dask_uncert.jobs.submission import ENDED, LOG, JobStatus, Submission
+from dask_uncert.jobs.submission import ENDED, LOG, JobStatus, Submission, folder_of
 
 NEEDS = "submit needs a cluster that keeps running without this terminal"
 POLL = 1.0  # seconds between looks at a job
@@ -83,6 +84,7 @@ def submit(
         target = str(Path(target).resolve()) if cluster is not None else resolve(target, folder)
     described = Address(address=target) if "://" in target else read_cluster(target)
     output = str(output_of(checked, folder, out))
+    check_outside([folder_of(output)], files_of(checked, folder, path, target))
     submission = Submission(str(path), output, target, "scheduler", "", fresh, dict(overrides or {}))
     if isinstance(described, Batch):
         if described.kind != "slurm":

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import time
 
 import numpy as np
@@ -178,7 +179,11 @@ def test_plan_runs_nothing(job, tmp_path, dask_uncert_command):
 
 def test_merge_adds_without_reading(job, tmp_path, dask_uncert_command):
     first = du.run(write(job, tmp_path), out=tmp_path / "a")
-    second = du.run(write(job, tmp_path), out=tmp_path / "b", overrides={"inputs.reference.array": "labels"})
+    group = zarr.open_group(tmp_path / "scene.zarr", mode="r+")
+    group.create_array("others", data=group["labels"][...][::-1], chunks=(4, 5), dimension_names=("y", "x"))
+    second = du.run(write(job, tmp_path), out=tmp_path / "b", overrides={"inputs.reference.array": "others"})
+    du.run(write(job, tmp_path), out=tmp_path / "again")
+    shutil.copytree(tmp_path / "b", tmp_path / "copy")
     (tmp_path / "scene.zarr").rename(tmp_path / "gone.zarr")
     status, out, said = dask_uncert_command("merge", tmp_path / "both", tmp_path / "a", tmp_path / "b")
     assert status == 0, said
@@ -186,6 +191,13 @@ def test_merge_adds_without_reading(job, tmp_path, dask_uncert_command):
     assert du.load(tmp_path / "both") == first + second
     with pytest.raises(InputError, match="given twice"):
         du.merge(tmp_path / "c", [tmp_path / "a", tmp_path / "a"])
+    for one, other in (("a", "again"), ("b", "copy"), ("both", "copy")):
+        with pytest.raises(
+            InputError, match=f"{one} and .*{other} hold the same scene; it would count twice"
+        ):
+            du.merge(tmp_path / "c", [tmp_path / one, tmp_path / other])
+    with pytest.raises(InputError, match=r"both lies in .*both, which this run would replace"):
+        du.merge(tmp_path / "both", [tmp_path / "both", tmp_path / "b"], fresh=True)
     with pytest.raises(InputError, match="no folder"):
         du.merge(tmp_path / "c", [tmp_path / "a", tmp_path / "z"])
     record = json.loads((tmp_path / "a" / "run.json").read_text())

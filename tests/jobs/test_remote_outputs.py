@@ -110,6 +110,7 @@ def test_what_commands_read_is_read_there(tmp_path, server, dask_uncert_command)
     with pytest.raises(InputError, match="cannot be added"):
         du.merge("s3://bucket/read/sum", [out, "s3://bucket/read/other"])
     assert other != one
+    np.save(tmp_path / "y.npy", np.random.default_rng(1).integers(0, 3, (64, 48)).astype("u1"))
     local = du.run(job, out=tmp_path / "local")
     assert du.merge("s3://bucket/read/sum", [out, tmp_path / "local"]) == one + local
     assert du.load("s3://bucket/read/sum") == one + local

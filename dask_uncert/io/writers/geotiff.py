@@ -11,6 +11,7 @@ from rasterio.windows import Window
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.geometry import Geometry
+from dask_uncert.io.owned_folder import EXPORTED
 
 TILE = 512
 
@@ -35,6 +36,7 @@ def write_geotiff(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about a missing georeference
         with rasterio.open(path, "w", **profile) as file:
+            file.update_tags(TIFFTAG_SOFTWARE=EXPORTED)
             for start in range(0, height, TILE):
                 values = np.asarray(map_[start : start + TILE])
                 layers = np.moveaxis(values, -1, 0) if bands > 1 or values.ndim == 3 else values[np.newaxis]

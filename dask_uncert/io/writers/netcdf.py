@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.io.attributes import json_attributes
 from dask_uncert.io.geometry import Geometry
+from dask_uncert.io.owned_folder import EXPORTED
 
 
 def write_netcdf(
@@ -33,7 +34,7 @@ def write_netcdf(
     dataset = xr.Dataset(
         {name: (tuple(dims), values, attributes)},
         coords={dim: (dim, axis, json_attributes(attrs)) for dim, (axis, attrs) in coordinates.items()},
-        attrs={"Conventions": "CF-1.11"},
+        attrs={"Conventions": "CF-1.11", "source": EXPORTED},
     )
     if geometry is not None:
         dataset[name].attrs |= {"affine": geometry.affine[:3].ravel(), "affine_dims": " ".join(geometry.dims)}

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.io.geometry import Geometry
+from dask_uncert.io.owned_folder import EXPORTED
 
 SPATIAL = 3
 
@@ -33,4 +34,5 @@ def write_nifti(path: str, values: NDArray[Any], dims: Sequence[str], geometry: 
     image.set_qform(affine if geometry is None else None, code=0)
     image.header.set_xyzt_units("mm")
     image.header.set_slope_inter(1, 0)
+    image.header["descrip"] = EXPORTED
     nibabel.save(image, path)

@@ -10,6 +10,7 @@ import zarr
 from numpy.typing import NDArray
 
 from dask_uncert.io.geometry import Geometry
+from dask_uncert.io.owned_folder import store_attributes
 from dask_uncert.io.readers.zarr import opening
 
 SMALLEST = 256  # pixels a side: the last level has no longer side
@@ -58,8 +59,9 @@ def write_pyramid(
         "multiscales": [image],
         **({"image-label": {}} if labels else {}),
     }
+    marked = {**store_attributes(str(number) for number in range(len(levels))), "ome": metadata}
     with opening(path, to_write=True):
-        group = zarr.open_group(path, mode="w", attributes={"ome": metadata})
+        group = zarr.open_group(path, mode="w-", attributes=marked)
         for number, level in enumerate(levels):
             array = group.create_array(
                 str(number), shape=level.shape, dtype=level.dtype, chunks=tuple(min(CHUNK, n) for n in level.shape),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dask_uncert.errors import InputError
+from dask_uncert.execution.checkpoints import ENDING as BLOCKS
 from dask_uncert.io.paths import AnyPath
 from dask_uncert.io.summary_cache import CaseFolder
 from dask_uncert.jobs.cohort.case import EvaluateCase, ManifestColumn
@@ -68,6 +69,11 @@ class CohortPlan:
 def cache_of(output: AnyPath) -> CaseFolder:
     """Return the cache that belongs to an output folder."""
     return CaseFolder(output.with_name(output.name + CACHE))
+
+
+def folders_of(output: AnyPath) -> list[AnyPath]:
+    """Return the folders that a run of any kind writes: the output, and those beside it."""
+    return [output, *(output.with_name(output.name + ending) for ending in (BLOCKS, CACHE))]
 
 
 def plan_cohort(job: CohortJob, folder: Path) -> CohortPlan:

@@ -22,7 +22,7 @@ from dask_uncert.clusters.monitor import (
 from dask_uncert.clusters.task_pool import map_items
 from dask_uncert.errors import ClusterError, InputError, listed, plural
 from dask_uncert.io.output_folder import Progress, being_written
-from dask_uncert.io.owned_folder import check_owned, make_folder, marker_of, remove_owned
+from dask_uncert.io.owned_folder import check_outside, check_owned, make_folder, marker_of, remove_owned
 from dask_uncert.io.paths import AnyPath, is_remote
 from dask_uncert.io.summary_store import load
 from dask_uncert.jobs.cohort.case import CaseOutcome, EvaluateCase, failure_reason
@@ -35,7 +35,7 @@ from dask_uncert.jobs.cohort.output import (
     read_stacks,
     write_maps,
 )
-from dask_uncert.jobs.cohort.plan import CohortPlan, cache_of, plan_cohort
+from dask_uncert.jobs.cohort.plan import CohortPlan, cache_of, folders_of, plan_cohort
 from dask_uncert.jobs.provenance import RunRecord, cluster_record, digest, job_record, write_run
 from dask_uncert.jobs.schema import CohortJob
 from dask_uncert.reports.write import write_all
@@ -59,13 +59,18 @@ def run_cohort(
     fresh: bool,
     progress: Progress,
     page: Path | None,
+    files: Mapping[str, str],
 ) -> tuple[AnyEvaluation, dict[str, str]]:
     """Run a cohort's job and write its output folder; return the sum of the cases, and why cases failed, by name.
 
     Cases in the finished output or in the cache of a stopped run are not computed again. page: HTML file for dask's
-    performance report.
+    performance report. files: that the job reads beside its cases, by what a message calls them.
     """
     plan = plan_cohort(job, folder)
+    inputs = {
+        f"case {row.case.name}, {column}": path for row in plan.rows for column, path in row.paths.items()
+    }
+    check_outside(folders_of(output), {**files, **inputs})
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
     earlier = earlier_output(output, plan.evaluate.settings, fresh)
     cache = cache_of(output)
