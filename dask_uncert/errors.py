@@ -1,17 +1,48 @@
 """Exceptions a caller may want to catch, and phrases that many messages share."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+USER = re.compile(r"(?<!abfs)(?<!abfss)://[^/\s]*@")
+QUERY = re.compile(r"""(?<=\S)\?\S+?(?=["'`>]?[.,;:]?(?:\s|$))""")
 
 
-class InputError(ValueError):
+def without_secrets(value: T) -> T:
+    """Return a text, or plain data that holds texts, without the user parts and query strings of addresses.
+
+    They may hold passwords, tokens and signatures. In abfs:// addresses the user part is the container, and stays.
+
+    >>> without_secrets("cannot read 'https://me@host/p.nii?sig=XYZ': timeout")
+    "cannot read 'https://host/p.nii': timeout"
+    >>> without_secrets({"store": "abfs://data@account/p.zarr", "dims": ["y", "x"]})
+    {'store': 'abfs://data@account/p.zarr', 'dims': ['y', 'x']}
+    """
+    clean: Any = value
+    if isinstance(value, str):
+        clean = QUERY.sub("", USER.sub("://", value)) if "://" in value else value
+    elif isinstance(value, Mapping):
+        clean = {without_secrets(key): without_secrets(item) for key, item in value.items()}
+    elif isinstance(value, list | tuple):
+        clean = [without_secrets(item) for item in value]
+    return cast(T, clean)
+
+
+class _ErrorWithoutSecrets(Exception):
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*without_secrets(args))
+
+
+class InputError(_ErrorWithoutSecrets, ValueError):
     """The request or its input is wrong; nothing was written. The message says what, where and what to do."""
 
 
-class ClusterError(RuntimeError):
+class ClusterError(_ErrorWithoutSecrets, RuntimeError):
     """A cluster could not be started or reached; the message says which one and what to do."""
 
 
-class OutputError(RuntimeError):
+class OutputError(_ErrorWithoutSecrets, RuntimeError):
     """The output could not be written, e.g. because the disk is full; earlier results are kept."""
 
 
@@ -24,19 +55,19 @@ class UnusableBlockError(InputError):
 
     def __init__(self, problem: str, message: str) -> None:
         super().__init__(problem, message)
-        self.problem, self.message = problem, message
+        self.problem, self.message = problem, without_secrets(message)
 
     def __str__(self) -> str:
         return self.message
 
 
 def one_line(text: object, longest: int | None = None) -> str:
-    """Return a text, such as another library's message, on one line of at most `longest` characters.
+    """Return a text, such as another library's message, without secrets on one line of at most `longest` characters.
 
     >>> one_line("cannot read\\n   the file")
     'cannot read the file'
     """
-    return " ".join(str(text).split())[:longest] or "no message"
+    return " ".join(without_secrets(str(text)).split())[:longest] or "no message"
 
 
 def exception_text(error: BaseException, longest: int | None = 200) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 import warnings
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,19 +210,20 @@ for command in (*files.COMMANDS, *submit.COMMANDS):
 
 def main() -> None:
     """Run a command; print an error as one paragraph on stderr."""
-    from dask_uncert.errors import ClusterError, InputError, OutputError, exception_text
+    from dask_uncert.errors import ClusterError, InputError, OutputError, exception_text, without_secrets
 
     try:
         cli.main(standalone_mode=False)
     except click.ClickException as error:
-        error.show()
+        error.show(shown := StringIO())
+        click.echo(without_secrets(shown.getvalue()), err=True, nl=False)
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
         click.echo("stopped; run the same command again to resume.", err=True)
         sys.exit(1)
     except Exception as error:
         if "--debug" in sys.argv:
-            raise
+            click.echo(without_secrets(traceback.format_exc()), err=True)
         if isinstance(error, InputError | ClusterError | OutputError):
             click.echo(f"error: {error}", err=True)
             sys.exit(1 if isinstance(error, OutputError) else 2)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dask_uncert.errors import ClusterError, InputError, listed
+from dask_uncert.errors import ClusterError, InputError, listed, without_secrets
 from dask_uncert.io.paths import AnyPath, write_atomic
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def worker_logs(client: Client) -> str:
                 warnings = [str(text) for level, text in reversed(lines) if level in SERIOUS]
                 if warnings:
                     sections.append("\n".join([f"=== {kind} {worker}", *warnings, ""]))
-    return "\n".join(sections)
+    return without_secrets("\n".join(sections))
 
 
 @contextmanager

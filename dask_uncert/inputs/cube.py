@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, without_secrets
 from dask_uncert.io.decoding import AS_STORED, Decoding, Role, declared
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.readers.stored_array import StoredArray
@@ -43,7 +43,7 @@ AS_THE_DTYPE = Precision()
 class Cube:
     """One input; `data` has shape, dtype and slicing.
 
-    where: its origin, for messages. kind: which input of the evaluation it is, by default its name; several samples
+    where: its origin, for messages, without secrets. kind: which input of the evaluation it is, by default its name; several samples
     have names of their own and the kind `samples`. gap: for an array that is not 0 where the input of this kind has no
     value, the reason. geometry: position of its pixels, where known; coordinates: of its dimensions, in the reference
     system `crs`; coordinate_attributes: of those to be written with maps. stored: the opened file or store, where there
@@ -77,6 +77,7 @@ class Cube:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.kind or self.name)
+        object.__setattr__(self, "where", without_secrets(self.where))
 
     @property
     def sizes(self) -> dict[str, int]:

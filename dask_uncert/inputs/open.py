@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dask_uncert.errors import InputError, listed
+from dask_uncert.errors import InputError, listed, without_secrets
 from dask_uncert.inputs.cube import RESERVED, Cube, declare, make_cube
 from dask_uncert.io.decoding import Role
 from dask_uncert.io.lazy_array import MissingChunkMask
@@ -48,7 +48,7 @@ def open_cubes(spec: InputSpec) -> dict[str, Cube]:
     Raises InputError for an input that cannot be used, and for missing chunks that are refused.
     """
     stored = open_stored(spec.store, spec.array, spec.name, spec.dims)
-    where = f"{spec.where}:{spec.array}" if spec.array else spec.where
+    where = without_secrets(spec.where) + (f":{spec.array}" if spec.array else "")
     cube = make_cube(spec.name, stored, spec.dims, stored.dims, stored.chunks, where)
     coordinates = stored.coordinates(cube.dims)
     cube = replace(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
-from dask_uncert.errors import InputError, one_line
+from dask_uncert.errors import InputError, one_line, without_secrets
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -59,6 +59,11 @@ def as_path(path: str | AnyPath) -> AnyPath:
     if not is_remote(text) or text.startswith(("file://", "local://")):
         return Path(text.partition("://")[2] or text)
     check_no_password(text)
+    if without_secrets(text) != text:
+        raise InputError(
+            f"the address {text} of a folder has a user part or a query string. Leave it out: credentials come from the "
+            f"environment or the usual profile files."
+        )
     from upath import UPath
 
     options: Any = NO_CACHE

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dask_uncert.clusters.memory import described_memory
+from dask_uncert.errors import without_secrets
 from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.jobs.cohort.plan import plan_cohort
 from dask_uncert.jobs.load import cluster_of, plan_job, read_job, resolve
@@ -77,4 +78,4 @@ def plan(
             "block_memory_bytes": scene.block_memory(),
             "maps": list(scene.request.layers),
         }
-    return {**cost, "output": resolve(checked.output, folder)}
+    return without_secrets({**cost, "output": resolve(checked.output, folder)})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.monitor import LOG
+from dask_uncert.errors import without_secrets
 from dask_uncert.execution.plan import Plan
 from dask_uncert.io.output_folder import peak_memory, versions, write_record
 from dask_uncert.io.readers.stored_array import StoredArray
@@ -82,7 +83,7 @@ def write_run(
 def job_record(job: AnyJob | CohortJob, started: datetime) -> RunRecord:
     """Return the keys of a job and when it started."""
     keys = job.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return {"job": keys, "started": started.isoformat(timespec="seconds")}
+    return {"job": without_secrets(keys), "started": started.isoformat(timespec="seconds")}
 
 
 def silent(stage: str, done: int, total: int) -> None:
@@ -124,7 +125,7 @@ def cluster_record(client: Client, retries_before: Mapping[str, int] | None = No
 def input_record(stored: StoredArray, mark: str | None) -> dict[str, Any]:
     """Return the store, array, shape, type and fingerprint of an input as plain data."""
     return {
-        "store": stored.store,
+        "store": without_secrets(stored.store),
         "array": stored.array,
         "shape": list(stored.shape),
         "dtype": str(stored.dtype),

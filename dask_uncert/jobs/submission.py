@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, without_secrets
 from dask_uncert.io.output_folder import Progress
 from dask_uncert.io.owned_folder import check_owned, make_folder, remove_owned
 from dask_uncert.io.paths import AnyPath, absolute, write_atomic
@@ -69,6 +69,11 @@ class Submission:
             if status in ("waiting", "running"):
                 hint = f"Wait for it, or end it: dask-uncert cancel {self.output}"
                 raise InputError(f"a job for {self.output} is {status} already. {hint}")
+        if json.dumps(without_secrets(asdict(self))) != json.dumps(asdict(self)):
+            raise InputError(
+                f"an address in the cluster or the overrides has a user part or a query string, which {SUBMISSION} would "
+                f"hold. Write it in the job file, or take credentials from the environment."
+            )
         check_owned(self.folder)
         remove_owned(self.folder)
         make_folder(self.folder, "submission")
@@ -117,7 +122,7 @@ class Submission:
 
     def log(self, text: str) -> None:
         """Append to the log."""
-        path = self.folder / LOG
+        path, text = self.folder / LOG, without_secrets(text)
         if isinstance(path, Path):
             with path.open("a", encoding="utf-8") as file:  # SLURM writes to it as well
                 file.write(text)

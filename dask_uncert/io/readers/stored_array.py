@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.errors import InputError, exception_text
+from dask_uncert.errors import InputError, exception_text, without_secrets
 from dask_uncert.io.decoding import AS_STORED, Decoding
 from dask_uncert.io.file_cache import Bytes, cached, file_error, file_stamp
 from dask_uncert.io.geometry import Geometry
@@ -58,7 +58,7 @@ class StoredArray(ABC):
         return {key: None if key == self.HANDLE else value for key, value in self.__dict__.items()}
 
     def __repr__(self) -> str:
-        return f"{self.store}:{self.array}" if self.array else self.store
+        return without_secrets(self.store) + (f":{self.array}" if self.array else "")
 
     def absent_chunks(self) -> Sequence[tuple[int, ...]]:
         """Return the indices of chunks that the store does not hold and that would be read as the fill value."""

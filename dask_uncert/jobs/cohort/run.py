@@ -20,7 +20,7 @@ from dask_uncert.clusters.monitor import (
     worker_logs,
 )
 from dask_uncert.clusters.task_pool import map_items
-from dask_uncert.errors import ClusterError, InputError, listed, plural
+from dask_uncert.errors import ClusterError, InputError, listed, plural, without_secrets
 from dask_uncert.io.output_folder import Progress, being_written
 from dask_uncert.io.owned_folder import check_outside, check_owned, make_folder, marker_of, remove_owned
 from dask_uncert.io.paths import AnyPath, is_remote
@@ -110,7 +110,7 @@ def run_cohort(
         if plan.maps:
             write_maps(cases.map_folders(), working, elsewhere)
         about = {
-            "manifest": job.manifest,
+            "manifest": without_secrets(job.manifest),
             "inputs": ", ".join(column for column, _, _ in plan.evaluate.columns),
             "dask-uncert": version("dask-uncert"),
         }
