@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from dask_uncert.metrics import cohort as cohort_metrics
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.cohort_strips import HEIGHT, difference_strips, mean_and_pooled, whole_strips
-from dask_uncert.reports.figures.strips import Mark, Strip
+from dask_uncert.reports.figures.strips import Strip
 from dask_uncert.reports.figures.style import BLUE, DPI, GREY, VERMILION, styled
 from dask_uncert.reports.names import axis_name
 from dask_uncert.reports.results.cohort import CohortStatistics, OtherModel
@@ -25,8 +25,8 @@ ACROSS, TALL = 4.6, 0.95  # inches of a strip
 FOOT = 32.0  # pixels below the dots, for mean and pooled
 POINTS = 0.72  # per pixel of the page
 MOST_SHOWN = 4  # metrics in the figure of groups
-MARKS = {"mean": ("D", INK, INK, 4.6, 9.0), "pooled": ("s", VERMILION, "white", 4.8, 24.0)}
-"""Marker, colour, fill, size, and pixels below the dots."""
+MARKS = (("D", INK, INK, 4.6, 9.0), ("s", VERMILION, "white", 4.8, 24.0))
+"""Marker, colour, fill, size and pixels below the dots, of the mean and of the pooled number."""
 
 
 @styled
@@ -96,16 +96,15 @@ def _range(metric: Metric, statistics: CohortStatistics) -> tuple[float, float]:
     return min(known) - space, max(known) + space
 
 
-def _group_panel(axes: Axes, metric: Metric, groups: Iterable[cohort_metrics.GroupStatistics]) -> None:
-    row = -1
+def _group_panel(axes: Axes, metric: Metric, groups: Collection[cohort_metrics.GroupStatistics]) -> None:
     for row, group in enumerate(groups):
         marks: Any = mean_and_pooled(group, metric)
-        drawn = zip(MARKS.values(), marks, (-0.15, 0.15), strict=True)
+        drawn = zip(MARKS, marks, (-0.15, 0.15), strict=True)
         for (marker, colour, fill, points, _), (value, *ends), shift in drawn:
             if ends[0] is not None:
                 axes.plot(ends, [row + shift] * 2, color=colour, lw=1.4)
             axes.plot(value, row + shift, marker, color=colour, mfc=fill, ms=points)
-    axes.set_ylim(row + 0.55, -0.55)
+    axes.set_ylim(len(groups) - 0.45, -0.55)
     axes.grid(axis="x")
     axes.locator_params(axis="x", nbins=4)
     axes.tick_params(axis="y", length=0)
@@ -126,8 +125,12 @@ def draw_strip(axes: Axes, strip: Strip) -> None:
     area = (2 * strip.radius * POINTS) ** 2
     axes.scatter([dot.value for dot in strip.dots], [dot.y for dot in strip.dots], area, BLUE, alpha=0.5, lw=0, zorder=3,
                  clip_on=False)  # fmt: skip
-    for name, mark in (("mean", strip.mean), ("pooled", strip.pooled)):
-        _draw_mark(axes, mark, name, value)
+    for mark, (marker, colour, fill, points, below) in zip((strip.mean, strip.pooled), MARKS, strict=True):
+        y = HEIGHT + below
+        if mark.low is not None and mark.high is not None:
+            axes.hlines(y, value(mark.low), value(mark.high), color=colour, lw=1.5)
+        if mark.x is not None:
+            axes.plot(value(mark.x), y, marker, color=colour, mfc=fill, ms=points, clip_on=False, zorder=4)
     axes.set_xlim(axis.low, axis.high)
     axes.set_ylim(HEIGHT + FOOT, 0)
     axes.set_xticks(*zip(*((value(tick.x), tick.label) for tick in axis.ticks()), strict=True))
@@ -136,22 +139,12 @@ def draw_strip(axes: Axes, strip: Strip) -> None:
     axes.spines[["left"]].set_visible(False)
 
 
-def _draw_mark(axes: Axes, mark: Mark, name: str, value: Any) -> None:
-    marker, colour, fill, points, below = MARKS[name]
-    y = HEIGHT + below
-    if mark.low is not None and mark.high is not None:
-        axes.hlines(y, value(mark.low), value(mark.high), color=colour, lw=1.5)
-    if mark.x is not None:
-        axes.plot(value(mark.x), y, marker, color=colour, mfc=fill, ms=points, clip_on=False, zorder=4)
-
-
 def _strip_panels(rows: Iterable[tuple[Metric, Strip, str]]) -> tuple[Figure, list[Axes]]:
     """Draw strips below one another, each with the name of its metric and a note to its left."""
     rows = list(rows)
     names = [axis_name(metric.label, 30) for metric, _, _ in rows]
-    margins = layout.Margins(
-        0.25 + min(layout.widest_text(names) * layout.BOLD, 2.6), right=0.25, bottom=0.5, top=0.5
-    )
+    left = 0.25 + min(layout.widest_text(names) * layout.BOLD, 2.6)
+    margins = layout.Margins(left, right=0.25, top=0.5)
     figure, panels = layout.panel_grid(len(rows), 1, (ACROSS, TALL), margins, (0.3, 0.36))
     for axes, name, (_, strip, note) in zip(panels, names, rows, strict=True):
         draw_strip(axes, strip)
@@ -167,8 +160,7 @@ def _legend(figure: Figure, dot: str | None, pooled: str, spread: bool) -> None:
         entries.append((dot, Line2D([], [], ls="", marker="o", color=BLUE, alpha=0.5, mew=0, ms=5)))
     if spread:
         entries.append(("middle half of patients", Rectangle((0, 0), 1, 1, color="#dce9f3")))
-    for name, label in (("mean", "mean over patients"), ("pooled", pooled)):
-        marker, colour, fill, points, _ = MARKS[name]
+    for (marker, colour, fill, points, _), label in zip(MARKS, ("mean over patients", pooled), strict=True):
         entries.append((label, Line2D([], [], marker=marker, color=colour, mfc=fill, ms=points, lw=1.5)))
     labels, handles = zip(*entries, strict=True)
     layout.shared_legend(figure, handles, labels, layout.LegendPlan(4, 1))

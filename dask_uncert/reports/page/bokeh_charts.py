@@ -35,7 +35,8 @@ SOFT_METRICS = {
     "matthews": "Matthews correlation",
     "kappa": "Cohen’s kappa",
 }
-SOFT = {"f1": "F1", "share": "share of weight left"} | dict(list(SOFT_METRICS.items())[1:5])
+SOFT = {"f1": "F1", "share": "share of weight left"}
+SOFT |= {key: SOFT_METRICS[key] for key in ("accuracy", "precision", "recall", "false_positive_rate")}
 """Charts against sigma and their labels."""
 INK, LIGHT_GREY = "#1b1f24", "#aab2ba"
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif'

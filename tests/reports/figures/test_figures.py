@@ -1,4 +1,4 @@
-"""The figures: what is drawn is what the counts say, nothing warns, names are safe, bytes are the same every time."""
+"""The figures show the counts, without warnings, under safe names and with the same bytes every time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SOFT = [
 
 
 class Scene:
-    """Predictions and a reference that agree somewhat, and what is evaluated of them."""
+    """Predictions, a reference that partly agrees, and their evaluation."""
 
     def __init__(self, folder, seed=5, shape=(31, 23), wrong=0.4):
         rng = np.random.default_rng(seed)
@@ -74,15 +74,12 @@ class Scene:
             maps=MAPS,
             maps_store=self.store,
         )
-        names = [
-            *MAPS,
-            *(f"soft_{cell}{label}" for label in LABELS for cell in (*(f"{c}_" for c in CELLS), "")),
-        ]
-        self.maps = {name: preview(self.store, name) for name in names}
+        soft = [f"soft_{cell}{label}" for label in LABELS for cell in (*(f"{c}_" for c in CELLS), "")]
+        self.maps = {name: preview(self.store, name) for name in (*MAPS, *soft)}
 
     @property
     def counted(self):
-        """Of the counted pixels: probabilities, truth, decision, the predicted uncertainty."""
+        """Probabilities, truth, prediction and predicted uncertainty of the counted pixels."""
         p, truth = self.p[self.mask], self.truth[self.mask]
         return p, truth, p.argmax(-1), self.u[self.mask]
 
@@ -112,17 +109,16 @@ def offsets(line):
     return np.array(line.get_segments())
 
 
-def test_every_figure_of_a_rich_evaluation_is_there(files):
+def test_every_figure_is_drawn(files):
     names = """ecdf densities by_class by_confused_classes homophily_and_gini uncertainty_confusion uncertainty_matrices
         risk_coverage reliability class_calibration confusion classes soft_weights maps_of_measures map_gini
         map_homophily map_uncertainty map_correct map_confused_classes map_predicted soft_f1_soil soft_metrics_soil"""
-    soft = {
-        f"{kind}_{label}" for kind in ("soft_f1", "soft_metrics", "soft_maps", "map_soft") for label in LABELS
-    }
+    kinds = ("soft_f1", "soft_metrics", "soft_maps", "map_soft")
+    soft = {f"{kind}_{label}" for kind in kinds for label in LABELS}
     assert {name.rsplit(".", 1)[0] for name in files} == {*names.split()} | soft
 
 
-def test_names_are_safe_and_those_drawn_again_have_the_same_bytes(scene, files):
+def test_names_are_safe_and_figures_have_the_same_bytes_again(scene, files):
     for name, content in files.items():
         assert re.fullmatch(r"[A-Za-z0-9._-]+\.(png|svg)", name)
         assert content.startswith(b"\x89PNG" if name.endswith("png") else b"<?xml")
@@ -135,7 +131,7 @@ def test_names_are_safe_and_those_drawn_again_have_the_same_bytes(scene, files):
     assert again == {name: files[name] for name in again}
 
 
-def test_ecdf_panels_say_what_share_lies_at_or_below(scene):
+def test_ecdf_panels_show_the_share_at_or_below(scene):
     _, truth, decided, _ = scene.counted
     for axes, values in zip(panels(scene.evaluation, ecdf).axes, scene.values().values(), strict=True):
         for line, chosen in zip(axes.lines, (truth == decided, truth != decided), strict=True):
@@ -145,7 +141,7 @@ def test_ecdf_panels_say_what_share_lies_at_or_below(scene):
             assert ((low / chosen.sum() - 1e-12 <= y) & (y <= high / chosen.sum() + 1e-12)).all()
 
 
-def test_densities_hold_the_values_and_add_up_to_one(scene):
+def test_densities_add_up_to_one(scene):
     _, truth, decided, _ = scene.counted
     figure = densities(scene.evaluation)
     for (name, values), axes in zip(scene.values().items(), figure.axes, strict=True):
@@ -165,8 +161,8 @@ def test_densities_hold_the_values_and_add_up_to_one(scene):
 
 @settings(max_examples=30, deadline=None)
 @given(st.booleans(), st.sets(st.floats(0.001, 0.99), max_size=4), st.integers(0, 2**32), st.integers(0, 9))
-def test_bars_are_whole_bins(wide, named, seed, most):
-    thresholds = tuple(sorted(named))
+def test_bars_are_whole_bins(wide, chosen, seed, most):
+    thresholds = tuple(sorted(chosen))
     kind = "uncertainty" if wide else "geometric"
     measure = Distribution.zero(du.formulas.measures.Measure("u", kind), thresholds, 2)
     bins = len(measure.edges) - 1
@@ -207,10 +203,9 @@ def test_figures_by_confused_classes_are_moments_of_the_pixels(scene):
             assert_allclose(line.get_ydata(), [g.mean() for g in groups], rtol=1e-9)
             ends = offsets(strokes)[:, :, 1]
             assert_allclose(np.diff(ends, axis=1)[:, 0] / 2, [g.std() for g in groups], atol=1e-6)
-    groups = [
-        (number == k) & ((truth == decided) == right) for right in (True, False) for k in np.unique(number)
-    ]
-    assert [bar.get_height() for bar in counts.patches] == [chosen.sum() for chosen in groups]
+    groups = [(right, k) for right in (True, False) for k in np.unique(number)]
+    sizes = [((number == k) & ((truth == decided) == right)).sum() for right, k in groups]
+    assert [bar.get_height() for bar in counts.patches] == sizes
 
 
 def test_homophily_and_gini_are_means_over_each_mistake(scene):
@@ -234,7 +229,7 @@ def test_matrices_count_right_and_wrong_certain_and_uncertain(scene):
     (axes,) = uncertainty_matrices(scene.evaluation).axes
     texts = [text.get_text() for text in axes.texts]
     shares = axes.collections[0].get_array()
-    at = 0
+    start = 0
     for name, values in scene.values().items():
         best = chosen_threshold(scene.evaluation, name)
         for tau in (0.2, best if best in THRESHOLDS[1:3] else 0.55, 0.9):
@@ -245,9 +240,9 @@ def test_matrices_count_right_and_wrong_certain_and_uncertain(scene):
             for cell, count in zip(("TC", "FU", "FC", "TU"), counts, strict=True):
                 assert f"{cell}\n{count:,}" in texts
             rows = np.array(counts).reshape(2, 2)
-            assert_allclose(shares[at : at + 4].reshape(2, 2), rows / rows.sum(axis=1, keepdims=True))
-            at += 4
-    assert at == len(shares)
+            assert_allclose(shares[start : start + 4].reshape(2, 2), rows / rows.sum(axis=1, keepdims=True))
+            start += 4
+    assert start == len(shares)
 
 
 def test_class_curves_are_the_shares_in_windows(scene):
@@ -259,7 +254,7 @@ def test_class_curves_are_the_shares_in_windows(scene):
         n, share = du.windows_curve(scene.evaluation, k, POINTS)
         assert_array_equal(thin.get_data(), (POINTS, share))
         assert_array_equal(thick.get_ydata(), np.where(n >= 10, share, np.nan))
-        # a bin counts whole: what is a bin's width inside the window is counted, what is as far outside is not
+        # whole bins are counted, so the ends of the window are uncertain by the width of a bin
         low, high = ((np.abs(p[:, k, None] - POINTS) <= width).sum(axis=0) for width in (0.049, 0.051))
         assert ((low <= n) & (n <= high)).all()
     binary = evaluate(np.array([0.2, 0.9]), np.array([0, 1]), axis=None, classes=["no", "yes"])
@@ -284,7 +279,7 @@ def test_weights_are_drawn_as_functions(scene):
 
 
 @pytest.mark.parametrize("metrics", [F1, OTHERS])
-def test_sweeps_are_drawn_with_what_is_left(scene, metrics):
+def test_sweeps_are_drawn_with_the_share_of_weight_left(scene, metrics):
     p, truth, _, _ = scene.counted
     for k, joint in enumerate(sorted(scene.evaluation.joint, key=lambda joint: joint.settings.class_index)):
         swept = drawn_sweep(scene.evaluation, joint)
@@ -338,7 +333,7 @@ def test_measure_maps_share_one_scale(scene):
         assert measure_maps(scene.evaluation, {name: scene.maps[name] for name in names}) is None
 
 
-def test_soft_maps_fade_to_white_where_weights_do(scene):
+def test_soft_maps_are_paler_where_weights_are_smaller(scene):
     first, second = soft_maps(scene.maps)
     assert (first.label, second.label) == LABELS
     tp, fn, fp, tn, merged, ramps = soft_map(scene.evaluation, first).axes
@@ -369,13 +364,12 @@ NOTHING = {
 
 
 @pytest.mark.parametrize("options", NOTHING.values(), ids=NOTHING)
-def test_what_is_undefined_draws_without_a_warning(options, tmp_path):
+def test_undefined_numbers_are_drawn_without_a_warning(options, tmp_path):
     rng = np.random.default_rng(2)
     p = rng.dirichlet(np.ones(3), (5, 4))
     decided = p.argmax(-1)
-    given_reference = {"decided": decided, "wrong": (decided + 1) % 3}
     options = dict(options)
-    reference = given_reference.get(options.pop("reference", None), decided)
+    reference = (decided + 1) % 3 if options.pop("reference", None) == "wrong" else decided
     names = ["gini", "homophily", "correct", "confused_classes", "uncertainty"]
     store = str(tmp_path / "maps.zarr")
     evaluation = evaluate(

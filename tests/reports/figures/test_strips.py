@@ -1,4 +1,4 @@
-"""Strip plots: axes hold their values, dots are at theirs and overlap little."""
+"""Strip plots: axes include all values, dots are at their values and overlap little."""
 
 import numpy as np
 import pytest
@@ -16,31 +16,31 @@ def value_at(axis, percent):
 
 
 @given(values, st.sampled_from([(-np.inf, np.inf), (-1.0, 1.0)]))
-def test_an_axis_holds_its_values_from_tick_to_tick(held, ends):
-    axis = axis_of(held, *ends)
-    known = [v for v in held if np.isfinite(v)]
+def test_an_axis_includes_its_values(numbers, ends):
+    axis = axis_of(numbers, *ends)
+    known = [v for v in numbers if np.isfinite(v)]
     assert axis.low < axis.high
     assert all(axis.low - 1e-9 <= v <= axis.high + 1e-9 for v in known)
     assert ends[0] <= axis.low < axis.high <= ends[1]
     ticks = axis.ticks()
     assert 2 <= len(ticks) <= 12
     assert all(0 <= tick.x <= 100 for tick in ticks)
-    for tick in ticks:  # a label says where its tick is
+    for tick in ticks:  # a tick is at the value of its label
         assert value_at(axis, tick.x) == float(tick.label)
     assert len({tick.label for tick in ticks}) == len(ticks)
 
 
 @given(values, st.sampled_from([36.0, 58.0]))
-def test_a_strip_has_a_dot_a_defined_case_where_its_value_is(held, height):
-    array = np.array(held)
-    axis = axis_of(held)
-    cases = [10 + i for i in range(len(held))]
+def test_a_strip_has_a_dot_per_defined_case_at_its_value(numbers, height):
+    array = np.array(numbers)
+    axis = axis_of(numbers)
+    cases = [10 + i for i in range(len(numbers))]
     drawn = strip(axis, cases, array, np.full(5, np.nan), (None,) * 3, (0.0, None, None), height)
-    assert {dot.case for dot in drawn.dots} == {c for c, v in zip(cases, held, strict=True) if v == v}
+    assert {dot.case for dot in drawn.dots} == {c for c, v in zip(cases, numbers, strict=True) if v == v}
     rising = [dot.value for dot in drawn.dots]
     assert rising == sorted(rising)
     for dot in drawn.dots:
-        assert dot.value == held[dot.case - 10]
+        assert dot.value == numbers[dot.case - 10]
         assert value_at(axis, dot.x) == dot.value
         assert drawn.radius <= dot.y <= height - drawn.radius
     assert drawn.quantiles is None
@@ -48,8 +48,8 @@ def test_a_strip_has_a_dot_a_defined_case_where_its_value_is(held, height):
 
 
 @given(st.lists(st.floats(0, 100), max_size=40), st.sampled_from([36.0, 58.0]))
-def test_dots_overlap_only_where_all_lanes_are_full(places, height):
-    rising = sorted(places)
+def test_dots_overlap_only_where_all_lanes_are_full(positions, height):
+    rising = sorted(positions)
     lanes = positions_across(rising, 3.5, height)
     number = len(set(positions_across([50.0] * 40, 3.5, height)))
     for i, (x, y) in enumerate(zip(rising, lanes, strict=True)):
@@ -58,7 +58,7 @@ def test_dots_overlap_only_where_all_lanes_are_full(places, height):
             assert all(lanes[j] != y for j in near)
 
 
-def test_of_many_cases_the_ends_are_drawn():
+def test_the_lowest_and_highest_of_many_cases_are_drawn():
     many = np.random.default_rng(0).random(3 * MOST_DOTS)
     drawn = strip(axis_of(many), range(len(many)), many, np.quantile(many, [0.05, 0.25, 0.5, 0.75, 0.95]),
                   (0.5, 0.4, 0.6), (0.5, 0.4, 0.6), 58.0)  # fmt: skip

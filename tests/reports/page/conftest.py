@@ -1,4 +1,4 @@
-"""A real browser with the network cut."""
+"""A browser without network."""
 
 import shutil
 
@@ -26,7 +26,7 @@ def driver():
 
 @pytest.fixture
 def browser(driver):
-    """The browser; afterwards it has complained of nothing."""
+    """The browser; afterwards, checks that it logged no warnings."""
     driver.get_log("browser"), driver.get_log("performance")
     yield driver
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

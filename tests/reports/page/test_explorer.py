@@ -1,4 +1,4 @@
-"""The page in a real browser with the network cut: its controls give the numbers that Python gives."""
+"""The page in a browser without network: its controls give the same numbers as Python."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SOFT = [
 
 
 def fuzzy():
-    """Shares of raters, a predicted uncertainty without a range, and one measure of samples in nat."""
+    """A fuzzy reference, a predicted uncertainty without a range, and a measure of samples in nat."""
     rng = np.random.default_rng(6)
     p = rng.random((30, 40))
     samples = np.clip(p + rng.normal(0, 0.1, (4, 30, 40)), 0, 1)
@@ -65,7 +65,7 @@ def fuzzy():
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Evaluation and page of every kind."""
+    """Evaluation and page, by kind."""
     folder = tmp_path_factory.mktemp("pages")
     maps = {name: (np.linspace(0, 1, 12).reshape(3, 4), ("y", "x")) for name in ("gini", "entropy")}
     pages = {}
@@ -83,7 +83,7 @@ def pages(tmp_path_factory):
 
 @pytest.fixture
 def page(browser, pages):
-    """Opens a page; afterwards it has asked for nothing over the network."""
+    """Opens a page; afterwards, checks that it used no network."""
 
     def open_it(name):
         resize(browser, 1280)
@@ -94,17 +94,14 @@ def page(browser, pages):
 
     yield open_it
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    urls = [
-        event["params"]["request"]["url"]
-        for event in events
-        if event["method"] == "Network.requestWillBeSent"
-    ]
+    requests = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    urls = [parameters["request"]["url"] for parameters in requests]
     assert {url.partition(":")[0] for url in urls} <= {"file", "data", "blob"}
     assert urls
 
 
 def settle(browser):
-    """Waits until charts are there and two more frames have passed."""
+    """Waits for the charts and for two more frames."""
     browser.execute_async_script(
         """const done = arguments[0], begin = Date.now();
         const drawn = () => !document.getElementById("explorer") || document.getElementById("explorer").hidden
@@ -131,10 +128,9 @@ DATA = "return Bokeh.documents.at(-1).get_model_by_name(arguments[0]).data"
 
 
 def move(browser, **controls):
-    """Moves controls one after the other, as a hand would; every number then shown, all digits, by name."""
-    numbers = browser.execute_script(
-        MOVE, {name.replace("_", "-"): value for name, value in controls.items()}
-    )
+    """Moves controls one after the other; returns every number on the page with all digits, by name."""
+    ids = {name.replace("_", "-"): value for name, value in controls.items()}
+    numbers = browser.execute_script(MOVE, ids)
     return {name: np.nan if value is None else value for name, value in numbers.items()}
 
 
@@ -145,7 +141,7 @@ def source(browser, name):
 
 
 def near(shown, expected):
-    """Equal to 1e-9 of 1, or of the number where that is larger."""
+    """Checks that numbers agree to 1e-9, absolute or relative."""
     np.testing.assert_allclose(shown, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -160,7 +156,7 @@ def same_as_sweep(shown, evaluation, name, t, sigma, damping, **options):
         near(shown[f"hard.{key}"], hard.values[key].item())
 
 
-def test_every_slider_moves_the_numbers_to_those_of_the_sweep(browser, page):
+def test_every_slider_gives_the_numbers_of_the_sweep(browser, page):
     evaluation = page("full")
     state = {"t": 0.3, "sigma": 0.1, "damping": 1.0}
     moves = (
@@ -179,7 +175,7 @@ def test_every_slider_moves_the_numbers_to_those_of_the_sweep(browser, page):
         same_as_sweep(shown, evaluation, "grass", *state.values(), uncertainty="gini")
 
 
-def test_number_boxes_take_what_sliders_cannot(browser, page):
+def test_number_boxes_accept_any_valid_number(browser, page):
     evaluation = page("full")
     for t, sigma, damping in [(0.123456789, 1.7, 0), (0.7, 1e-7, 31.25), (1 / 3, 0.021, 900)]:
         shown = move(browser, t_box=t, sigma_box=sigma, damping_box=damping)
@@ -188,7 +184,7 @@ def test_number_boxes_take_what_sliders_cannot(browser, page):
     same_as_sweep(shown, evaluation, "grass", 1 / 3, 0.021, 900, uncertainty="gini")
 
 
-def test_classes_and_their_damping_measures_can_be_picked(browser, page):
+def test_classes_and_their_damping_measures_can_be_chosen(browser, page):
     evaluation = page("full")
     shown = move(browser, t=0.5, sigma=0.2, damping=1, damped_by=1)
     joint = tuple(joint for joint in evaluation.joint if not joint.settings.uncertainty)
@@ -220,7 +216,7 @@ def test_arrow_keys_move_a_slider(browser, page):
 
 @pytest.mark.parametrize(("name", "settings"), [("half", [(0.3, 0.1, 1.0), (0.41, 0.02, 4.0)]),
                                                 ("fuzzy", [(0.4, 0.2, 0.05), (0.55, 0.1, 2.0)])])  # fmt: skip
-def test_few_valued_and_fuzzy_data_give_the_same_numbers_too(browser, page, name, settings):
+def test_float16_and_fuzzy_data_give_the_numbers_of_the_sweep(browser, page, name, settings):
     evaluation = page(name)
     for t, sigma, damping in settings:
         shown = move(browser, t_box=t, sigma_box=sigma, damping_box=damping)
@@ -245,17 +241,17 @@ def test_curves_are_those_of_the_sweep(browser, page):
 
 
 @pytest.mark.parametrize("name", ["full", "fuzzy"])
-def test_the_slider_of_tau_moves_the_uncertainty_confusion(browser, page, name):
+def test_the_slider_of_tau_updates_the_uncertainty_confusion(browser, page, name):
     evaluation = page(name)
     measure = list(evaluation.measures)[-1]
     distribution = evaluation.measures[measure]
     move(browser, measure=len(evaluation.measures) - 1)
-    for picked in (-1, 0, 1):
-        wrong, right = distribution.histogram[picked] if picked >= 0 else distribution.histogram.sum(axis=0)
+    for index in (-1, 0, 1):
+        wrong, right = distribution.histogram[index] if index >= 0 else distribution.histogram.sum(axis=0)
         chosen = replace(distribution, histogram=np.stack([wrong, right])[np.newaxis])
         chosen = replace(evaluation, distributions=(chosen,))
         coverage, risk = selective.risk_coverage(right, wrong)
-        move(browser, **{"class": picked})
+        move(browser, **{"class": index})
         for last in (1, len(distribution.edges) // 3, len(distribution.edges) - 1):
             shown = move(browser, tau=last)
             expected = distribution_metrics.uncertainty_confusion(chosen, measure, distribution.edges[last])
@@ -272,19 +268,17 @@ def test_the_slider_of_tau_moves_the_uncertainty_confusion(browser, page, name):
         near(curve["coverage"][-1], 1.0)
 
 
-def test_thresholds_of_the_job_are_edges_to_stop_at(browser, page):
+def test_thresholds_of_the_job_are_ticks_of_tau(browser, page):
     evaluation = page("full")
     shown = move(browser, tau_box=0.3333, **{"class": -1})
-    near(
-        shown["uncertainty.TU"],
-        distribution_metrics.uncertainty_confusion(evaluation, "gini", 0.3333)["TU"].item(),
-    )
+    expected = distribution_metrics.uncertainty_confusion(evaluation, "gini", 0.3333)
+    near(shown["uncertainty.TU"], expected["TU"].item())
     ticks = browser.find_elements("css selector", "#tau-ticks option")
     edges = evaluation.measures["gini"].edges
     assert [edges[int(tick.get_attribute("value"))] for tick in ticks] == [0.25, 0.3333]
 
 
-def test_reliability_is_of_the_predicted_class_or_of_the_chosen_one(browser, page):
+def test_reliability_is_that_of_the_predicted_or_of_the_chosen_class(browser, page):
     evaluation = page("full")
     calibration = evaluation.calibration
     shown = move(browser, **{"class": -1})
@@ -297,7 +291,7 @@ def test_reliability_is_of_the_predicted_class_or_of_the_chosen_one(browser, pag
     near(source(browser, "reliability")["n"], calibration.binned(calibration.fine_by_class).number[1])
 
 
-def test_a_map_opens_large_with_the_keyboard_alone(browser, page):
+def test_maps_are_enlarged_with_the_keyboard(browser, page):
     page("full")
     thumbs = browser.find_elements("css selector", "button.thumb")
     dialog = browser.find_element("id", "enlarged")
@@ -322,18 +316,15 @@ def test_the_table_of_classes_sorts(browser, page):
 
     original = names()
     assert original == [element.name for element in evaluation.classes]
-    head = next(
-        element
-        for element in table.find_elements("css selector", "thead th")
-        if element.text.startswith("F1")
-    )
+    heads = table.find_elements("css selector", "thead th")
+    head = next(element for element in heads if element.text.startswith("F1"))
     f1 = classification.f1(evaluation)
     rising = [evaluation.classes[i].name for i in np.argsort(f1[:2])]
     orders = {"descending": [*rising[::-1], "never"], "ascending": [*rising, "never"], None: original}
     for state, expected in orders.items():
         head.find_element("tag name", "button").send_keys(Keys.ENTER)
         assert head.get_attribute("aria-sort") == state
-        assert names() == expected  # undefined values last, in either direction
+        assert names() == expected  # undefined values are last in both directions
     assert "mean" in table.find_element("css selector", "tfoot th").text
 
 
@@ -366,7 +357,7 @@ def test_charts_without_an_element_are_hidden(browser, page, name):
     assert below == 0
 
 
-def test_every_control_has_a_keyand_can_be_reached(browser, page):
+def test_every_control_has_a_name_and_is_reached_by_tab(browser, page):
     page("full")
     reached = set()
     browser.execute_script("document.getElementById('class').focus()")
@@ -375,11 +366,8 @@ def test_every_control_has_a_keyand_can_be_reached(browser, page):
         reached.add(active.get_attribute("id"))
         assert active.accessible_name
         active.send_keys(Keys.TAB)
-    assert reached >= {
-        "class",
-        "measure",
-        *(f"{name}{box}" for name in ("t", "sigma", "damping", "tau") for box in ("", "-box")),
-    }
+    boxes = {f"{name}{box}" for name in ("t", "sigma", "damping", "tau") for box in ("", "-box")}
+    assert reached >= {"class", "measure", *boxes}
 
 
 def test_reset_restores_the_start(browser, page):
@@ -391,7 +379,7 @@ def test_reset_restores_the_start(browser, page):
     assert {k: v for k, v in again.items() if v == v} == {k: v for k, v in first.items() if v == v}
 
 
-def test_on_paper_there_are_charts_and_no_controls(browser, page):
+def test_prints_have_charts_and_no_controls(browser, page):
     page("full")
     browser.execute_script("dispatchEvent(new Event('beforeprint'))")
     pictures = browser.find_elements("css selector", ".on-paper svg")
@@ -407,7 +395,7 @@ def test_on_paper_there_are_charts_and_no_controls(browser, page):
     assert printed.startswith(b"%PDF")
 
 
-def test_without_script_the_tables_stay_and_a_note_names_what_is_missing(browser, pages):
+def test_without_scripts_there_are_tables_and_a_note(browser, pages):
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.get(pages["full"][1].as_uri())
@@ -420,7 +408,7 @@ def test_without_script_the_tables_stay_and_a_note_names_what_is_missing(browser
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_the_script_s_functions_are_exact(browser, page):
+def test_functions_of_the_script_are_exact(browser, page):
     page("bare")
     z = np.concatenate([[0.0], np.geomspace(1e-12, 40, 400)])
     values = browser.execute_script("return arguments[0].map(softConfusion.certainty)", z.tolist())

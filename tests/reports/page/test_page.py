@@ -49,10 +49,7 @@ ABOUT = {"title": "Tést & <title>", "Job": "job.yaml", "Inputs": "a <store>\nb"
 def some_maps():
     values = np.linspace(0, 1, 16 * 21).reshape(16, 21)
     values[3] = np.nan
-    return {
-        "gini": (values, ("y", "x")),
-        "predicted": (np.where(values > 0.5, 2.0, 1.0), ("y", "x")),
-    }
+    return {"gini": (values, ("y", "x")), "predicted": (np.where(values > 0.5, 2.0, 1.0), ("y", "x"))}
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +67,7 @@ def test_write_all_writes_the_same_bytes_again(written_page, tmp_path):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
 
 
-def test_the_page_is_well_formed_and_stands_alone(written_page):
+def test_the_page_is_well_formed_and_needs_no_other_file(written_page):
     _, folder, _ = written_page
     page = Page(folder / "report.html")
     assert len(page.source.encode()) <= MOST_BYTES
@@ -117,19 +114,14 @@ def test_names_are_escaped_and_undefined_is_a_dash(written_page):
     assert cells[first : first + 9] == ["never", "3", "0", "0", "–", "–", "–", "–", "0.0000"]
 
 
-def test_the_page_holds_the_numbers(written_page):
+def test_the_page_has_the_numbers_of_results(written_page):
     evaluation, folder, _ = written_page
     expected = scene_results(evaluation)
     assert json.loads((folder / "results.json").read_text(encoding="utf-8")) == expected
     text = " ".join(Page(folder / "report.html").text)
-    for number in (
-        expected["overall"]["accuracy"],
-        expected["overall"]["kappa"],
-        expected["calibration"]["ece"],
-    ):
-        assert f"{number:.4f}" in text
-    for of in expected["measures"].values():
-        assert f"{of['wrong']['mean']:.4f}" in text
+    numbers = [expected["overall"]["accuracy"], expected["overall"]["kappa"], expected["calibration"]["ece"]]
+    numbers += [outcomes["wrong"]["mean"] for outcomes in expected["measures"].values()]
+    assert all(f"{number:.4f}" in text for number in numbers)
 
 
 def test_svg_figures_are_well_formed_and_have_no_date(written_page):
@@ -162,7 +154,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize(("options", "absent"), EMPTY.values(), ids=EMPTY)
-def test_what_is_empty_is_left_out_or_undefined(options, absent, tmp_path):
+def test_empty_parts_are_left_out_or_undefined(options, absent, tmp_path):
     evaluation = drawn(**options)
     expected = scene_results(evaluation)
     jsonschema.Draft202012Validator(results_schema()).validate(expected)
@@ -184,7 +176,7 @@ def test_many_classes_become_a_picture(tmp_path, monkeypatch):
     assert 'class="matrix"' not in page.source
 
 
-def test_intervals_and_failed_cases_are_shown_where_there_are_any(tmp_path):
+def test_intervals_and_failed_cases_are_shown(tmp_path):
     evaluation = drawn(measures=["gini"])
     expected = scene_results(evaluation)
     expected["overall"]["accuracy_interval"] = [0.7125, 0.7875]
@@ -194,14 +186,8 @@ def test_intervals_and_failed_cases_are_shown_where_there_are_any(tmp_path):
     expected["cohort"] = {"cases": 12, "patients": 7, "groups": {}}
     write_page(evaluation, tmp_path / "report.html", results=expected)
     text = " ".join(Page(tmp_path / "report.html").text)
-    for shown in (
-        "0.7125 to 0.7875",
-        "0.613 to –",
-        "0.1125 to 0.1875",
-        "90 % confidence intervals",
-        "p<7>",
-        "12 cases of 7 patients",
-    ):
+    intervals = ("0.7125 to 0.7875", "0.613 to –", "0.1125 to 0.1875", "90 % confidence intervals")
+    for shown in (*intervals, "p<7>", "12 cases of 7 patients"):
         assert shown in text, shown
 
 

@@ -1,4 +1,4 @@
-"""Soft confusion over classes, and what selection gains, against plain loops."""
+"""Averages of the soft confusion and selective prediction against plain loops."""
 
 import numpy as np
 import pytest
@@ -18,8 +18,8 @@ def drawn():
 
 
 def test_macro_and_micro(drawn):
-    p, y, found = drawn
-    rows = scene_results(found)["soft_confusion_overall"]
+    p, y, evaluation = drawn
+    rows = scene_results(evaluation)["soft_confusion_overall"]
     assert [row["sigma"] for row in rows] == [0, 0.1]
     for row in rows:
         assert row["classes"] == ["0", "1", "2", "3"]
@@ -33,15 +33,14 @@ def test_macro_and_micro(drawn):
 
 
 def test_risk_at_coverage_is_that_of_the_most_certain(drawn):
-    p, y, found = drawn
+    p, y, evaluation = drawn
     right = p.argmax(axis=1) == y
     gini = 1 - np.square(p).sum(axis=1)
     order = np.argsort(gini, kind="stable")
-    at = {
-        row["coverage"]: row["risk"] for row in scene_results(found)["selective"]["gini"]["risk_at_coverage"]
-    }
-    assert list(at) == list(COVERAGES)
-    assert at[1.0] == pytest.approx(1 - right.mean(), abs=1e-12)
+    points = scene_results(evaluation)["selective"]["gini"]["risk_at_coverage"]
+    risks = {point["coverage"]: point["risk"] for point in points}
+    assert list(risks) == list(COVERAGES)
+    assert risks[1.0] == pytest.approx(1 - right.mean(), abs=1e-12)
     for coverage in COVERAGES[:-1]:
         kept = order[: int(np.ceil(coverage * 300))]
-        assert at[coverage] == pytest.approx(1 - right[kept].mean(), abs=0.01)
+        assert risks[coverage] == pytest.approx(1 - right[kept].mean(), abs=0.01)

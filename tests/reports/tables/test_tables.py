@@ -1,4 +1,4 @@
-"""Tables hold the numbers of results.json, every digit, and nothing where a number is undefined."""
+"""Tables have the numbers of results.json with every digit, and empty cells for undefined numbers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ POWER = "geometric(fisher-rao, n=1)"
 
 
 def read(evaluation):
-    """Every table of an evaluation as it is read from its file, by name; and its results."""
-    found = scene_results(evaluation)
-    texts = {name: as_csv(rows) for name, rows in scene_tables(evaluation, found)}
-    return {name: list(csv.reader(StringIO(text))) for name, text in texts.items()}, found
+    """Returns the rows of every table of an evaluation, read from CSV, by name; and its results."""
+    results = scene_results(evaluation)
+    texts = {name: as_csv(rows) for name, rows in scene_tables(evaluation, results)}
+    return {name: list(csv.reader(StringIO(text))) for name, text in texts.items()}, results
 
 
 @pytest.fixture(scope="module")
 def drawn():
-    """Three classes, of which the last never occurs and the second is named awkwardly."""
+    """Three classes; the last never occurs, the second has an awkward name."""
     rng = np.random.default_rng(5)
     p = rng.dirichlet([0.5, 0.5, 0.02], size=(24, 19))
     reference = np.where(rng.random((24, 19)) < 0.8, p[..., :2].argmax(-1), rng.integers(0, 2, (24, 19)))
@@ -51,7 +51,7 @@ def tables(drawn):
 
 
 def same(texts, values):
-    """Whether cells hold these numbers to the last digit."""
+    """Returns whether cells have these numbers to the last digit."""
     pairs = zip(texts, values, strict=True)
     return all(text == "" if value is None else float(text) == value for text, value in pairs)
 
@@ -64,61 +64,61 @@ def test_every_table_is_a_rectangle_with_a_header(tables):
 
 
 def test_overall_and_excluded(tables):
-    tables, found = tables
+    tables, results = tables
     overall = {row[0]: row[1] for row in tables["overall"]}
-    assert same([overall[name] for name in found["overall"]], found["overall"].values())
-    assert same([overall["ece"]], [found["calibration"]["ece"]])
+    assert same([overall[name] for name in results["overall"]], results["overall"].values())
+    assert same([overall["ece"]], [results["calibration"]["ece"]])
     assert (overall["total"], overall["excluded"]) == (str(24 * 19), "7")
     assert ["excluded", "ignored", "7"] in tables["excluded"]
 
 
 def test_classes_and_confusion(tables):
-    tables, found = tables
+    tables, results = tables
     header, *rows = tables["classes"]
-    for row, values in zip(rows, found["classes"], strict=True):
+    for row, values in zip(rows, results["classes"], strict=True):
         texts = {key.removesuffix(" (pixels)"): text for key, text in zip(header, row, strict=True)}
         assert texts.pop("name") == values["name"]
         assert same(texts.values(), [values[key] for key in texts])
     assert rows[2][header.index("recall")] == ""
     header, *rows = tables["confusion"]
     assert header[1:] == ["grass", AWKWARD, "never"] == [row[0] for row in rows]
-    assert [[int(n) for n in row[1:]] for row in rows] == found["confusion"]
+    assert [[int(n) for n in row[1:]] for row in rows] == results["confusion"]
 
 
 def test_measures_and_their_full_ecdf(drawn, tables):
-    tables, found = tables
+    tables, results = tables
     for name, _, outcome, *numbers in tables["measures"][1:]:
-        of = found["measures"][name][outcome]
-        moments = [of[key] for key in ("n", "mean", "std", "skewness")]
-        assert same(numbers, [*moments, *of["quantiles"].values()])
+        expected = results["measures"][name][outcome]
+        moments = [expected[key] for key in ("n", "mean", "std", "skewness")]
+        assert same(numbers, [*moments, *expected["quantiles"].values()])
     for name, safe in file_names(drawn.measures).items():
         header, *rows = tables[f"ecdf_{safe}"]
         assert header[0] == "value (1)"
         assert same([row[0] for row in rows], drawn.measures[name].edges[1:])
         right, wrong, both = (int(n) for n in rows[-1][1:4])
-        assert right + wrong == both == found["counted"]
+        assert right + wrong == both == results["counted"]
         assert rows[-1][4:] == ["1.0", "1.0", "1.0"]
-        at = found["measures"][name]["ecdf"]
+        ecdf = results["measures"][name]["ecdf"]
         shares = {float(row[0]): float(row[6]) for row in rows}
-        assert [shares[value] for value in at["at"]] == at["all"]
+        assert [shares[value] for value in ecdf["at"]] == ecdf["all"]
 
 
 def test_long_tables(tables):
-    tables, found = tables
+    tables, results = tables
     for name, _, *numbers in tables["uncertainty_confusion"][1:]:
-        row = next(r for r in found["uncertainty_confusion"][name] if r["threshold"] == float(numbers[0]))
+        row = next(r for r in results["uncertainty_confusion"][name] if r["threshold"] == float(numbers[0]))
         assert same(numbers, row.values())
     assert len(tables["uncertainty_confusion"]) == 3
     header, *rows = tables["soft_confusion"]
-    for row, values in zip(rows, found["soft_confusion"], strict=True):
+    for row, values in zip(rows, results["soft_confusion"], strict=True):
         cells = dict(zip(header, row, strict=True))
         keys = ("sigma", "f1", "false_positive_rate")
         assert same([cells["TP (weighted pixels)"], *map(cells.get, keys)], map(values.get, ("TP", *keys)))
-    for row, values in zip(tables["calibration"][1:], found["calibration"]["bins"], strict=True):
+    for row, values in zip(tables["calibration"][1:], results["calibration"]["bins"], strict=True):
         assert same(row, values.values())
     spreads = {(*row[:4], row[5]): row[6:] for row in tables["by_class"][1:]}
-    of = found["by_class"][1]["measures"][POWER]["wrong"]
-    assert same(spreads["reference", "1", AWKWARD, POWER, "wrong"], of.values())
+    expected = results["by_class"][1]["measures"][POWER]["wrong"]
+    assert same(spreads["reference", "1", AWKWARD, POWER, "wrong"], expected.values())
     assert len(spreads) == 2 * 3 * 3 * 3
     assert [row[1:4] for row in tables["class_distances"][1:]] == [
         [repr(float(v)) for v in row] for row in ([0, 1, 2], [1, 0, 3], [2, 3, 0])
@@ -134,13 +134,13 @@ def test_without_measures_or_pixels():
     assert ["1", "", "", "wrong", "1", "", ""] in some["by_confused_classes"]
 
 
-def test_file_names_are_safe_and_apart():
+def test_file_names_are_safe_and_unique():
     names = [POWER, "geometric(fisher-rao, n_1)", "../../etc", "", "é", "RENYI(2)", "renyi(2)", "x" * 300]
-    found = file_names(names)
-    assert list(found) == names
-    assert len({safe.lower() for safe in found.values()}) == len(names)
-    assert all(safe and safe.strip(".") == safe and "/" not in safe for safe in found.values())
-    assert max(map(len, found.values())) <= 110
+    files = file_names(names)
+    assert list(files) == names
+    assert len({safe.lower() for safe in files.values()}) == len(names)
+    assert all(safe and safe.strip(".") == safe and "/" not in safe for safe in files.values())
+    assert max(map(len, files.values())) <= 110
 
 
 def test_units_of_measures():
