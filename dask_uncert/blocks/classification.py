@@ -176,7 +176,7 @@ def invalid_weights(weights: NDArray[Any]) -> Bools:
 
 
 def largest_uncertainty(request: Request) -> float:
-    """Return the largest predicted uncertainty that can be used: limited as a measure of its own, else not."""
+    """Return the largest predicted uncertainty that can be used: limited where it is a measure, else not."""
     counted = any(measure.kind == "uncertainty" for measure in request.measures)
     return LARGEST_UNCERTAINTY if counted else np.inf
 

@@ -45,7 +45,7 @@ def three_axes(
 
 
 def rounding_of(dtype: np.dtype[Any], classes: int, precision: Precision = AS_THE_DTYPE) -> Rounding:
-    """Return how storage, its dtype or for scaled numbers their step, rounds vectors of so many probabilities."""
+    """Return how storage rounds vectors of probabilities: by its dtype, scaled numbers by their step."""
     if precision.scale is not None:
         step = 0.5 * precision.scale * classes * (1 + 1e-6)
         return Rounding(step if precision.tolerance is None else precision.tolerance, step, 1.0 / classes)

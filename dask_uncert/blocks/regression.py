@@ -1,6 +1,6 @@
 """One pure pass over one block of a regression: arrays in, (maps, RegressionEvaluation) out.
 
-Nothing here knows where the block lies or who computes it. Pixels are taken in batches, and each value is computed
+Nothing here knows where the block is or who computes it. Pixels are taken in batches, and each value is computed
 by elementwise operations in a fixed order, so it is the same in every block.
 """
 
@@ -41,7 +41,7 @@ class RegressionRequest:
         return dict.fromkeys(self.maps, Layer("float32", float("nan"), {}))
 
     def zero(self) -> RegressionEvaluation:
-        """Return the evaluation of no pixels, in arrays of its own."""
+        """Return the evaluation of no pixels, in new arrays."""
         return RegressionEvaluation.zero(self.outputs)
 
 

@@ -53,7 +53,7 @@ def is_lazy(values: Any) -> bool:
 
 
 def as_array(values: Any) -> Any:
-    """Return a lazy array as it is, anything else as a numpy array; TypeError unless it holds numbers."""
+    """Return a lazy array unchanged, anything else as a numpy array; TypeError unless it holds numbers."""
     held = values if is_lazy(values) else np.asarray(values)
     if held.dtype.kind not in "biuf":
         raise TypeError(f"numbers expected, found dtype {held.dtype}")

@@ -1,6 +1,6 @@
 """Confidence intervals from bootstrap replicates.
 
-Replicates stand in front, (B, ...); every number behind them has its own interval. Replicates that are
+Replicates are on the first axis, (B, ...); every number has its own interval. Replicates that are
 undefined (NaN) are left out and counted, never taken for a number. A number that
 does not vary has the interval [v, v].
 """

@@ -60,7 +60,7 @@ def maximum_calibration_error(n: ArrayLike, hits: ArrayLike, sums: Counts) -> Fl
     0.75
     """
     confidence, observed = reliability(n, hits, sums)
-    # -1 stands for "no items": nanmax of NaN alone warns.
+    # -1 means "no items": nanmax of NaN alone warns.
     largest = np.where(np.isnan(observed), -1.0, np.abs(observed - confidence)).max(axis=-1)
     return np.where(largest < 0, np.nan, largest)
 

@@ -159,12 +159,8 @@ def band_distances(values: NDArray[Any], index: Indices, n_classes: int, metric:
         width = x[here + 1] - x[here]
         for i in range(n_classes - 1):
             gap = cdf[i + 1 :] - cdf[i]
-            if metric == "energy":
-                np.multiply(gap, gap, out=gap)
-            else:
-                np.abs(gap, out=gap)
-            gap *= width
-            table[i, i + 1 :] += gap.sum(axis=1)
+            gap = gap * gap if metric == "energy" else np.abs(gap)
+            table[i, i + 1 :] += (gap * width).sum(axis=1)
     table = table + table.T
     return np.sqrt(table) if metric == "energy" else table
 

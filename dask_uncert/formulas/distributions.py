@@ -37,7 +37,7 @@ def standard_deviation(n: ArrayLike, sums: Counts) -> Floats:
     """Population standard deviation of n values, (...) and (..., moments >= 2, 2) to (...).
 
     ``sqrt(E x**2 - (E x)**2)``, range [0, 1/2]; NaN where n is 0. Each x and x**2 was rounded separately, so
-    the variance is off by up to 8.5e-14 and that of a constant may come out negative: what lies within that
+    the variance is off by up to 8.5e-14 and that of a constant may come out negative: what is within that
     noise is 0. The deviation is thus off by at most 5e-7, by less than 1e-11 where it exceeds .01. [C23]
 
     >>> from dask_uncert.formulas.fixed_point import encode
@@ -138,7 +138,7 @@ def uncertainty_confusion(
     right, wrong = (np.asarray(h, np.int64) for h in (correct_histogram, wrong_histogram))
     bounds = _edges(edges, right)
     taus = np.asarray(thresholds).astype(bounds.dtype)
-    upto = np.searchsorted(bounds, taus, side="right") - 1  # so many bins lie at or below tau
+    upto = np.searchsorted(bounds, taus, side="right") - 1  # the number of bins at or below tau
     unknown = (upto < 1) | (bounds[upto] != taus)
     if np.any(unknown):
         raise ValueError(
@@ -153,11 +153,8 @@ def uncertainty_confusion(
         return below, total - below
 
     (tc, fu), (fc, tu) = split(right), split(wrong)
-    return {
-        "TC": tc,
-        "FU": fu,
-        "FC": fc,
-        "TU": tu,
+    counts = {"TC": tc, "FU": fu, "FC": fc, "TU": tu}
+    return counts | {
         "USen": ratio(tu, tu + fc),
         "USpe": ratio(tc, tc + fu),
         "UPre": ratio(tu, tu + fu),

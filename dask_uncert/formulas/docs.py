@@ -11,6 +11,8 @@ AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 SHARED = {
     "evaluation": """evaluation : Evaluation
     Evaluation of a scene, or the sum of several.""",
+    "regression": """evaluation : RegressionEvaluation
+    Evaluation of a regression, or the sum of several.""",
     "measure": """measure : str
     Name of an evaluated measure, such as ``"gini"``.""",
     "outcome": """outcome : {"all", "correct", "wrong"}, default "all"

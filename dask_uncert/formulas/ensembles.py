@@ -170,7 +170,4 @@ def _reduce(work: Callable[..., Any], p: Any, removed: tuple[int, ...], kind: np
         return work(np.asarray(p))[()]
     meta = np.empty((0,) * (p.ndim - len(removed)), dtype=kind)
     whole = dict.fromkeys((work.keywords["across"], work.keywords["along"]), -1)  # type: ignore[attr-defined]
-    blocks = p.rechunk(whole)
-    if len(removed) == 1:  # the class axis stays, in one piece
-        return blocks.map_blocks(work, dtype=kind, meta=meta, drop_axis=removed[0])
-    return blocks.map_blocks(work, dtype=kind, meta=meta, drop_axis=list(removed))
+    return p.rechunk(whole).map_blocks(work, dtype=kind, meta=meta, drop_axis=list(removed))

@@ -125,7 +125,7 @@ def homophily_maximum(squared: Floats) -> float:
 def homophily_values(p: Floats, squared: Floats, maximum: float, axis: int = -1) -> Floats:
     """Return `homophily_uncertainty` of normalised float64 vectors from S and its maximum, without checks."""
     last = np.moveaxis(p, axis, -1)
-    # summed by numpy, not by BLAS: the same bits for a vector whatever stands around it
+    # summed by numpy, not by BLAS: a vector has the same bits whatever its neighbours
     form = np.zeros(last.shape[:-1])
     for i, row in enumerate(squared):
         form += last[..., i] * (last * row).sum(axis=-1)

@@ -9,26 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-Kind = Literal[
-    "geometric",
-    "renyi",
-    "tsallis",
-    "t_entropy",
-    "variance",
-    "homophily",
-    "predictive_entropy",
-    "expected_entropy",
-    "mutual_information",
-    "variation_ratio",
-    "confused_classes",
-    "uncertainty",
+SampleKind = Literal["predictive_entropy", "expected_entropy", "mutual_information", "variation_ratio"]
+OtherKind = Literal[
+    "geometric", "renyi", "tsallis", "t_entropy", "variance", "homophily", "confused_classes", "uncertainty"
 ]
+Kind = SampleKind | OtherKind
 DISTANCES = ("euclidean", "kullback-leibler", "fisher-rao", "renyi")
 LARGEST_UNCERTAINTY = 2.0**20
 """The largest predicted uncertainty that is counted as a measure: powers up to the third stay exact sums."""
-SAMPLE_KINDS = ("predictive_entropy", "expected_entropy", "mutual_information", "variation_ratio")
+SAMPLE_KINDS: tuple[SampleKind, ...] = get_args(SampleKind)
 
 
 @dataclass(frozen=True)
@@ -57,10 +48,7 @@ MEASURES: dict[str, Measure] = {
         Measure("tsallis", "tsallis", alpha=1.5),
         Measure("t_entropy", "t_entropy"),
         Measure("variance", "variance"),
-        Measure("predictive_entropy", "predictive_entropy"),
-        Measure("expected_entropy", "expected_entropy"),
-        Measure("mutual_information", "mutual_information"),
-        Measure("variation_ratio", "variation_ratio"),
+        *(Measure(kind, kind) for kind in SAMPLE_KINDS),
         Measure("confused_classes", "confused_classes"),
         Measure("uncertainty", "uncertainty"),
     )
@@ -82,11 +70,11 @@ def upper_bound(measure: Measure, classes: int) -> float:
         return LARGEST_UNCERTAINTY
     if measure.kind == "confused_classes":
         return float(classes)
-    nats = measure.kind in ("predictive_entropy", "expected_entropy", "mutual_information")
-    return math.log(classes) if nats else 1.0
+    in_nats = measure.kind in SAMPLE_KINDS and measure.kind != "variation_ratio"
+    return math.log(classes) if in_nats else 1.0
 
 
-def parse_measure(words: str | Mapping[str, Any] | Measure) -> Measure:
+def parse_measure(entry: str | Mapping[str, Any] | Measure) -> Measure:
     """Return the measure of an entry of a job: a name of the table, or ``{name: {parameter: value}}``.
 
     >>> parse_measure("gini").distance
@@ -96,16 +84,16 @@ def parse_measure(words: str | Mapping[str, Any] | Measure) -> Measure:
 
     Raises ValueError for an unknown name or parameter, with the names that are known.
     """
-    if isinstance(words, Measure):
-        return words
-    if isinstance(words, str):
-        if words in MEASURES:
-            return MEASURES[words]
-        raise ValueError(f"unknown measure {words!r}; known measures: {', '.join(sorted(MEASURES))}, or "
+    if isinstance(entry, Measure):
+        return entry
+    if isinstance(entry, str):
+        if entry in MEASURES:
+            return MEASURES[entry]
+        raise ValueError(f"unknown measure {entry!r}; known measures: {', '.join(sorted(MEASURES))}, or "
                          "{geometric: {distance: ..., n: ...}}")  # fmt: skip
-    if len(words) != 1:
-        raise ValueError(f"a measure with parameters is one name with its parameters, found {dict(words)!r}")
-    (name, values), *_ = words.items()
+    if len(entry) != 1:
+        raise ValueError(f"a measure with parameters is one name with its parameters, found {dict(entry)!r}")
+    ((name, values),) = entry.items()
     parameters = dict(values or {})
     if name == "geometric":
         measure = _geometric(parameters)

@@ -189,7 +189,7 @@ def bounds(
 
     best = formula(interleave(c, none), interleave(none, w))
     if formula is error_auprc:
-        # With distinct values each wrong item has a step of its own, lower than the step of all of them.
+        # With distinct values each wrong item has its own step, lower than the step of all of them.
         return _lowest_auprc(c, w), best
     worst = formula(interleave(none, c), interleave(w, none))
     return np.minimum(best, worst), np.maximum(best, worst)

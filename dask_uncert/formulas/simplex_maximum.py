@@ -9,7 +9,7 @@ S holds squared distances: symmetric, non-negative, zero diagonal. Three ways, t
    direction one can walk to a smaller face without loss. Subfaces inherit strict concavity, so all such faces
    grow from single classes, one class at a time. On a strictly concave face the only stationary point solves
    a linear system, kept up to date by pivoting: another class costs one rank-one update of the rest. Beyond
-   20 classes it stops at a budget of work, and the bound stands.
+   20 classes it stops at a budget of work, and the bound remains.
 """
 
 from __future__ import annotations
@@ -95,18 +95,13 @@ def simplex_maximum(squared_distances: ArrayLike) -> SimplexMaximum:
     table = np.array(squared_distances, dtype=np.float64)
     if table.ndim != 2 or table.shape[0] != table.shape[1] or not table.size:
         raise ValueError(f"a square table expected, found shape {table.shape}")
-    if not (
-        np.isfinite(table).all()
-        and (table >= 0).all()
-        and (table == table.T).all()
-        and not table.diagonal().any()
-    ):
+    allowed = np.isfinite(table) & (table >= 0) & (table == table.T)
+    if not allowed.all() or table.diagonal().any():
         raise ValueError("squared distances must be finite, non-negative, symmetric and zero on the diagonal")
-    classes, largest = len(table), float(table.max())
+    largest = float(table.max())
     if largest == 0:
-        return SimplexMaximum(
-            0.0, np.eye(classes)[0], Certificate("exact", 0.0, 0.0, "every class is at distance 0")
-        )
+        certificate = Certificate("exact", 0.0, 0.0, "every class is at distance 0")
+        return SimplexMaximum(0.0, np.eye(len(table))[0], certificate)
     unit = 2.0 ** int(np.frexp(largest)[1])  # a power of two: scaling costs no digit
     s = table / unit
     q, upper, reached = _solve(s)
@@ -162,13 +157,8 @@ def search_supports(s: Floats, q: Floats, budget: int | None = None) -> tuple[Fl
     for first in range(classes - 1):
         rest = np.arange(first + 1, classes)
         gram = (s[first, rest, None] + s[first, rest] - s[np.ix_(rest, rest)]) / 2
-        root = _Faces(
-            gram[None],
-            s[None, first, rest],
-            np.zeros((1, classes, len(rest))),
-            np.zeros((1, classes)),
-            np.zeros(1),
-        )
+        solved, y = np.zeros((1, classes, len(rest))), np.zeros((1, classes))
+        root = _Faces(gram[None], s[None, first, rest], solved, y, np.zeros(1))
         waiting: list[list[_Faces]] = [[] for _ in range(classes)]
         waiting[first].append(root)
         held = 0

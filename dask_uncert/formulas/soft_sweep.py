@@ -134,7 +134,7 @@ def soft_cells(
         for positive, factor, loose in _reference(
             level, sigmas, distribution, reference_threshold, reference_certainty
         ):
-            # the end that belongs to the row stands for it
+            # a row is where the end is that belongs to it
             row_cells = cell_index(low if positive else high, positive, threshold)
             for p, part in zip((1.0, 0.0), parts, strict=True):  # right and left of the threshold
                 cell = int(cell_index(p, positive, threshold))

@@ -140,11 +140,11 @@ def cohort_by(
     units = StackUnits(stack, labels.tolist())
     pooled = unit_scalars(units)
     chosen = matching_metrics(tuple(pooled), metrics)
-    values, found = case_values(stack, chosen, by_case), {}
+    values, statistics = case_values(stack, chosen, by_case), {}
     for i, value in enumerate(units.names):
         names, means = patient_means([stack.patients[row] for row in rows[value]], values[rows[value]])
-        found[value] = _statistics(chosen, names, means, np.array([pooled[name][i] for name in chosen]))
-    return found
+        statistics[value] = _statistics(chosen, names, means, np.array([pooled[name][i] for name in chosen]))
+    return statistics
 
 
 def case_scalars(stack: Stack) -> Scalars:
@@ -187,8 +187,8 @@ def matching_metrics(names: Sequence[str], patterns: Sequence[str] | None) -> tu
     if patterns is None:
         return tuple(names)
     fitting = {pattern: {n for n in names if n == pattern or fnmatchcase(n, pattern)} for pattern in patterns}
-    for pattern, found in fitting.items():
-        if not found:
+    for pattern, matches in fitting.items():
+        if not matches:
             raise InputError(f"metrics: nothing is called {pattern!r}; there are {', '.join(names[:8])}, ...")
     return tuple(name for name in names if name in set().union(*fitting.values()))
 

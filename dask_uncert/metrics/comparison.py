@@ -98,7 +98,7 @@ def compare(
     """Compare two models' Stacks over the cases that both have; the others are named in `only`.
 
     metrics: names or patterns, by default every scalar; the Holm adjustment is over these. All swaps are listed
-    where there are at most as many as `permutations`, else so many are drawn.
+    where there are at most `permutations` of them, else `permutations` are drawn.
 
     Raises InputError where no case is in both, or where the two were not evaluated alike.
     """
@@ -116,14 +116,16 @@ def compare(
     whole = [patients(stack) for stack in stacks]
     totals = [scalars(units.total) for units in whole]
     chosen = matching_metrics(tuple(totals[0]), metrics)
-    units = [RestrictedUnits(one, chosen) for one in whole]
+    units = [RestrictedUnits(model, chosen) for model in whole]
     (names, *_), values = zip(*(patient_values(stack, chosen) for stack in stacks), strict=True)
     pooled = np.stack([_columns(total, chosen) for total in totals])
     with np.errstate(invalid="ignore"):  # inf - inf: undefined
         differences = values[0] - values[1]
         pooled_difference = pooled[0] - pooled[1]
-        replicates = _difference([bootstrap.bootstrap_replicates(one, confidence) for one in units], chosen)
-        left_out = _difference([jackknife(one) for one in units], chosen)
+        replicates = _difference(
+            [bootstrap.bootstrap_replicates(model, confidence) for model in units], chosen
+        )
+        left_out = _difference([jackknife(model) for model in units], chosen)
     permuted, exact = _permuted(units[0], units[1], chosen, permutations, confidence.seed)
     tests = {
         "permutation": permutation_test(pooled_difference, permuted, exact),
@@ -174,8 +176,8 @@ def _permuted(
     return np.concatenate(pieces), exact
 
 
-def _columns(found: Scalars, metrics: Sequence[str]) -> Floats:
-    return np.stack([found[name] for name in metrics], axis=-1)
+def _columns(values: Scalars, metrics: Sequence[str]) -> Floats:
+    return np.stack([values[name] for name in metrics], axis=-1)
 
 
 def _difference(both: Sequence[Scalars], metrics: Sequence[str]) -> Floats:

@@ -123,7 +123,7 @@ def unit_scalars(units: Units) -> Scalars:
 def jackknife(units: Units, groups: int | None = None) -> Scalars:
     """Return the scalars of all units but one, for each unit, (units,).
 
-    groups: where there are more units, leave out so many groups of neighbours, of about equal size, instead.
+    groups: where there are more units, leave out this number of groups of neighbours, of about equal size, instead.
     """
     total, number = marginal_reader(units.total), len(units.names)
     count = number if groups is None else min(number, groups)

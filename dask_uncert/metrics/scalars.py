@@ -5,7 +5,7 @@ Evaluation, every case of a cohort, every bootstrap replicate and the jackknife,
 counts are the same. A marginal that was not kept (None) takes its scalars with it.
 
 A scalar has a path, such as ``("classes", "liver", "f1")``: its keys in `results.json`, where a class, a threshold
-or a soft setting stands for its row. Its name is the path joined: ``classes/liver/f1``.
+or a soft setting names its row. Its name is the path joined: ``classes/liver/f1``.
 """
 
 from __future__ import annotations
@@ -79,23 +79,23 @@ def scalars_by_path(evaluation: Evaluation, read: MarginalReader | None = None) 
     confusion = read("confusion")
     assert confusion is not None
     steps = partial(_in_steps, confusion.ndim > 2)
-    found: dict[Path, Floats] = steps(partial(_agreement, evaluation), confusion)
+    results: dict[Path, Floats] = steps(partial(_agreement, evaluation), confusion)
     for i, distribution in enumerate(evaluation.distributions):
-        found |= steps(partial(_moments, distribution), confusion, read(f"sums/{i}"))
-        found |= steps(partial(_from_histogram, distribution), read(f"histogram/{i}"))
-    found |= _calibration(evaluation, read, steps, confusion)
+        results |= steps(partial(_moments, distribution), confusion, read(f"sums/{i}"))
+        results |= steps(partial(_from_histogram, distribution), read(f"histogram/{i}"))
+    results |= _calibration(evaluation, read, steps, confusion)
     for i in range(len(evaluation.weighted)):
-        found |= steps(partial(_weighted, evaluation), read(f"weighted/{i}"))
+        results |= steps(partial(_weighted, evaluation), read(f"weighted/{i}"))
     settings = soft_settings(evaluation)
     for i, soft in enumerate(evaluation.soft_confusion):
         own = [setting for setting in settings if setting.confusion is soft]
-        found |= steps(partial(_soft, own), read(f"soft/{i}"))
-    return found
+        results |= steps(partial(_soft, own), read(f"soft/{i}"))
+    return results
 
 
 def soft_settings(evaluation: Evaluation) -> list[SoftSetting]:
-    """Return the settings of all soft confusions, in the order of results.json; each has a label of its own."""
-    found: list[SoftSetting] = []
+    """Return the settings of all soft confusions, in the order of results.json; no two have the same label."""
+    settings: list[SoftSetting] = []
     for soft in evaluation.soft_confusion:
         s = soft.settings
         damped = f" by {s.uncertainty}" if s.uncertainty is not None else ""
@@ -103,9 +103,9 @@ def soft_settings(evaluation: Evaluation) -> list[SoftSetting]:
             values = s.thresholds[i], s.sigmas[k], s.dampings[m]
             label = "threshold {} sigma {} damping {}".format(*values)
             label = f"{evaluation.classes[s.class_index].name}/{label}{damped}"
-            same = sum(one.label == label or one.label.startswith(f"{label} #") for one in found)
-            found.append(SoftSetting(f"{label} #{same + 1}" if same else label, soft, (i, k, m), *values))
-    return found
+            same = sum(other.label == label or other.label.startswith(f"{label} #") for other in settings)
+            settings.append(SoftSetting(f"{label} #{same + 1}" if same else label, soft, (i, k, m), *values))
+    return settings
 
 
 def concatenated(pieces: Sequence[Mapping[K, Floats]]) -> dict[K, Floats]:
@@ -116,37 +116,37 @@ def concatenated(pieces: Sequence[Mapping[K, Floats]]) -> dict[K, Floats]:
 def _in_steps(
     leading: bool, formula: Callable[..., dict[K, Floats]], *marginals: Counts | None
 ) -> dict[K, Floats]:
-    """Apply a formula to so much of the leading dimension at a time; nothing where a marginal was not kept."""
+    """Apply a formula to parts of the leading dimension; return nothing where a marginal was not kept."""
     counts = [marginal for marginal in marginals if marginal is not None]
     if len(counts) < len(marginals):
         return {}
     if not leading:
         return formula(*counts)
     rows = max(len(counts[0]), 1)
-    step = max(1, AT_ONCE // max(1, sum(one.size // rows for one in counts)))
-    return concatenated([formula(*(one[i : i + step] for one in counts)) for i in range(0, rows, step)])
+    step = max(1, AT_ONCE // max(1, sum(array.size // rows for array in counts)))
+    return concatenated([formula(*(array[i : i + step] for array in counts)) for i in range(0, rows, step)])
 
 
 def _agreement(evaluation: Evaluation, confusion: Counts) -> dict[Path, Floats]:
     support = confusion_formulas.support(confusion)
-    found: dict[Path, Floats] = {
+    results: dict[Path, Floats] = {
         ("overall", "accuracy"): confusion_formulas.accuracy(confusion),
         ("overall", "kappa"): confusion_formulas.kappa(confusion),
         ("overall", "matthews"): confusion_formulas.matthews(confusion),
     }
     for name in MACRO:
         values = getattr(confusion_formulas, name)(confusion)
-        found["overall", f"macro_{name}"] = confusion_formulas.macro(values, support).value
+        results["overall", f"macro_{name}"] = confusion_formulas.macro(values, support).value
     metrics = confusion_formulas.cell_metrics(*confusion_formulas.cells(confusion))
     for i, c in enumerate(evaluation.classes):
-        found |= {("classes", c.name, name): values[..., i] for name, values in metrics.items()}
-    return found
+        results |= {("classes", c.name, name): values[..., i] for name, values in metrics.items()}
+    return results
 
 
 def _weighted(evaluation: Evaluation, pairs: Counts) -> dict[Path, Floats]:
     """Return the scalars of the confusion matrix whose cells are sums of weights."""
     matrix = decode(pairs)
-    found: dict[Path, Floats] = {
+    results: dict[Path, Floats] = {
         ("weighted", "total"): np.asarray(matrix.sum(axis=(-2, -1))),
         ("weighted", "accuracy"): confusion_formulas.accuracy(matrix),
         ("weighted", "kappa"): confusion_formulas.kappa(matrix),
@@ -154,48 +154,48 @@ def _weighted(evaluation: Evaluation, pairs: Counts) -> dict[Path, Floats]:
     metrics = confusion_formulas.cell_metrics(*confusion_formulas.cells(matrix))
     for i, c in enumerate(evaluation.classes):
         path = ("weighted", "classes", c.name)
-        found[*path, "reference"] = np.asarray(matrix[..., i, :].sum(axis=-1))
-        found[*path, "predicted"] = np.asarray(matrix[..., i].sum(axis=-1))
-        found |= {(*path, name): metrics[name][..., i] for name in WEIGHTED}
-    return found
+        results[*path, "reference"] = np.asarray(matrix[..., i, :].sum(axis=-1))
+        results[*path, "predicted"] = np.asarray(matrix[..., i].sum(axis=-1))
+        results |= {(*path, name): metrics[name][..., i] for name in WEIGHTED}
+    return results
 
 
 def _moments(distribution: Distribution, confusion: Counts, sums: Counts) -> dict[Path, Floats]:
     right = np.trace(confusion, axis1=-2, axis2=-1)
     number = np.stack([confusion.sum(axis=(-2, -1)) - right, right], axis=-1)
-    found: dict[Path, Floats] = {}
+    results: dict[Path, Floats] = {}
     for outcome, chosen in OUTCOMES.items():
         n, s = number[..., chosen].sum(axis=-1), sums[..., chosen, :, :].sum(axis=-3)
         path = ("measures", distribution.measure.name, outcome)
-        found[*path, "mean"] = np.asarray(distributions.mean(n, s) * distribution.unit)
-        found[*path, "std"] = np.asarray(distributions.standard_deviation(n, s) * distribution.unit)
-        found[*path, "skewness"] = distributions.skewness(n, s)
-    return found
+        results[*path, "mean"] = np.asarray(distributions.mean(n, s) * distribution.unit)
+        results[*path, "std"] = np.asarray(distributions.standard_deviation(n, s) * distribution.unit)
+        results[*path, "skewness"] = distributions.skewness(n, s)
+    return results
 
 
 def _from_histogram(distribution: Distribution, histogram: Counts) -> dict[Path, Floats]:
     """Return the scalars of a measure's histograms over wrong and right decisions, (..., 2, bins)."""
     name, edges = distribution.measure.name, np.asarray(distribution.edges)
-    found: dict[Path, Floats] = {}
+    results: dict[Path, Floats] = {}
     for outcome, chosen in OUTCOMES.items():
         values = distributions.quantiles(histogram[..., chosen, :].sum(axis=-2), edges, QUANTILES)
         for i, q in enumerate(QUANTILES):
-            found["measures", name, outcome, "quantiles", f"{q:g}"] = values[..., i]
+            results["measures", name, outcome, "quantiles", f"{q:g}"] = values[..., i]
     wrong, right = histogram[..., 0, :], histogram[..., 1, :]
     if distribution.thresholds:
         table = distributions.uncertainty_confusion(right, wrong, edges, distribution.thresholds)
         for i, t in enumerate(distribution.thresholds):
             for metric in ("USen", "USpe", "UPre", "UAcc"):
                 values = np.asarray(table[metric], np.float64)
-                found["uncertainty_confusion", name, str(t), metric] = values[..., i]
-    found |= {("selective", name, key): formula(right, wrong) for key, formula in SELECTIVE.items()}
+                results["uncertainty_confusion", name, str(t), metric] = values[..., i]
+    results |= {("selective", name, key): formula(right, wrong) for key, formula in SELECTIVE.items()}
     for key, formula, points in (
         ("risk_at_coverage", selective.risk_at_coverage, COVERAGES),
         ("coverage_at_risk", selective.coverage_at_risk, RISKS),
     ):
         values = formula(right, wrong, points)
-        found |= {("selective", name, key, str(x)): values[..., i] for i, x in enumerate(points)}
-    return found
+        results |= {("selective", name, key, str(x)): values[..., i] for i, x in enumerate(points)}
+    return results
 
 
 def _calibration(
@@ -208,19 +208,19 @@ def _calibration(
         return tally, read(binned) if tally is None else in_bins(tally, evaluation.calibration)
 
     fine, binned = tallies("winning", "winning_in_bins")
-    found: dict[Path, Floats] = {
+    results: dict[Path, Floats] = {
         ("calibration", name): values
         for name, values in (steps(_bin_errors, binned) | steps(partial(_equal_mass, bins), fine)).items()
     }
     terms = []
-    for c in range(len(evaluation.classes)):
-        fine, binned = tallies(f"class/{c}", f"class_in_bins/{c}")
+    for number in range(len(evaluation.classes)):
+        fine, binned = tallies(f"class/{number}", f"class_in_bins/{number}")
         terms.append(steps(_class_error, binned) | steps(_brier_terms, fine))
-    by_class = {key: np.stack([one[key] for one in terms], axis=-1) for key in terms[0]}
+    by_class = {key: np.stack([term[key] for term in terms], axis=-1) for key in terms[0]}
     if "ece" in by_class:
-        for i, of in enumerate(evaluation.classes):
-            found["calibration", "classes", of.name, "ece"] = by_class["ece"][..., i]
-        found["calibration", "classwise_ece"] = np.asarray(by_class["ece"].mean(axis=-1))
+        for i, c in enumerate(evaluation.classes):
+            results["calibration", "classes", c.name, "ece"] = by_class["ece"][..., i]
+        results["calibration", "classwise_ece"] = np.asarray(by_class["ece"].mean(axis=-1))
     n = confusion.sum(axis=(-2, -1))
     squared, log_loss, infinite = (read(name) for name in ("squared_error", "log_loss", "infinite"))
     if squared is not None:
@@ -230,35 +230,31 @@ def _calibration(
                 by_class["reliability"], by_class["resolution"], by_class["base"]
             )
             parts = scoring_rules.brier_parts(brier, n, squared)
-        found |= {("calibration", "brier", name): values for name, values in parts.items()}
+        results |= {("calibration", "brier", name): values for name, values in parts.items()}
     if log_loss is not None and infinite is not None:
         losses = scoring_rules.negative_log_likelihood(n, log_loss, infinite)
         for name in ("value", "finite"):
-            found["calibration", "nll", name] = np.asarray(losses[name], np.float64)
-    return found
-
-
-def _bins(tally: Counts) -> Bins:
-    return Bins(tally[..., 0], tally[..., 1], tally[..., 2:])
+            results["calibration", "nll", name] = np.asarray(losses[name], np.float64)
+    return results
 
 
 def _bin_errors(tally: Counts) -> Scalars:
     return {
-        "ece": calibration_formulas.expected_calibration_error(*_bins(tally)),
-        "mce": calibration_formulas.maximum_calibration_error(*_bins(tally)),
+        "ece": calibration_formulas.expected_calibration_error(*Bins.of(tally)),
+        "mce": calibration_formulas.maximum_calibration_error(*Bins.of(tally)),
     }
 
 
 def _equal_mass(bins: int, tally: Counts) -> Scalars:
-    return {"equal_mass_ece": calibration_formulas.equal_mass_calibration_error(*_bins(tally), bins)}
+    return {"equal_mass_ece": calibration_formulas.equal_mass_calibration_error(*Bins.of(tally), bins)}
 
 
 def _class_error(tally: Counts) -> Scalars:
-    return {"ece": calibration_formulas.expected_calibration_error(*_bins(tally))}
+    return {"ece": calibration_formulas.expected_calibration_error(*Bins.of(tally))}
 
 
 def _brier_terms(tally: Counts) -> Scalars:
-    return scoring_rules.brier_terms(*_bins(tally))._asdict()
+    return scoring_rules.brier_terms(*Bins.of(tally))._asdict()
 
 
 def _soft(settings: Sequence[SoftSetting], weights: Counts) -> dict[Path, Floats]:

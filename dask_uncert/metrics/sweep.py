@@ -23,7 +23,7 @@ from dask_uncert.summaries.joint_histogram import JointHistogram
 
 UNDAMPED = "none"
 WIDE = 0.05
-"""A bound above this is called wide: the value beside it says little."""
+"""A bound above this is called wide: the value then says little."""
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,8 @@ def sweep(
     """
     joint = _joint_histogram(evaluation, class_name, uncertainty, reference_threshold)
     s = joint.settings
-    ts, widths, ds = (
-        _numbers("threshold", thresholds),
-        _numbers("sigma", sigmas),
-        _numbers("damping", dampings),
-    )
+    ts, widths = _numbers("threshold", thresholds), _numbers("sigma", sigmas)
+    ds = _numbers("damping", dampings)
     for t in (*ts, *(() if reference_threshold is None else (reference_threshold,))):
         if not 0 < t < 1:
             raise InputError(f"sweep: thresholds must lie in (0, 1), found {t!r}.")
@@ -184,7 +181,7 @@ def sweep(
             values[i, :, m], errors[i, :, m] = soft_cells(
                 moments, certainty, damped, t, spreads, shape, level, reference_certainty
             )
-    cells, bounds = (dict(zip(CELLS, np.moveaxis(of, -1, 0), strict=True)) for of in (values, errors))
+    cells, bounds = (dict(zip(CELLS, np.moveaxis(a, -1, 0), strict=True)) for a in (values, errors))
     counted = int(evaluation.ledger.counted)
     return Sweep(
         class_name=evaluation.classes[s.class_index].name,
@@ -203,7 +200,7 @@ def _joint_histogram(
 ) -> JointHistogram:
     """Return the joint histogram of a class and a damping measure.
 
-    Of a fuzzy reference there may be several, with thresholds of their own.
+    A fuzzy reference may have several, which differ in its threshold.
     """
     known, fitting = [], []
     for joint in evaluation.joint:

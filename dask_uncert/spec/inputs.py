@@ -37,7 +37,7 @@ class InputOptions(StrictModel):
     )
     nodata: float | list[float] | None = Field(
         None,
-        description="Stored numbers that mean that there is no value, beside those that the file declares",
+        description="Stored numbers that mean that there is no value, in addition to those that the file declares",
     )
     missing_chunks: MissingChunks = Field(
         "refuse",
@@ -56,7 +56,7 @@ class PredictionOptions(InputOptions):
     )
     out_of_tolerance: Literal["refuse", "leave_out"] = Field(
         "refuse",
-        description="Pixels that are no probabilities within the tolerance: an error, or left out and counted",
+        description="Pixels whose values are not probabilities within the tolerance: an error, or left out and counted",
     )
     tolerance: AboveZero | None = Field(
         None, description="How far values and sums may be off before they are refused; by dtype"
@@ -64,7 +64,7 @@ class PredictionOptions(InputOptions):
 
 
 class ReferenceOptions(InputOptions):
-    """What is true: class codes, or shares in [0, 1]."""
+    """The reference: class codes, or shares in [0, 1]."""
 
     fuzzy: StrictBool = Field(
         False,
@@ -77,9 +77,9 @@ class ReferenceOptions(InputOptions):
 
 
 class WeightOptions(InputOptions):
-    """What each pixel weighs: 0 or above; NaN leaves it out."""
+    """The weight of each pixel, 0 or above; NaN leaves it out."""
 
-    unit: str = Field("1", description="Of the weights, for reports")
+    unit: str = Field("1", description="Unit of the weights, for reports")
 
 
 MODELS: dict[str, type[InputOptions]] = {
@@ -124,7 +124,7 @@ class Input:
     nodata : float or sequence of float
         Stored numbers that mean that there is no value.
     missing_chunks : {"refuse", "leave_out", "fill"}
-        What becomes of chunks that a store does not hold.
+        What to do about chunks that a store does not hold.
     logits : bool
         Probabilities or samples are logits: of each class (softmax) or, binary, of the second class (sigmoid).
     tolerance : float
@@ -198,7 +198,7 @@ def open_input(
     model: type[InputOptions] = InputOptions,
     kind: str = "",
 ) -> dict[str, Cube]:
-    """Return an array, a path or an Input as a Cube under its name, and beside it a mask of its missing chunks.
+    """Return an array, a path or an Input as a Cube under its name, together with a mask of its missing chunks.
 
     axes: where reserved dimensions lie in an array that does not name them; grid: names of its other dimensions. kind:
     which input of the evaluation it is, by default its name.

@@ -33,7 +33,7 @@ EXACT_NEAR = 2.0
 
 
 class _Wanted(NamedTuple):
-    """What a joint histogram must hold, and what it may cost: the options of one sweep, or of several together."""
+    """What a joint histogram must resolve and how large it may be, for one sweep or for several together."""
 
     class_index: int
     uncertainty: str | None
@@ -84,7 +84,7 @@ def _merged(wanted: Iterable[_Wanted]) -> Iterable[_Wanted]:
 def _single(
     wanted: _Wanted, dtype: np.dtype[Any], scale: float | None, stored_as_pair: bool
 ) -> tuple[RowKind, int] | None:
-    """Rows that are single values, and how many, where the class is stored with few different ones."""
+    """Return the kind and number of rows that are single values, where few different ones can be stored."""
     if not stored_as_pair and wanted.class_index == 0:
         return None
     if scale is None:
@@ -103,14 +103,14 @@ def _sized(
     share_dtype: np.dtype[Any] | None,
     single: tuple[RowKind, int] | None,
 ) -> JointSettings:
-    """The most exact of what fits: single values with ever fewer moments, then ever fewer intervals."""
-    measures = {measure.name: measure for measure in request.measures}
+    """Return the most exact bins that fit: single values with fewer and fewer moments, then fewer and fewer intervals."""
     levels = _levels(request, wanted, share_dtype)
     if wanted.uncertainty is None:
         upper = 1.0
     elif wanted.uncertainty == "uncertainty":
         upper = math.inf
     else:
+        measures = {measure.name: measure for measure in request.measures}
         upper = upper_bound(measures[wanted.uncertainty], len(request.classes))
 
     def settings(rows: RowKind, size: int, intervals: Intervals) -> JointSettings:
@@ -123,11 +123,12 @@ def _sized(
 
     undamped = wanted.uncertainty is None
     if single is not None:
-        near = ((0.0, EXACT_NEAR, 15, 0), (EXACT_NEAR, math.inf, 1, 0))
         choices = [uncertainty_intervals(upper, terms, 0) for terms in (16, 12)]
-        for intervals in (
-            [((0.0, 1.0, 1, 0),)] if undamped else [*choices, *([near] if upper == math.inf else [])]
-        ):
+        if undamped:
+            choices = [((0.0, 1.0, 1, 0),)]
+        elif upper == math.inf:
+            choices.append(((0.0, EXACT_NEAR, 15, 0), (EXACT_NEAR, math.inf, 1, 0)))
+        for intervals in choices:
             joint = settings(*single, intervals)
             if joint.nbytes <= wanted.memory:
                 return joint
@@ -142,7 +143,7 @@ def _sized(
 
 
 def _rows(error: float) -> int:
-    """Intervals, a power of two, of which a tangent to A(p) misses it by `error` at most."""
+    """Return the number of intervals, a power of two, on which a tangent to A(p) is off by `error` at most."""
     gaussian = named_distribution("gaussian")
     curvature = float(gaussian.curvature(np.array(gaussian.peak))) / SIGMA**2
     size = 1 << max(0, math.ceil(math.log2(1 / (2 * math.sqrt(2 * error / curvature)))))
@@ -152,7 +153,7 @@ def _rows(error: float) -> int:
 def _levels(
     request: Request, wanted: _Wanted, share_dtype: np.dtype[Any] | None
 ) -> tuple[tuple[float, float], ...]:
-    """Single values where they are known to be few, else 0, 1 and intervals that the thresholds cut."""
+    """Return single values where they are known to be few, else 0, 1 and intervals that the thresholds cut."""
     if share_dtype is None:
         return ((0.0, 0.0), (1.0, 1.0))
     inverted = request.reference == "share" and wanted.class_index == 0

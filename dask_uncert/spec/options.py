@@ -56,7 +56,7 @@ def _parsed(measure: Any) -> Any:
 
 def _once(names: list[str]) -> list[str]:
     if len(set(names)) < len(names):
-        raise ValueError("a map is asked twice")
+        raise ValueError("a map is asked for twice")
     return names
 
 
@@ -73,21 +73,23 @@ class ClassDistances(StrictModel):
 class Sweep(StrictModel):
     """How fine the joint histogram is from which `dask-uncert sweep` computes any other setting."""
 
-    error: AboveZero = Field(5e-5, description="Wanted of TP, TN, FP and FN, as a share of their pixels")
-    memory: AboveZero = Field(8e6, description="Bytes of counts a class at most")
+    error: AboveZero = Field(
+        5e-5, description="Wanted error of TP, TN, FP and FN, as a share of their pixels"
+    )
+    memory: AboveZero = Field(8e6, description="Largest number of bytes of counts per class")
 
 
-def _many(kind: Any) -> Any:
+def _one_or_more(kind: Any) -> Any:
     return BeforeValidator(one_or_more, json_schema_input_type=kind | list[kind])
 
 
 class SoftConfusion(StrictModel):
     """Soft confusion of one class, several or (left out) all, one against the rest, at every combination."""
 
-    classes: Annotated[tuple[str, ...], _many(str)] | None = Field(None, alias="class")
-    thresholds: Annotated[tuple[Inside, ...], _many(float)] = Field((0.5,), min_length=1)
-    sigmas: Annotated[tuple[NotNegative, ...], _many(float)] = Field((0.0,), min_length=1)
-    dampings: Annotated[tuple[NotNegative, ...], _many(float)] = Field((0.0,), min_length=1)
+    classes: Annotated[tuple[str, ...], _one_or_more(str)] | None = Field(None, alias="class")
+    thresholds: Annotated[tuple[Inside, ...], _one_or_more(float)] = Field((0.5,), min_length=1)
+    sigmas: Annotated[tuple[NotNegative, ...], _one_or_more(float)] = Field((0.0,), min_length=1)
+    dampings: Annotated[tuple[NotNegative, ...], _one_or_more(float)] = Field((0.0,), min_length=1)
     uncertainty: str | None = Field(None, description="The measure that damps")
     distribution: Distribution = "gaussian"
     df: AboveZero | None = Field(None, description="Degrees of freedom of student-t")
@@ -108,7 +110,9 @@ class SoftConfusion(StrictModel):
         if self.uncertainty is None and any(self.dampings):
             raise ValueError("a damping above 0 needs `uncertainty: <measure>`")
         if (self.distribution == "student-t") != (self.df is not None):
-            raise ValueError("df (degrees of freedom) goes with `distribution: student-t`, and it with df")
+            raise ValueError(
+                "`distribution: student-t` needs df (degrees of freedom), and no other distribution takes it"
+            )
         return self
 
     @property
@@ -146,7 +150,7 @@ class PatientConfidence(StrictModel):
 
     unit: Literal["patient"] = "patient"
     replicates: Counting = Field(1000, description="How often the units are drawn")
-    level: Inside = Field(0.95, description="Of the intervals")
+    level: Inside = Field(0.95, description="Level of the intervals")
     seed: Annotated[WholeNumber, Field(ge=0)] = Field(0, description="The same seed draws the same units")
 
 
@@ -186,7 +190,7 @@ class ClassificationOptions(StrictModel):
     calibration: Calibration = Calibration()
     maps: Annotated[list[str], AfterValidator(_once)] = Field(
         [],
-        description="Measures, or correct, predicted, confused_classes; soft_confusion has maps of its own",
+        description="Measures, or correct, predicted, confused_classes; those of soft_confusion are asked for there",
     )
 
     @property
@@ -209,7 +213,7 @@ class ClassificationOptions(StrictModel):
         names = [measure.name for measure in self.records]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise InputError(f"measures: {', '.join(twice)} asked twice.")
+            raise InputError(f"measures: asked for twice: {', '.join(twice)}.")
         self._check_names(names)
         self._check_class_distances()
         if self.classes is not None:
@@ -284,7 +288,7 @@ class ClassificationOptions(StrictModel):
         twice = {self.table[i].name for i in indices if indices.count(i) > 1}
         if twice:
             raise InputError(
-                f"soft_confusion: maps of {', '.join(sorted(twice))} are asked twice; one entry a class may say maps."
+                f"soft_confusion: maps of {', '.join(sorted(twice))} are asked for twice; only one entry of a class may have `maps: true`."
             )
         labels = soft_labels(self.table)
         soft_maps = tuple(SoftMaps(settings, labels[settings.class_index]) for settings in drawn)

@@ -37,13 +37,14 @@ class SoftMaps(NamedTuple):
 
 def map_layers(maps: Iterable[str], soft_maps: Iterable[SoftMaps]) -> dict[str, Layer]:
     """Return every map by its name."""
+    number: tuple[str, float] = ("float32", float("nan"))
     layers = {}
     for name in maps:
-        dtype, fill = MAPS.get(name, ("float32", float("nan")))
+        dtype, fill = MAPS.get(name, number)
         layers[name] = Layer(dtype, fill, {})
     for _, label in soft_maps:
         for cell in CELLS:
-            layers[soft_weight_map(cell, label)] = Layer("float32", float("nan"), {})
+            layers[soft_weight_map(cell, label)] = Layer(*number, {})
         layers[soft_picture(label)] = Layer("uint8", 0, RGB)
     return layers
 
@@ -98,17 +99,15 @@ class Request:
         )
 
     def zero(self, dimensions: int = 1) -> Evaluation:
-        """The Evaluation of no pixels of a grid of so many dimensions, in arrays of its own."""
+        """Return the Evaluation of no pixels, in new arrays; dimensions: their number in the grid."""
         classes = len(self.classes)
-        distributions = []
-        for measure, thresholds in zip(self.measures, self.thresholds, strict=True):
-            distributions.append(Distribution.zero(measure, thresholds, classes))
+        pairs = zip(self.measures, self.thresholds, strict=True)
         zero = Evaluation(
             classes=self.classes,
             class_metric=self.class_metric,
             ledger=Ledger.zero(classes),
             decisions=Decisions.zero(classes),
-            distributions=tuple(distributions),
+            distributions=tuple(Distribution.zero(*pair, classes) for pair in pairs),
             calibration=Calibration.zero(self.calibration_bins, classes),
             soft_confusion=tuple(SoftConfusion.zero(settings) for settings in self.soft),
             joint=tuple(JointHistogram.zero(settings) for settings in self.joint),

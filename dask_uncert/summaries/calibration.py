@@ -21,6 +21,11 @@ class Bins(NamedTuple):
     positives: Counts
     sums: Counts
 
+    @classmethod
+    def of(cls, tally: Counts) -> Self:
+        """Return the bins of tallies (..., M, 4), as `Calibration` keeps them."""
+        return cls(tally[..., 0], tally[..., 1], tally[..., 2:])
+
 
 @lru_cache(maxsize=64)
 def fine_edges(bins: int) -> tuple[float, ...]:
@@ -67,19 +72,15 @@ class Calibration(Summary):
     @property
     def fine(self) -> Bins:
         """Fine bins of the winning class."""
-        return _bins(self.winning)
+        return Bins.of(self.winning)
 
     @property
     def fine_by_class(self) -> Bins:
         """Fine bins of every class against the rest, (classes, ...)."""
-        return _bins(self.classwise)
+        return Bins.of(self.classwise)
 
     def binned(self, fine: Bins) -> Bins:
         """Return fine bins summed to the job's equally wide ones."""
         starts = np.searchsorted(self.edges, [m / self.bins for m in range(self.bins)])
         axis = fine.number.ndim - 1
         return Bins(*(np.add.reduceat(counts, starts, axis=axis) for counts in fine))
-
-
-def _bins(tally: Counts) -> Bins:
-    return Bins(tally[..., 0], tally[..., 1], tally[..., 2:])

@@ -39,7 +39,7 @@ class Distribution(Summary):
 
     `thresholds` are the named ones among the edges, at which counts are reported.
     Sums are of (value / unit) to the powers 1, 2 (and 3), in fixed point; see `formulas.fixed_point`. A
-    predicted uncertainty has no range of its own: its bins are equally wide on a logarithmic scale, its unit
+    predicted uncertainty has no fixed range: its bins are equally wide on a logarithmic scale, its unit
     is 1 and its sums have more limbs.
     """
 

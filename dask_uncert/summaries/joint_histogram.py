@@ -49,9 +49,8 @@ class JointSettings:
     @property
     def columns(self) -> tuple[int, int]:
         """Numbers of zeroth and first moments of a group."""
-        return sum(interval[2] for interval in self.intervals), sum(
-            interval[3] for interval in self.intervals
-        )
+        _, _, zeroth, first = zip(*self.intervals, strict=True)
+        return sum(zeroth), sum(first)
 
     @property
     def number(self) -> int:

@@ -12,7 +12,7 @@ from dask_uncert.summaries.summary import Summary, counts
 
 INPUTS = ("mask", "reference", "uncertainty", "weight", "samples", "probabilities", "mean", "variance")
 FAULTS = ("outside", "missing_chunk", "nodata", "nan", "off")
-"""Of an input: the pixel lies outside of it; its chunk is not in the store; the stored number means no data;
+"""Faults of an input: the pixel is outside of it; its chunk is not in the store; the stored number means no data;
 it is NaN; it is off by more than the tolerance, where the job leaves such pixels out."""
 CHOSEN = ("masked", "ignored")
 """Left out by choice: the mask says no; the reference holds an ignore code."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from dask_uncert.formulas import calibration
 from dask_uncert.formulas.confusion import ratio
+from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.summaries.distribution import edges_with
@@ -81,13 +82,11 @@ class Curve(NamedTuple):
     observed: Floats
 
 
+@shared_sections
 def regression_curve(evaluation: RegressionEvaluation) -> Curve:
     """Return predicted and observed probability at every edge, exact there; calibrated where equal.
 
-    Parameters
-    ----------
-    evaluation : RegressionEvaluation
-        The evaluation.
+    {Parameters: regression}
 
     Returns
     -------
@@ -108,13 +107,11 @@ def regression_curve(evaluation: RegressionEvaluation) -> Curve:
     return Curve(np.asarray(evaluation.edges), calibration.regression_curve(evaluation.histogram))
 
 
+@shared_sections
 def regression_area(evaluation: RegressionEvaluation) -> float:
     """Return the area under the calibration curve.
 
-    Parameters
-    ----------
-    evaluation : RegressionEvaluation
-        The evaluation.
+    {Parameters: regression}
 
     Returns
     -------
@@ -138,13 +135,11 @@ def regression_area(evaluation: RegressionEvaluation) -> float:
     return float(1.0 - ratio(decode(evaluation.predicted), evaluation.ledger.counted))
 
 
+@shared_sections
 def regression_distance(evaluation: RegressionEvaluation) -> float:
     """Return the squared distance of the calibration curve to the diagonal.
 
-    Parameters
-    ----------
-    evaluation : RegressionEvaluation
-        The evaluation.
+    {Parameters: regression}
 
     Returns
     -------
@@ -168,13 +163,11 @@ def regression_distance(evaluation: RegressionEvaluation) -> float:
     return float(calibration.calibration_distance(*regression_curve(evaluation)))
 
 
+@shared_sections
 def regression_coverage(evaluation: RegressionEvaluation) -> dict[float, float]:
     """Return the share of pixels whose predicted probability is at most each nominal level.
 
-    Parameters
-    ----------
-    evaluation : RegressionEvaluation
-        The evaluation.
+    {Parameters: regression}
 
     Returns
     -------
@@ -196,13 +189,11 @@ def regression_coverage(evaluation: RegressionEvaluation) -> dict[float, float]:
     return dict(zip(evaluation.levels, observed[points].tolist(), strict=True))
 
 
+@shared_sections
 def regression_side(evaluation: RegressionEvaluation) -> str | None:
     """Return whether the regression is overconfident or underconfident on average.
 
-    Parameters
-    ----------
-    evaluation : RegressionEvaluation
-        The evaluation.
+    {Parameters: regression}
 
     Returns
     -------

@@ -167,7 +167,8 @@ class Stack:
 
     def sparse(self, path: str) -> sparse.csr_array:
         """Return the counts of one array, (cases, cells), the array's cells in C order."""
-        self._check_path(path)
+        if path not in self.layout:
+            raise KeyError(f"no array {path!r} was counted; there are {', '.join(self.layout)}")
         return self.rows[path].read(self.order)
 
     def array(self, path: str, dims: Iterable[str] | None = None) -> Counts:
@@ -266,10 +267,6 @@ class Stack:
         if missing:
             raise InputError(f"there is no case {listed(missing, 5)}; there are {listed(self.names, 5)}.")
         return [known[name] for name in wanted]
-
-    def _check_path(self, path: str) -> None:
-        if path not in self.layout:
-            raise KeyError(f"no array {path!r} was counted; there are {', '.join(self.layout)}")
 
 
 def layout_of(evaluation: Summary) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:

@@ -12,7 +12,7 @@ Hence `+` is associative and commutative to the last bit, and any tree of additi
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
@@ -182,12 +182,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-_type_hints = cache(get_type_hints)
-
-
-def _hints(cls: Any) -> dict[str, Any]:
-    """Return the types of a class's fields, by name."""
-    return _type_hints(cls)
+_hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 
 
 def _from_plain(hint: Any, value: Any, arrays: Mapping[str, Counts], path: str) -> Any:

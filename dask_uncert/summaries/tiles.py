@@ -21,7 +21,7 @@ MOST = 4096  # tiles a scene: their counts stay small next to the cube, and resa
 
 
 class TileSettings(NamedTuple):
-    """Tiles of so many pixels a side, from the grid's origin, and how intervals are made of them."""
+    """Pixels a side of the tiles, which start at the grid's origin, and how intervals are made of them."""
 
     size: int
     confidence: Confidence

@@ -130,7 +130,7 @@ def test_names_that_would_be_one_get_their_code(tmp_path):
 
 REFUSALS = [
     ({"maps_store": None}, "maps_store go together"),
-    ({"soft_confusion": [ENTRY, {**ENTRY, "class": "tree"}]}, "maps of tree are asked twice"),
+    ({"soft_confusion": [ENTRY, {**ENTRY, "class": "tree"}]}, "maps of tree are asked for twice"),
     ({"soft_confusion": [{**ENTRY, "maps": "yes"}]}, r"`soft_confusion.0.maps` should be a valid boolean"),
     ({"soft_confusion": [{**ENTRY, "sweep": "yes"}]}, r"`soft_confusion.0.sweep` should be a valid boolean"),
     (
