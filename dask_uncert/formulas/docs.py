@@ -29,6 +29,12 @@ SHARED = {
     "unknown measure": """KeyError
     If the measure was not evaluated; the message names those that were.""",
     "entropies of [C23]": "[C23] table VII.",
+    "submitted output": """output : str or path
+    The job's output folder, as `submit` returned it.""",
+    "last status": """JobStatus
+    The status at the end.""",
+    "never submitted": """InputError
+    If no job was submitted for this output.""",
     "three pixels": """>>> import dask_uncert as du
 >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])""",
 }

@@ -222,23 +222,14 @@ def _run_scene(
             "bytes_read": sum(plan.nbytes().values()),
             **cluster_facts,
         }
-        _move_maps(plan, working, elsewhere)
+        if plan.writer is not None:  # last, so that a run that fails before it still finds its maps
+            if elsewhere is None:
+                shutil.move(plan.writer.store, working / MAPS)
+            else:
+                elsewhere[MAPS] = as_path(plan.writer.store)
         seconds = {"class_distances": measured - start, "pass": summed - measured, "report": written - summed}
         write_run(working, evaluation, record, seconds, log)
     return evaluation
-
-
-def _move_maps(plan: Plan, working: Path, elsewhere: dict[str, AnyPath] | None) -> None:
-    """Move the maps into the output, or name them to be copied there within their store.
-
-    This comes last, so that a run that fails before it still finds them.
-    """
-    if plan.writer is None:
-        return
-    if elsewhere is not None:
-        elsewhere[MAPS] = as_path(plan.writer.store)
-    else:
-        shutil.move(plan.writer.store, working / MAPS)
 
 
 def _with_distances(plan: Plan, client: Client, report: Progress) -> Plan:

@@ -15,6 +15,7 @@ from typing import Any
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.config import Address, Batch, Mpi, read_cluster
 from dask_uncert.errors import ClusterError, InputError, one_line
+from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.io.owned_folder import check_outside
 from dask_uncert.io.paths import AnyPath
 from dask_uncert.jobs.drive import drive_on_worker
@@ -97,13 +98,11 @@ def submit(
     raise InputError(f"{NEEDS}, and {target} describes this machine.")
 
 
+@shared_sections
 def status(output: str | AnyPath) -> JobStatus:
     """Return the status of a submitted job.
 
-    Parameters
-    ----------
-    output : str or path
-        The job's output folder, as `submit` returned it.
+    {Parameters: submitted output}
 
     Returns
     -------
@@ -111,10 +110,7 @@ def status(output: str | AnyPath) -> JobStatus:
         Its `status` is "waiting", "running", "lost" (no heartbeat for a minute), "done", "failed" or "cancelled"; its
         `message` gives details.
 
-    Raises
-    ------
-    InputError
-        If no job was submitted for this output.
+    {Raises: never submitted}
 
     Notes
     -----
@@ -139,25 +135,17 @@ def status(output: str | AnyPath) -> JobStatus:
     return JobStatus("lost", f"{ended}: see {submission.folder / LOG}")
 
 
+@shared_sections
 def wait(output: str | AnyPath, timeout: float | None = None) -> JobStatus:
     """Wait until a submitted job has ended or is lost.
 
-    Parameters
-    ----------
-    output : str or path
-        The job's output folder, as `submit` returned it.
+    {Parameters: submitted output}
     timeout : float, optional
         Seconds to wait at most.
 
-    Returns
-    -------
-    JobStatus
-        The status at the end.
+    {Returns: last status}
 
-    Raises
-    ------
-    InputError
-        If no job was submitted for this output.
+    {Raises: never submitted}
 
     Notes
     -----
@@ -179,25 +167,17 @@ def wait(output: str | AnyPath, timeout: float | None = None) -> JobStatus:
     return current
 
 
+@shared_sections
 def cancel(output: str | AnyPath, timeout: float = 60.0) -> JobStatus:
     """Cancel a submitted job; what it has finished is kept, so that it resumes if it is submitted again.
 
-    Parameters
-    ----------
-    output : str or path
-        The job's output folder, as `submit` returned it.
+    {Parameters: submitted output}
     timeout : float, default 60
         Seconds to wait for it to stop.
 
-    Returns
-    -------
-    JobStatus
-        The status at the end.
+    {Returns: last status}
 
-    Raises
-    ------
-    InputError
-        If no job was submitted for this output.
+    {Raises: never submitted}
 
     Notes
     -----
