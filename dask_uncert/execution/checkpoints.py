@@ -20,9 +20,7 @@ from dask_uncert.io.paths import AnyPath, absolute, as_path, list_names, write_a
 from dask_uncert.io.summary_cache import CaseFolder, Frame
 from dask_uncert.summaries.registry import AnyEvaluation, evaluation_from_plain
 
-GROUPS = (
-    64  # files at most: few to write, and a crash costs a sixty-fourth of the work beside what was under way
-)
+GROUPS = 64  # files at most: few to write, and a crash costs little more than the work in progress
 ENDING = ".blocks"
 MAPS = "maps.zarr"
 LABEL = ""
@@ -52,7 +50,7 @@ class Checkpoints:
         return frozenset(i for i in range(GROUPS) if files.file(f"{i}", self.key).name in names)
 
     def unfinished_blocks(self, blocks: int) -> int:
-        """Return how many of so many blocks are in no finished group."""
+        """Return how many of `blocks` blocks are in no finished group."""
         finished = self.finished()
         groups = enumerate(cut_in_groups(blocks, GROUPS))
         return sum(len(group) for number, group in groups if number not in finished)

@@ -1,4 +1,4 @@
-"""A job file read, its inputs opened, its pass planned."""
+"""Read a job file, open its inputs and plan its pass."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def _with(values: Any, keys: list[str], value: Any) -> Any:
 
 
 def resolve(path: str, folder: Path) -> str:
-    """A path of the job file, made absolute; a URL as it is."""
+    """Return a path of a job file as an absolute path; a URL is unchanged."""
     return path if "://" in path else os.path.realpath(folder / path)
 
 
 def cluster_of(job: AnyJob | CohortJob, folder: Path) -> str:
-    """What a job's word `cluster` stands for; a file is relative to the job's."""
+    """Return the cluster of a job: local, a URL, or the absolute path of a cluster file."""
     return job.cluster if job.cluster == "local" else resolve(job.cluster, folder)
 
 
@@ -77,12 +77,12 @@ def files_of(job: AnyJob | CohortJob, folder: Path, job_file: Any, cluster: Any)
 
 
 def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
-    """Return the job's inputs, opened and not read; InputError naming the input that cannot be."""
+    """Return the job's inputs, open but not read; InputError names an input that cannot be opened."""
     cubes: dict[str, Cube] = {}
     inputs = dict(job.inputs)
-    apart = inputs.get("samples")
-    if isinstance(apart, list):
-        inputs.update({"samples": None, **{f"samples_{number}": one for number, one in enumerate(apart)}})
+    samples = inputs.get("samples")
+    if isinstance(samples, list):
+        inputs.update({"samples": None, **{f"samples_{i}": sample for i, sample in enumerate(samples)}})
     for name, options in inputs.items():
         if isinstance(options, Input):
             kind = "samples" if isinstance(options, Probabilities) and name != "probabilities" else name
@@ -95,7 +95,7 @@ def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
 
 
 def plan_job(job: AnyJob, folder: Path) -> Plan:
-    """Return the job's pass, checked and cut into blocks; only the stores' metadata is read."""
+    """Return the job's pass, checked and cut into blocks; only metadata is read."""
     if isinstance(job, RegressionJob):
         return prepare_regression(job, open_inputs(job, folder))
     check_inputs(job, [name for name, options in job.inputs if options is not None])

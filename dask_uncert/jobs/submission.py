@@ -1,8 +1,7 @@
-"""The folder that a submitted job keeps beside its output, so that anyone who sees it can tell the job's status.
+"""The folder next to a submitted job's output, whose files give the job's status.
 
 `OUTPUT.job` holds `submission.json` (what was submitted, where it runs), `progress.json` (a heartbeat every few
-seconds), `log.txt` and, once the job has ended, `end.json`. Nothing else needs to be asked, and no machine but the one
-the job runs on needs to be up.
+seconds), `log.txt` and, once the job has ended, `end.json`. Reading them needs no connection to the cluster.
 """
 
 from __future__ import annotations
@@ -59,16 +58,16 @@ class Submission:
 
     @property
     def folder(self) -> AnyPath:
-        """The folder beside the output."""
+        """Folder next to the output."""
         return folder_of(self.output)
 
     def create(self) -> None:
-        """Write a new submission in place of an earlier one of the same output; InputError while that one is at work."""
+        """Write the submission in place of an earlier one of this output; InputError while that one waits or runs."""
         if (self.folder / SUBMISSION).exists():
             status = Submission.read(self.output).status().status
             if status in ("waiting", "running"):
                 hint = f"Wait for it, or end it: dask-uncert cancel {self.output}"
-                raise InputError(f"a job for {self.output} is {status} already. {hint}")
+                raise InputError(f"a job for {self.output} is already {status}. {hint}")
         if json.dumps(without_secrets(asdict(self))) != json.dumps(asdict(self)):
             raise InputError(
                 f"an address in the cluster or the overrides has a user part or a query string, which {SUBMISSION} would "
@@ -80,7 +79,7 @@ class Submission:
         replace(self, submitted=datetime.now(UTC).isoformat(timespec="seconds")).write()
 
     def write(self) -> None:
-        """Write the submission, or what has become known of it since."""
+        """Write the submission."""
         _write(self.folder / SUBMISSION, asdict(self))
 
     @classmethod
@@ -95,7 +94,7 @@ class Submission:
         return cls(**content)
 
     def status(self) -> JobStatus:
-        """Return the status, by the files beside the output alone."""
+        """Return the status, from the files in the folder."""
         end = _read(self.folder / END)
         if end is not None:
             return JobStatus(end["status"], end["message"])
@@ -103,13 +102,13 @@ class Submission:
         if beat is None:
             return JobStatus("waiting", f"sent to {self.cluster} at {self.submitted}; not started yet")
         silence = time.time() - beat["time"]
-        at = f"{beat['stage']}: {beat['done']} of {beat['total']}" if beat["total"] else "started"
+        stage = f"{beat['stage']}: {beat['done']} of {beat['total']}" if beat["total"] else "started"
         if silence > LOST_AFTER:
-            return JobStatus("lost", f"{at}; no heartbeat for {silence:.0f} s: submit it again to go on")
-        return JobStatus("running", at)
+            return JobStatus("lost", f"{stage}; no heartbeat for {silence:.0f} s: submit it again to resume")
+        return JobStatus("running", stage)
 
     def request_cancel(self) -> None:
-        """Ask the job to stop; it looks every few seconds."""
+        """Ask the job to stop; it checks every few seconds."""
         write_atomic(self.folder / CANCEL, b"")
 
     def is_cancel_requested(self) -> bool:
@@ -132,7 +131,7 @@ class Submission:
 
     @contextmanager
     def heartbeat(self, cancel: Callable[[], object]) -> Iterator[Progress]:
-        """Write a heartbeat every few seconds, with the progress reported to the function that this gives.
+        """Write a heartbeat every few seconds, with the progress reported to the function that this yields.
 
         `cancel` is called once when the job is asked to stop.
         """
@@ -164,7 +163,7 @@ class Submission:
 
 
 def folder_of(output: str | AnyPath) -> AnyPath:
-    """Return the folder beside an output."""
+    """Return the folder next to an output."""
     path = absolute(output)
     return path.with_name(path.name + ENDING)
 

@@ -120,11 +120,11 @@ def test_a_job_of_slurm(tmp_path, job):
         assert "SLURM refused the job" in refused.stderr
 
 
-def test_the_status_is_told_by_the_folder_beside_the_output_alone(tmp_path, monkeypatch):
+def test_the_folder_next_to_the_output_gives_the_status(tmp_path, monkeypatch):
     job = Submission("j", str(tmp_path / "out"), "tcp://h:1", "scheduler", "k")
     job.create()
     assert job.status().status == "waiting"
-    with pytest.raises(du.InputError, match="is waiting already"):
+    with pytest.raises(du.InputError, match="is already waiting"):
         job.create()
     cancelled = []
     monkeypatch.setattr(submission, "HEARTBEAT", 0.01)
