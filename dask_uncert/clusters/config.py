@@ -1,4 +1,4 @@
-"""The description of a cluster in a file of ``cluster/``, checked before anything starts."""
+"""Descriptions of clusters in the files of ``cluster/``, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Address(StrictModel):
 class Batch(StrictModel):
     """Workers that a batch system starts as its jobs.
 
-    kind: of `SYSTEMS`. jobs: how many, or at least so many up to `most_jobs`, as there is work. wait: seconds that
-    the first worker may take to come. tls: whether all speak TLS with keys made for this cluster. options: of
+    kind: of `SYSTEMS`. jobs: their number, or the least with `most_jobs`, which adapts it to the work. wait: seconds
+    that the first worker may take to come. tls: whether all speak TLS with keys made for this cluster. options: of
     dask-jobqueue's class, under their own names.
     """
 
@@ -91,12 +91,8 @@ class Mpi(StrictModel):
 Described = Local | Address | Batch | Mpi
 SYSTEMS = {"slurm": "SLURMCluster", "pbs": "PBSCluster", "sge": "SGECluster", "lsf": "LSFCluster"}
 """By the key `kind`: the class of dask-jobqueue."""
-KINDS: dict[str, type[Described]] = {
-    "local": Local,
-    "address": Address,
-    **dict.fromkeys(SYSTEMS, Batch),
-    "mpi": Mpi,
-}
+KINDS: dict[str, type[Described]]
+KINDS = {"local": Local, "address": Address, **dict.fromkeys(SYSTEMS, Batch), "mpi": Mpi}
 
 
 def read_cluster(cluster: str | Path) -> Described:

@@ -1,11 +1,9 @@
-"""Connecting to a cluster: it is used inside one ``with`` and left as it was found.
+"""Connecting to a cluster: it is used inside one ``with``, which closes what it opened.
 
-``distributed`` is imported inside the functions: the import takes 0.8 s, which commands that compute nothing should not
-pay.
+``distributed`` is imported inside the functions: it takes 0.8 s, which commands that compute nothing should not pay.
 
-A local cluster opens no port that another machine can reach, nor one that another user of this machine could use. It is
-built from ``distributed.SpecCluster`` because ``LocalCluster`` with threads binds its HTTP server to every interface even
-without a dashboard (seen with distributed 2026.8).
+Neither another machine nor another user of this machine can use a port of a local cluster. It is a ``SpecCluster``
+because ``LocalCluster`` with threads binds its HTTP server to every interface (seen with distributed 2026.8).
 """
 
 from __future__ import annotations
@@ -52,18 +50,18 @@ def connect(
         "local", a YAML file as in ``cluster/``, the address of a running scheduler (``tcp://host:port``, or
         ``tls://host:port`` with the certificates of dask's configuration), or a Client, which is left open.
     workers : int, optional
-        Of a local cluster, as are the next four: by default one, or one per CPU with ``processes``. They override a
-        file's.
+        Number of workers of a local cluster: by default one, or one per CPU with ``processes``. This and the next four
+        override what a file says.
     threads : int, optional
-        Of each worker; by default the CPUs that this process may use, divided among the workers.
+        Threads of each worker; by default the CPUs that this process may use, divided among the workers.
     processes : bool, optional
         Whether each worker has its own process; a script then needs ``if __name__ == "__main__":``. By default workers
         are threads of one process, because the kernels release the GIL and arrays need not be copied.
     memory_limit : int or str, optional
-        Of each worker, in bytes or such as "4 GiB"; by default the memory of the machine or control group, divided
+        Memory of each worker, in bytes or such as "4 GiB"; by default the memory of the machine or control group, divided
         among the workers.
     dashboard : bool or int, optional
-        True for http://127.0.0.1:8787, or another port.
+        True for http://127.0.0.1:8787, or the number of another port.
     timeout : float
         Seconds to wait for a scheduler at an address.
 
@@ -74,9 +72,9 @@ def connect(
     Raises
     ------
     InputError
-        For a request that cannot be right, before anything starts.
+        If the request cannot be right; nothing is started then.
     ClusterError
-        For a cluster that does not start or answer, or has other versions of the software.
+        If the cluster does not start or answer, or has other versions of the software.
 
     Examples
     --------
@@ -100,7 +98,7 @@ def connect(
         described = Address(address=str(cluster)) if running else read_cluster(cluster)
         if options and not isinstance(described, Local):
             raise InputError(
-                f"{', '.join(options)} describe a local cluster, which {cluster} is not: leave them out"
+                f"{', '.join(options)} are of local clusters; {cluster} is not one: leave them out"
             )
         if isinstance(described, Address):
             opened = _connect(described, timeout)
@@ -152,10 +150,8 @@ def check_versions(client: Client) -> None:
         return installed
 
     own = versions()
-    others: dict[str, dict[str, str]] = {
-        "the scheduler": client.run_on_scheduler(versions),
-        **client.run(versions),
-    }
+    others: dict[str, dict[str, str]] = client.run(versions)
+    others["the scheduler"] = client.run_on_scheduler(versions)
     differences = [
         f"{process} has {name} {installed[name]}, here it is {own[name]}"
         for process, installed in others.items()
@@ -173,9 +169,8 @@ def memory_per_thread(client: Client) -> float | None:
 
     None if there are no workers, or none is limited.
     """
-    return min(
-        (block_memory(memory, threads) for threads, memory in _workers(client) if memory), default=None
-    )
+    limited = [(memory, threads) for threads, memory in _workers(client) if memory]
+    return min((block_memory(memory, threads) for memory, threads in limited), default=None)
 
 
 def _workers(client: Client) -> list[tuple[int, int]]:
@@ -188,12 +183,12 @@ def _workers(client: Client) -> list[tuple[int, int]]:
 
 
 @contextmanager
-def _connect(at: Address, timeout: float) -> Iterator[Client]:
+def _connect(described: Address, timeout: float) -> Iterator[Client]:
     from distributed import Client, connect
 
-    address, security = str(at.address), _security(at)
+    address, security = described.address, _security(described)
 
-    async def greet() -> None:  # a Client would wait for ever for a peer that accepts and stays silent
+    async def greet() -> None:  # a Client would wait forever for a server that accepts but never answers
         options = security.get_connection_args("client")
         comm = await asyncio.wait_for(connect(address, timeout=timeout, **options), timeout)
         await comm.close()
@@ -203,7 +198,7 @@ def _connect(at: Address, timeout: float) -> Iterator[Client]:
             pool.submit(asyncio.run, greet()).result()
         client = Client(address, timeout=timeout, security=security)
     except Exception as error:
-        reason = one_line(error) if str(error) else "it is silent"
+        reason = one_line(error) if str(error) else "it sent no answer"
         raise ClusterError(
             f"no scheduler answered at {address} within {timeout:g} s: {reason}. Check that `dask scheduler` "
             "runs there and that its port can be reached from here, and for tls:// that the cluster's file, or dask's "
@@ -214,11 +209,12 @@ def _connect(at: Address, timeout: float) -> Iterator[Client]:
         yield client
 
 
-def _security(at: Address) -> Any:
+def _security(described: Address) -> Any:
     """Return the certificates that the cluster's file names, or those of dask's configuration."""
     from distributed import Security
 
-    options = {"tls_ca_file": at.ca_file, "tls_client_cert": at.cert, "tls_client_key": at.key}
+    names = {"tls_ca_file": "ca_file", "tls_client_cert": "cert", "tls_client_key": "key"}
+    options = {option: getattr(described, name) for option, name in names.items()}
     options = {name: path for name, path in options.items() if path is not None}
     for path in options.values():
         if not Path(str(path)).is_file():
@@ -239,7 +235,7 @@ def _start_local(local: Local) -> Iterator[Client]:
         scratch = stack.enter_context(folder)  # entered first, hence removed last
         # distributed would name the machine's outer address, where nothing listens
         config = {"distributed.dashboard.link": "http://127.0.0.1:{port}/status"}
-        # A worker that is still being restarted this long after it died would never come back
+        # Otherwise a worker whose restart takes longer than this would be given up
         config["distributed.deploy.lost-worker-timeout"] = "1000 days"
         stack.enter_context(dask.config.set(config))
         try:
@@ -254,24 +250,15 @@ def _start_local(local: Local) -> Iterator[Client]:
 def _local_cluster(local: Local, scratch: str) -> SpecCluster:
     from distributed import Nanny, Scheduler, Security, SpecCluster, Worker
 
-    common: dict[str, Any] = {
-        "protocol": "tls://" if local.processes else "inproc://",
-        "host": "127.0.0.1" if local.processes else None,
-        "dashboard": False,
-        "dashboard_address": "127.0.0.1:0",
-    }
+    common: dict[str, Any] = {"protocol": "inproc://", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     if local.processes:  # whoever reaches the port could run code as us: this cluster's own keys prevent it
-        common["security"] = Security.temporary()
-    scheduler: dict[str, Any] = dict(common)
+        common |= {"protocol": "tls://", "host": "127.0.0.1", "security": Security.temporary()}
+    scheduler = dict(common)
     if local.dashboard:
         port = DASHBOARD_PORT if local.dashboard is True else local.dashboard
         scheduler |= {"dashboard": True, "dashboard_address": f"127.0.0.1:{port}"}
-    options: dict[str, Any] = common | {
-        "nthreads": local.threads,
-        "memory_limit": local.memory_limit,
-        "local_directory": scratch,
-        "silence_logs": logging.CRITICAL,
-    }
+    limits = {"nthreads": local.threads, "memory_limit": local.memory_limit}
+    options = common | limits | {"local_directory": scratch, "silence_logs": logging.CRITICAL}
     worker = {"cls": Nanny if local.processes else Worker, "options": options}
     return SpecCluster(
         scheduler={"cls": Scheduler, "options": scheduler},

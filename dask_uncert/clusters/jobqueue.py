@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SUBMIT = {"slurm": "sbatch", "pbs": "qsub", "sge": "qsub", "lsf": "bsub"}
 JOBS, WAIT = 1, 600
-POLL_SECONDS = 1.0  # between looks at the workers
+POLL_SECONDS = 1.0  # between checks of the workers
 SHORT_SECONDS = 60  # a job whose worker stayed for less ended at once
 MAX_SHORT_JOBS = 3  # for each job requested
 Job = tuple[str, str]
@@ -83,9 +83,7 @@ def _cluster(batch: Batch) -> Any:
             f"a cluster of kind {batch.kind} submits jobs with {SUBMIT[batch.kind]}, which is not on this machine's "
             f"PATH. Run the command on a login node."
         )
-    options: dict[str, Any] = dict(batch.options)
-    options.setdefault("death_timeout", 60)
-    options.setdefault("processes", 1)
+    options: dict[str, Any] = {"death_timeout": 60, "processes": 1, **batch.options}
     options["scheduler_options"] = {"dashboard_address": ":0", **dict(options.get("scheduler_options", {}))}
     if batch.tls or batch.tls is None:
         from distributed import Security
@@ -106,14 +104,11 @@ def _check_job(batch: Batch, cluster: Any) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".sh") as script:
         script.write(cluster.job_script())
         script.flush()
-        test = subprocess.run(
-            ["sbatch", "--test-only", script.name], capture_output=True, text=True, check=False
-        )
+        command = ["sbatch", "--test-only", script.name]
+        test = subprocess.run(command, capture_output=True, text=True, check=False)
     if test.returncode:
         reason = one_line(test.stderr or f"status {test.returncode}")
-        raise ClusterError(
-            f"SLURM would refuse the workers' jobs: {reason}. Correct `options` in the cluster's file."
-        )
+        raise ClusterError(f"SLURM would refuse the workers' jobs: {reason}. Correct the file's `options`.")
 
 
 def _log_hint(batch: Batch) -> str:
@@ -123,7 +118,7 @@ def _log_hint(batch: Batch) -> str:
 
 @contextmanager
 def _replace_lost_jobs(batch: Batch, cluster: Any, patience: float) -> Iterator[None]:
-    """Inside of the `with`, replace a job once its workers have been gone for `patience` seconds.
+    """Inside the `with`, replace a job once its workers have been gone for `patience` seconds.
 
     dask-jobqueue keeps such a job in its plan. Only the batch system knows whether a job without a worker is queued or
     has ended, so a job whose worker has never come is left alone.
@@ -132,11 +127,11 @@ def _replace_lost_jobs(batch: Batch, cluster: Any, patience: float) -> Iterator[
     most = MAX_SHORT_JOBS * max(jobs, batch.most_jobs or 0)
     watch, over = JobWatch(patience), threading.Event()
 
-    def look() -> None:
+    def replace_lost() -> None:
         names = {str(worker.name) for worker in list(cluster.scheduler.workers.values())}
         present = {
             (name, cluster.workers[name].job_id): any(
-                f"{name}{suffix}" in names for suffix in spec.get("group", [""])
+                f"{name}{end}" in names for end in spec.get("group", [""])
             )
             for name, spec in list(cluster.worker_spec.items())
             if name in cluster.workers
@@ -151,12 +146,12 @@ def _replace_lost_jobs(batch: Batch, cluster: Any, patience: float) -> Iterator[
         elif batch.most_jobs is None and len(cluster.worker_spec) < jobs:
             cluster.scale(jobs=jobs)
 
-    def keep_looking() -> None:
+    def keep_replacing() -> None:
         while not over.wait(POLL_SECONDS):
-            with suppress(Exception):  # a batch system that fails to answer may answer at the next look
-                look()
+            with suppress(Exception):  # a batch system that fails to answer may answer the next time
+                replace_lost()
 
-    thread = threading.Thread(target=keep_looking, daemon=True)
+    thread = threading.Thread(target=keep_replacing, daemon=True)
     thread.start()
     try:
         yield
@@ -173,7 +168,7 @@ def _replace_lost_jobs(batch: Batch, cluster: Any, patience: float) -> Iterator[
 
 
 class JobWatch:
-    """Finds lost jobs: those that had a worker, and have had none for `patience` seconds.
+    """Finds lost jobs: they had a worker, but have had none for `patience` seconds.
 
     short: how many of them ended within `SHORT_SECONDS` of their worker's start.
     """

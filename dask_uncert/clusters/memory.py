@@ -30,9 +30,9 @@ def described_memory(cluster: str | Path, cohort: bool = False) -> float | None:
         return None
     described = read_cluster(cluster)
     if isinstance(described, Local):
-        local = with_defaults(
-            described.model_copy(update={"processes": True}) if cohort and cluster == "local" else described
-        )
+        if cohort and cluster == "local":
+            described = described.model_copy(update={"processes": True})
+        local = with_defaults(described)
         return block_memory(parse_bytes(local.memory_limit), local.threads or 1)
     if isinstance(described, Batch):
         memory, threads = described.options.get("memory"), described.options.get("cores")
@@ -46,9 +46,7 @@ def described_memory(cluster: str | Path, cohort: bool = False) -> float | None:
     try:
         return block_memory(parse_bytes(memory) / processes, max(1, threads // processes))
     except ValueError:
-        raise InputError(
-            f"the memory of {cluster} must be a size such as '4 GiB', found {memory!r}"
-        ) from None
+        raise InputError(f"memory of {cluster} must be a size such as '4 GiB', found {memory!r}") from None
 
 
 def with_defaults(local: Local) -> Local:
@@ -62,7 +60,6 @@ def with_defaults(local: Local) -> Local:
     try:
         memory = parse_bytes(local.memory_limit or MEMORY_LIMIT // (workers if local.processes else 1))
     except ValueError:
-        raise InputError(
-            f"memory_limit must be a size such as '4 GiB', found {local.memory_limit!r}"
-        ) from None
+        limit = local.memory_limit
+        raise InputError(f"memory_limit must be a size such as '4 GiB', found {limit!r}") from None
     return local.model_copy(update={"workers": workers, "threads": threads, "memory_limit": memory})

@@ -1,4 +1,4 @@
-"""Watching a cluster's tasks: progress as they finish, and an error instead of waiting for ever."""
+"""Watching a cluster's tasks: progress as they finish, and an error instead of waiting forever."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from dask_uncert.io.paths import AnyPath, write_atomic
 if TYPE_CHECKING:
     from distributed import Client, SchedulerPlugin
 
-POLL_SECONDS = 2.0  # between looks at the cluster
+POLL_SECONDS = 2.0  # between checks of the cluster
 PATIENCE = 60.0  # seconds without any worker before a run gives up
 STALL = 1800.0  # seconds without any progress before a run gives up
 MAX_SHOWN = 3  # tasks that a message names
-LOST = "the connection to the scheduler was lost. Run again when it is back: finished work is kept."
 NO_WORK = ".AlreadyDone"  # end of the type name of results that took no work
 LOG = "workers.log"
 LOG_LINES = 500  # lines of each worker's log that are searched
@@ -38,10 +37,10 @@ def watchdog(
     stall: float | None = None,
     poll_seconds: float = POLL_SECONDS,
 ) -> Iterator[None]:
-    """Raise ClusterError inside of the `with` once the cluster cannot finish; without this a computation never ends.
+    """Raise ClusterError inside the `with` once the cluster cannot finish; without this a computation never ends.
 
-    That is once the scheduler is lost, no worker has been there for `patience` seconds, or nothing has moved for
-    `stall` seconds. describe_task: says what a task works on, by its key. patience, stall: by default
+    It cannot finish once the scheduler is lost, no worker has been there for `patience` seconds, or nothing has moved
+    for `stall` seconds. describe_task: returns what a task works on, from its key. patience, stall: by default
     `dask-uncert.patience` and `dask-uncert.stall` of dask's configuration.
     """
     patience, stall = time_limits(patience, stall)
@@ -57,7 +56,7 @@ def watchdog(
             except Exception:  # a client without its scheduler raises many kinds
                 without_workers += poll_seconds
             if client.status not in ("running", "connecting"):
-                reasons.append(LOST)
+                reasons.append(lost_message())
             elif without_workers >= patience:
                 reasons.append(no_workers_message(without_workers, "finished work is kept"))
             if reasons:
@@ -73,7 +72,7 @@ def watchdog(
         over.set()
         lost = type(error).__name__ in ("FutureCancelledError", "CancelledError", "CommClosedError")
         if reasons or lost:
-            raise ClusterError(reasons[0] if reasons else LOST) from error
+            raise ClusterError(reasons[0] if reasons else lost_message()) from error
         raise
     finally:
         over.set()
@@ -83,15 +82,13 @@ def time_limits(patience: float | None, stall: float | None) -> tuple[float, flo
     """Return the seconds without any worker, and without progress, before a run gives up."""
     import dask.config
 
-    if patience is None:
-        patience = dask.config.get("dask-uncert.patience", PATIENCE)
-    if stall is None:
-        stall = dask.config.get("dask-uncert.stall", STALL)
-    return float(patience), float(stall)
+    get = dask.config.get
+    patience = get("dask-uncert.patience", PATIENCE) if patience is None else patience
+    return float(patience), float(get("dask-uncert.stall", STALL) if stall is None else stall)
 
 
 class StallDetector:
-    """Looks at the scheduler now and then, rarely for a long limit: does anything the client waits for still move?"""
+    """Checks now and then whether anything the client waits for still moves; a longer limit means fewer checks."""
 
     def __init__(self, client: Client, limit: float) -> None:
         self.client, self.limit = client, limit
@@ -130,9 +127,7 @@ def _task_states(client: str, dask_scheduler: Any) -> tuple[Any, list[tuple[Any,
     return (sorted(states.items()), None if executing else dask_scheduler.transition_counter), running
 
 
-def stall_message(
-    stuck: list[tuple[Any, str]], limit: float, describe_task: Callable[[Any], str] = str
-) -> str:
+def stall_message(stuck: list[tuple[Any, str]], limit: float, describe_task: Callable[[Any], str]) -> str:
     """Return the error message of a run that no longer makes progress."""
     running = (f"{describe_task(key)} on {worker}" for key, worker in stuck if worker)
     return (
@@ -140,6 +135,11 @@ def stall_message(
         f"a worker. Check the storage, restart those workers, then run again; `dask-uncert.stall` in dask's configuration "
         f"sets this limit."
     )
+
+
+def lost_message(kept: str = "finished work is kept") -> str:
+    """Return the error message of a run that has lost the scheduler; kept: what a new run need not repeat."""
+    return f"the connection to the scheduler was lost. Run again when it is back: {kept}."
 
 
 def no_workers_message(seconds: float, kept: str) -> str:
@@ -154,9 +154,9 @@ def wait_for_worker(
     check: Callable[[], None] = lambda: None,
     poll_seconds: float = 1.0,
 ) -> None:
-    """Return once the first worker has come; raise ClusterError with this message after so many seconds.
+    """Return once the first worker has come; raise ClusterError with this message after `seconds`.
 
-    check: called at every look, to raise an error earlier.
+    check: called each time before waiting, to raise an error earlier.
     """
     end = time.monotonic() + seconds
     while not has_worker():
@@ -180,7 +180,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def performance_page(path: Path | None) -> Iterator[None]:
-    """Write dask's performance report of what happens inside of the `with`: one page that needs no network."""
+    """Write dask's performance report of what happens inside the `with`: one page that needs no network."""
     if path is None:
         yield
         return
@@ -226,10 +226,7 @@ def keep_logs_of_failure(client: Client, folder: AnyPath) -> Iterator[None]:
 
 @dataclass
 class BlockCounts:
-    """How many tasks have finished, and how many were computed again because their results were lost.
-
-    Results that took no work (`graph.AlreadyDone`) do not count as computed again.
-    """
+    """Tasks that have finished, and those computed again (not counting `AlreadyDone`, which takes no work)."""
 
     finished: int = 0
     recomputed: int = 0
@@ -242,11 +239,10 @@ def progress(
     """Call ``advance(n)`` as tasks finish: n grows, and its last value at the end of the ``with`` is exact.
 
     n is the number of tasks that finished since the ``with`` began and whose name starts with ``prefix``; a task counts
-    once, however often it is computed. Calls come from the client's own thread, at most one every ``interval`` seconds
-    and one when ``total`` is reached, so ten thousand tasks cost few messages. The scheduler plugin is removed at the
-    end.
+    once, however often it is computed. The client's own thread calls, at most once every ``interval`` seconds and when
+    ``total`` is reached, so ten thousand tasks cost few messages. The scheduler plugin is removed at the end.
 
-    Yields BlockCounts, which are exact after the ``with``, and 0 if it ended with an exception.
+    Yields BlockCounts, which are exact after the ``with``, or 0 if it ended with an exception.
     """
     topic = f"{prefix}-{uuid.uuid4().hex}"
     lock = threading.Lock()
@@ -263,9 +259,8 @@ def progress(
     client.register_plugin(_counter(topic, prefix, total, interval), name=topic)
     try:
         yield counts
-        counts.finished, counts.recomputed = client.run_on_scheduler(
-            lambda dask_scheduler: dask_scheduler.plugins[topic].counts()
-        )
+        exact = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.plugins[topic].counts())
+        counts.finished, counts.recomputed = exact
         report(counts.finished)
     finally:
         ended = True  # a message still on its way is dropped
@@ -279,7 +274,7 @@ def _counter(topic: str, prefix: str, total: int, interval: float) -> SchedulerP
     """Return the plugin that counts on the scheduler; its class is local because distributed is imported late."""
     from distributed import SchedulerPlugin
 
-    class Counter(SchedulerPlugin):  # type: ignore[misc]
+    class FinishedTasks(SchedulerPlugin):  # type: ignore[misc]
         def __init__(self) -> None:
             self.finished: set[Any] = set()
             self.recomputed = 0
@@ -311,4 +306,4 @@ def _counter(topic: str, prefix: str, total: int, interval: float) -> SchedulerP
             self.waiting = False
             self.scheduler.log_event(topic, len(self.finished))
 
-    return Counter()
+    return FinishedTasks()

@@ -1,4 +1,4 @@
-"""Workers started as MPI ranks: by mpirun, mpiexec or srun, inside of a batch script.
+"""Workers started as MPI ranks: by mpirun, mpiexec or srun, inside a batch script.
 
 Each rank is one `dask worker` with a nanny that restarts it when it dies. So the launcher never sees a worker die, after
 which mpirun would end all ranks. No MPI library is needed, because workers use dask's own protocol.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from distributed import Client, SpecCluster
 
 LAUNCHER, THREADS, WAIT = "mpirun", 1, 120
-POLL_SECONDS = 0.2  # between looks at whether a worker has come
+POLL_SECONDS = 0.2  # between checks whether a worker has come
 PATIENCE = 10  # seconds that the launcher may take to end: first when its workers end, then after SIGTERM
 DEATH_TIMEOUT = 60  # seconds after which a worker without a scheduler ends
 MAX_LINES, MAX_LETTERS = 5, 600  # of the launcher's output that an error repeats
@@ -41,10 +41,11 @@ def start(mpi: Mpi) -> Iterator[Client]:
     Raises InputError for a missing folder, ClusterError if the launcher is missing or ends, or no worker comes in time;
     it repeats the launcher's last output.
     """
-    command = _launcher(mpi)
+    launcher = mpi.launcher or LAUNCHER
+    command = shlex.split(launcher) if isinstance(launcher, str) else list(map(str, launcher))
     if shutil.which(command[0]) is None:
         raise ClusterError(
-            f"the launcher {command[0]} is not on this machine's PATH. Run the command inside of an allocation, after "
+            f"the launcher {command[0]} is not on this machine's PATH. Run the command inside an allocation, after "
             f"`module load` of its MPI, or name another `launcher` in the cluster's file."
         )
     with ExitStack() as stack:
@@ -52,12 +53,8 @@ def start(mpi: Mpi) -> Iterator[Client]:
         log = stack.enter_context(_log(mpi))
         cluster = _scheduler(mpi, security)
         stack.callback(cluster.close, timeout=PATIENCE)
-        options = _options(mpi, keys)
-        process = stack.enter_context(
-            _launched(
-                [*command, sys.executable, "-m", "dask", "worker", cluster.scheduler_address, *options], log
-            )
-        )
+        worker = [sys.executable, "-m", "dask", "worker", cluster.scheduler_address, *_options(mpi, keys)]
+        process = stack.enter_context(_launched([*command, *worker], log))
 
         def check() -> None:
             if process.poll() is not None:
@@ -85,11 +82,6 @@ def start(mpi: Mpi) -> Iterator[Client]:
             raise ClusterError(f"{error} {_ended(command[0], process, log)}") from error
 
 
-def _launcher(mpi: Mpi) -> list[str]:
-    launcher = mpi.launcher or LAUNCHER
-    return shlex.split(launcher) if isinstance(launcher, str) else [str(word) for word in launcher]
-
-
 @contextmanager
 def _keys(mpi: Mpi) -> Iterator[tuple[Path | None, Any]]:
     """Yield a folder with the keys of this run, which only this user can enter, and the Security made of them."""
@@ -100,19 +92,14 @@ def _keys(mpi: Mpi) -> Iterator[tuple[Path | None, Any]]:
 
     security = Security.temporary()
     texts = security.get_tls_config_for_role("worker")
-    shared = _folder(mpi.shared_folder or ".", "shared_folder")
+    shared = Path(mpi.shared_folder or ".").expanduser().absolute()
+    if not shared.is_dir():
+        raise InputError(f"shared_folder of the cluster's file: there is no folder {shared}.")
     with tempfile.TemporaryDirectory(prefix=".dask-uncert-", dir=shared) as folder:
         for name, text in zip(KEYS, (texts["ca_file"], texts["cert"], texts["key"]), strict=True):
             with open(os.open(Path(folder, name), os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
                 file.write(text)
         yield Path(folder), security
-
-
-def _folder(name: str, key: str) -> Path:
-    folder = Path(name).expanduser().absolute()
-    if not folder.is_dir():
-        raise InputError(f"{key} of the cluster's file: there is no folder {folder}.")
-    return folder
 
 
 @contextmanager
@@ -139,19 +126,17 @@ def _scheduler(mpi: Mpi, security: Any) -> SpecCluster:
         "dashboard_address": "127.0.0.1:0",  # it is not protected by keys
         "security": security,
     }
+    scheduler = {"cls": Scheduler, "options": options}
     try:
-        return SpecCluster(
-            scheduler={"cls": Scheduler, "options": options}, security=security, silence_logs=logging.CRITICAL
-        )
+        return SpecCluster(scheduler=scheduler, security=security, silence_logs=logging.CRITICAL)
     except Exception as error:
         raise ClusterError(
-            f"the scheduler did not start: {one_line(error.__cause__ or error)}. `interface` in the cluster's file must be a network of this "
-            f"machine, as `ip link` lists it."
+            f"the scheduler did not start: {one_line(error.__cause__ or error)}. `interface` in the cluster's file "
+            f"must be a network of this machine, as `ip link` lists it."
         ) from error
 
 
 def _options(mpi: Mpi, keys: Path | None) -> list[str]:
-    """Return the options of `dask worker`."""
     options = {
         "nthreads": mpi.threads or THREADS,
         "memory-limit": mpi.memory_limit,
@@ -194,7 +179,7 @@ def _ended(launcher: str, process: subprocess.Popen[bytes], log: Path) -> str:
 
 
 def _last_output(log: Path) -> str:
-    """Return the last lines of the launcher's output as one."""
+    """Return the last lines of the launcher's output, joined, to end a sentence."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
     text = " / ".join([line for line in lines if line.strip("- ")][-MAX_LINES:])
     return f" and printed: {text[-MAX_LETTERS:].rstrip('.')}" if text else " and printed nothing"

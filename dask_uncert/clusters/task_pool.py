@@ -1,8 +1,7 @@
 """A bounded pool of tasks: only as many on the scheduler at a time as keep all workers busy.
 
-A task costs the scheduler and the client 3 to 7 ms, so quick items share a task. An item that kills its worker process
-is identified: the scheduler gives up a task after several such deaths but cannot tell it from tasks that shared its
-workers, so the tasks given up run once more, one at a time.
+A task costs the scheduler and the client 3 to 7 ms, so quick items share a task. The scheduler gives up all tasks whose
+workers died several times, also those that only shared a worker with the cause: so they run once more, one at a time.
 """
 
 from __future__ import annotations
@@ -16,14 +15,19 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dask_uncert.clusters.monitor import StallDetector, no_workers_message, stall_message, time_limits
+from dask_uncert.clusters.monitor import (
+    StallDetector,
+    lost_message,
+    no_workers_message,
+    stall_message,
+    time_limits,
+)
 from dask_uncert.errors import ClusterError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-TASK_SECONDS = 0.25  # that a task of several items should take
-MAX_ITEMS = 32  # of a task
+TASK_SECONDS, MAX_ITEMS = 0.25, 32  # that a task of several items should take and have
 TASKS_PER_THREAD = 2  # on the scheduler, so that the next is there when a task ends
 POLL_SECONDS = 2.0  # of silence after which workers are counted
 RECOUNT_SECONDS = 5.0  # between counts of the cluster's threads
@@ -51,13 +55,13 @@ def map_items(
     kept: str = CASES,
     describe: Callable[[Item], str] = str,
 ) -> Iterator[tuple[Item, Result | Exception]]:
-    """Yield each item with its result, or with the exception it ended with, as they finish.
+    """Yield each item as it finishes, with its result or the exception that it raised.
 
-    The exception is a KilledError if the item kills its worker process; suspects come last, each once more with no other
-    task beside it. one_by_one: compute all items like this. retry_killed: False yields suspects at once. Tasks are named
-    `key`-..., and none is left on the scheduler at the end. Raises ClusterError when the scheduler is lost, there is no
-    worker for `patience` seconds, or no item ends for `stall` seconds, as for `watchdog`; kept, describe: what the
-    message says is kept, and how it names items.
+    The exception is a KilledError if the item kills its worker process: suspects are computed again at the end, each
+    without other tasks. one_by_one: compute all items like this. retry_killed: False yields suspects at once. Tasks are
+    named `key`-..., and none is left on the scheduler at the end. Raises ClusterError when the scheduler is lost, there
+    is no worker for `patience` seconds, or no item ends for `stall` seconds, as for `watchdog`; kept, describe: what
+    the message says is kept, and how it names items.
     """
     suspects: list[Item] = []
     tasks = _Tasks(client, function, key, poll_seconds, time_limits(patience, stall), kept, describe)
@@ -108,7 +112,7 @@ class _Tasks:
                 if batch:
                     self._submit(batch)
             if self.waiting:
-                yield from self._results(self._finished())
+                yield from self._results(self._wait_for(self._poll))
 
     def cancel(self) -> None:
         """Cancel the tasks that are left on the scheduler."""
@@ -118,7 +122,7 @@ class _Tasks:
         self.fetching.shutdown(wait=False)
 
     def _width(self) -> int:
-        """Return how many tasks to have on the scheduler; workers come and go, so they are counted now and then."""
+        """Return how many tasks to have on the scheduler, by a recent count of the workers' threads."""
         if time.monotonic() - self.counted >= RECOUNT_SECONDS:
             self.width = max(2, TASKS_PER_THREAD * self._threads(), self.width)
             self.counted = time.monotonic()
@@ -134,9 +138,7 @@ class _Tasks:
             raise self._lost_scheduler() from error
 
     def _lost_scheduler(self) -> ClusterError:
-        return ClusterError(
-            f"the connection to the scheduler was lost. Run again when it is back: {self.kept}."
-        )
+        return ClusterError(lost_message(self.kept))
 
     def _describe_task(self, key: Any) -> str:
         if key not in self.waiting:
@@ -150,13 +152,8 @@ class _Tasks:
         self.waiting[name] = future, items
         future.add_done_callback(self.done.put)
 
-    def _finished(self) -> list[Future]:
-        """Wait for finished tasks; return at least one."""
-        futures: list[Future] = self._wait_for(self._poll)
-        return futures
-
     def _poll(self) -> list[Future]:
-        """Return the tasks that have finished, or the next one if it does soon; [] if none does."""
+        """Return the tasks that have finished; wait `poll_seconds` for the first, and return [] if none does."""
         futures = []
         with suppress(queue.Empty):
             futures.append(self.done.get(timeout=self.poll_seconds))
@@ -176,9 +173,7 @@ class _Tasks:
             values = dict(zip((future.key for future in finished), fetched.result(), strict=True))
         for future in futures:
             if future.key not in values and future.status in ("lost", "pending"):
-                future.add_done_callback(
-                    self.done.put
-                )  # its worker was lost with the result; it is computed again
+                future.add_done_callback(self.done.put)  # its worker was lost; it is computed again
                 continue
             _, items = self.waiting.pop(future.key)
             if future.key in values:

@@ -1,8 +1,8 @@
-"""Inputs read along the same axes, as their affines or the coordinates of their dimensions say.
+"""Alignment of inputs along the same axes, by their affines or the coordinates of their dimensions.
 
 Two files may hold the same pixels in another order of axes, or along an axis from its other end. Such inputs are
-aligned by renaming dimensions and by reading axes from their ends: nothing is copied or interpolated, and nothing is
-joined by exact equality. Grids that differ by anything else are refused.
+aligned by renaming dimensions and reading axes from their ends: nothing is copied, interpolated or joined by exact
+equality. Grids that differ otherwise are refused.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.lazy_array import Reversed
 
 TOLERANCE = 1e-2
-"""How far the same pixel may lie apart in two inputs, in sides of the smallest pixel or steps between coordinates.
+"""How far apart two inputs may put the same pixel, in sides of the smallest pixel or steps between coordinates.
 
 Headers hold float32: the matrix made of a NIfTI quaternion is off by up to about 6e-6 (where its first
 component, which is not stored, is as small as .02), a third of this over 512 voxels.
 """
 SINGLE = 1e-6  # relative: how far coordinates of a dimension with one index, which has no step, may differ
-STRAIGHT = 1e-6  # of a step: how far it may go along other axes and still run along one, by rounding
+STRAIGHT = 1e-6  # of a step: what rounding may add along other axes to a step along one
 LONGEST_CRS = 80  # characters of a reference system that a message shows
 
 
@@ -39,7 +39,8 @@ def align_axes(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
     names = sorted(aligned, key=lambda name: name != "reference")  # the reference first, else in their order
     for dim in dict.fromkeys(dim for cube in aligned.values() for dim in cube.grid):
         reversed_names: list[str] = []
-        known = {name: at for name in names if (at := coordinates_along(aligned[name], dim)) is not None}
+        along = {name: coordinates_along(aligned[name], dim) for name in names}
+        known = {name: values for name, values in along.items() if values is not None}
         _check_straight([aligned[name] for name in names], dim)
         if len(known) < 2:
             continue
@@ -87,8 +88,8 @@ def coordinates_along(cube: Cube, dim: str) -> Floats | None:
 
 
 def reverse(cube: Cube, *dims: str) -> Cube:
-    """Return an input read along dimensions from their ends; its affine is not known any more."""
-    known = {dim: at[::-1] if dim in dims else at for dim, at in (cube.coordinates or {}).items()}
+    """Return an input with dimensions read from their ends, and without an affine."""
+    known = {dim: v[::-1] if dim in dims else v for dim, v in (cube.coordinates or {}).items()}
     data = Reversed(cube.data, [cube.dims.index(dim) for dim in dims])
     where = f"{cube.where} ({', '.join(f'{dim} reversed' for dim in dims)})"
     return replace(cube, data=data, where=where, coordinates=known, coordinate_attributes={}, geometry=None)
@@ -96,11 +97,9 @@ def reverse(cube: Cube, *dims: str) -> Cube:
 
 def check_reference_systems(cube: Cube, target: Cube) -> None:
     """Refuse two inputs with different reference systems."""
-    systems = [one.crs or (one.geometry.crs if one.geometry else None) for one in (cube, target)]
-    if None not in systems and systems[0] != systems[1]:
-        own, other = (
-            s if s is None or len(s) <= LONGEST_CRS else f"{s[: LONGEST_CRS - 3]}..." for s in systems
-        )
+    own, other = (c.crs or (c.geometry.crs if c.geometry else None) for c in (cube, target))
+    if own and other and own != other:
+        own, other = (s if len(s) <= LONGEST_CRS else f"{s[: LONGEST_CRS - 3]}..." for s in (own, other))
         raise InputError(
             f"{cube.name}: {cube.where} has the reference system {own}, but {target.where} ({target.name}) has "
             f"{other}. Project one to the other's."
@@ -121,7 +120,7 @@ def _check_straight(cubes: Sequence[Cube], dim: str) -> None:
 
 
 def _is_reversed(cube: Cube, own: Floats, target: Cube, others: Floats, dim: str) -> bool:
-    """Return whether coordinates equal the target's from the other end; InputError unless they do from either."""
+    """Return whether coordinates equal the target's in reverse; InputError if they equal them in neither order."""
     if own.size != others.size:
         return False  # the check of the grids says which sizes differ
     if own.size == 1:
@@ -178,8 +177,8 @@ def _aligned(cube: Cube, target: Cube) -> Cube:
     moves = _moves(own, others, cube.sizes)
     if moves is None:
         raise InputError(
-            f"{cube.name}: {cube.where} and {target.where} ({target.name}) lie on different grids, not the same one "
-            f"with axes flipped or permuted. {_difference(own, others, cube.sizes)} Resample one to the other's grid."
+            f"{cube.name}: {cube.where} and {target.where} ({target.name}) have different grids, not one grid with "
+            f"axes flipped or permuted. {_difference(own, others, cube.sizes)} Resample one to the other's grid."
         )
     names, flipped = moves
     renamed = {old: new for old, new in names.items() if old != new}
@@ -191,39 +190,36 @@ def _aligned(cube: Cube, target: Cube) -> Cube:
         dims=tuple(names.get(dim, dim) for dim in cube.dims),
         where=cube.where + "".join(f" ({old} as {new})" for old, new in renamed.items()),
         geometry=others,
-        coordinates={names.get(dim, dim): at for dim, at in (cube.coordinates or {}).items()},
+        coordinates={names.get(dim, dim): values for dim, values in (cube.coordinates or {}).items()},
         coordinate_attributes={names.get(dim, dim): a for dim, a in cube.coordinate_attributes.items()},
     )
 
 
 def _moves(
     own: Geometry, others: Geometry, sizes: Mapping[str, int]
-) -> tuple[dict[str, str], tuple[str, ...]] | None:
-    """Return the target's name of each own dimension, and those read from their ends; None where more differs."""
-    steps, target_steps = own.affine[:3, :-1], others.affine[:3, :-1]
-    signs = np.rint(
-        np.linalg.pinv(steps) @ target_steps
-    )  # own indices along each axis, for one of the target's
-    ones = np.abs(signs)
-    if not ((ones.sum(axis=0) == 1).all() and (ones.sum(axis=1) == 1).all()):
+) -> tuple[dict[str, str], list[str]] | None:
+    """Return the target's name of each own dimension, and the reversed dimensions; None if the grids differ more."""
+    # Own indices along each axis, for one of the target's.
+    signs = np.rint(np.linalg.pinv(own.affine[:3, :-1]) @ others.affine[:3, :-1])
+    if not all((np.abs(signs).sum(axis=axis) == 1).all() for axis in (0, 1)):
         return None
-    at = ones.argmax(axis=0)
-    names = {own.dims[i]: others.dims[j] for j, i in enumerate(at)}
-    flipped = {own.dims[i]: signs[i, j] < 0 for j, i in enumerate(at)}
-    last = [sizes[own.dims[i]] - 1 for i in at]
+    own_axes = np.abs(signs).argmax(axis=0)
+    names = {own.dims[i]: others.dims[j] for j, i in enumerate(own_axes)}
+    flipped = {own.dims[i]: signs[i, j] < 0 for j, i in enumerate(own_axes)}
+    last = [sizes[own.dims[i]] - 1 for i in own_axes]
     smallest = min(*own.spacing, *others.spacing)
     for corner in product(*((0, n) for n in last)):
         position = others.affine[:3] @ [*corner, 1]
-        index = np.zeros(len(at))
-        for j, i in enumerate(at):
+        index = np.zeros(len(own_axes))
+        for j, i in enumerate(own_axes):
             index[i] = last[j] - corner[j] if flipped[own.dims[i]] else corner[j]
         if not np.linalg.norm(own.affine[:3] @ [*index, 1] - position) <= TOLERANCE * smallest:
             return None
-    return names, tuple(dim for dim, backwards in flipped.items() if backwards)
+    return names, [dim for dim, backwards in flipped.items() if backwards]
 
 
 def _difference(own: Geometry, others: Geometry, sizes: Mapping[str, int]) -> str:
-    """Return a sentence with both affines and how far apart they put the outer voxels at most."""
+    """Return a sentence with both affines and the largest distance between the outer voxels."""
 
     def box(geometry: Geometry) -> Floats:
         corners = product(*((0, sizes[dim] - 1) for dim in geometry.dims))
@@ -232,6 +228,4 @@ def _difference(own: Geometry, others: Geometry, sizes: Mapping[str, int]) -> st
 
     distance = float(np.abs(box(own) - box(others)).max())
     unit = "" if own.unit == "1" else f" {own.unit}"
-    return (
-        f"The first has {own}, the second {others}; their outer voxels lie up to {distance:.6g}{unit} apart."
-    )
+    return f"The first has {own}, the second {others}; outer voxels are up to {distance:.6g}{unit} apart."

@@ -7,40 +7,31 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import zarr
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.array_dispatch import is_dask, is_labelled
-from dask_uncert.inputs.cube import Cube, make_cube
-from dask_uncert.io.readers.zarr import describe
+from dask_uncert.inputs.cube import Cube, Names, make_cube
+from dask_uncert.io.readers.zarr import dimension_names
 
 Axis = int | str
 """The number of an axis, or the name of a labelled dimension."""
 
 
-def cube_of(
-    name: str,
-    data: Any,
-    axes: Mapping[str, Axis],
-    grid: Sequence[str] | None,
-    dims: Sequence[str] | None = None,
-) -> Cube:
+def cube_of(name: str, data: Any, axes: Mapping[str, Axis], grid: Names, dims: Names = None) -> Cube:
     """Return an array as a Cube, read where it is sliced.
 
-    axes: where reserved dimensions lie, each counted without those after it; grid: names of the other dimensions of an
+    axes: positions of reserved dimensions, each counted without those after it; grid: names of the other dimensions of an
     array without names; dims: names of all dimensions, instead of both.
     """
-    stored = describe(data)
     known: dict[str, Any] = {}
     if is_labelled(data):
-        names, chunks = [str(d) for d in data.dims], None
-        known = {
-            str(d): v
-            for d in data.dims
-            if d in data.coords and (v := np.asarray(data[d])).dtype.kind in "iuf"
-        }
+        names, chunks = [str(dim) for dim in data.dims], None
+        coordinates = {str(dim): np.asarray(data[dim]) for dim in data.dims if dim in data.coords}
+        known = {dim: values for dim, values in coordinates.items() if values.dtype.kind in "iuf"}
         data = data.data
-    elif stored is not None:
-        names, chunks = list(stored[0] or ()), stored[1]
+    elif isinstance(data, zarr.Array):
+        names, chunks = list(dimension_names(data) or ()), data.shards or data.chunks
     else:
         names, chunks = [], None
         if not is_dask(data):
@@ -48,14 +39,13 @@ def cube_of(
     if is_dask(data):
         chunks = data.chunksize
     if dims is None:
-        dims, names = (_named if names else _numbered)(name, len(data.shape), names, axes, grid), []
+        dims = _named(name, names, axes) if names else _numbered(name, len(data.shape), axes, grid)
+        names = []
     cube = make_cube(name, data, dims, names or None, chunks, f"the array given as {name}")
     return replace(cube, coordinates=known) if known else cube
 
 
-def _numbered(
-    name: str, ndim: int, names: list[str], axes: Mapping[str, Axis], grid: Sequence[str] | None
-) -> list[str]:
+def _numbered(name: str, ndim: int, axes: Mapping[str, Axis], grid: Names) -> list[str]:
     """Return names for the dimensions of an array without any: those of the grid around the reserved ones."""
     others = ndim - len(axes)
     dims = list(grid) if grid is not None and len(grid) == others else [f"dim_{i}" for i in range(others)]
@@ -64,11 +54,9 @@ def _numbered(
     return dims
 
 
-def _named(
-    name: str, ndim: int, names: list[str], axes: Mapping[str, Axis], grid: Sequence[str] | None
-) -> list[str]:
+def _named(name: str, names: Sequence[str], axes: Mapping[str, Axis]) -> list[str]:
     """Return an array's own names, but for the reserved dimensions."""
-    dims, rest = list(names), list(range(ndim))
+    dims, rest = list(names), list(range(len(names)))
     for reserved, axis in reversed(list(axes.items())):
         if reserved in dims:
             number = dims.index(reserved)

@@ -21,6 +21,8 @@ from dask_uncert.io.readers.stored_array import StoredArray
 CLASS, SAMPLE, BAND = "class", "sample", "band"
 OUTPUT, OUTPUT2 = "output", "output2"
 RESERVED = (CLASS, SAMPLE, BAND, OUTPUT, OUTPUT2)
+Names = Sequence[str] | None
+"""Names of dimensions, where they are known."""
 Gap = Literal["outside", "missing_chunk"]
 """Why an input has no value at a pixel, as far as its store or its extent says."""
 
@@ -43,9 +45,9 @@ AS_THE_DTYPE = Precision()
 class Cube:
     """One input; `data` has shape, dtype and slicing.
 
-    where: its origin, for messages, without secrets. kind: which input of the evaluation it is, by default its name; several samples
-    have names of their own and the kind `samples`. gap: for an array that is not 0 where the input of this kind has no
-    value, the reason. geometry: position of its pixels, where known; coordinates: of its dimensions, in the reference
+    where: its origin, for messages, without secrets. kind: which input of the evaluation it is, by default its name;
+    each of several samples has its own name and the kind `samples`. gap: for a mask that is not 0 where the input of
+    this kind has no value, the reason. geometry: position of its pixels, where known; coordinates: of its dimensions, in the reference
     system `crs`; coordinate_attributes: of those to be written with maps. stored: the opened file or store, where there
     is one; held: bytes that stay in each process's memory while it is read. decoding, role: meaning of its stored
     numbers. precision: of its probabilities. remarks: what is unusual about it. logits: it holds logits. leave_out:
@@ -107,12 +109,7 @@ class Cube:
 
 
 def make_cube(
-    name: str,
-    data: Any,
-    declared_dims: Sequence[str] | None,
-    stored_dims: Sequence[str] | None,
-    chunks: Sequence[int] | None,
-    where: str,
+    name: str, data: Any, declared_dims: Names, stored_dims: Names, chunks: Sequence[int] | None, where: str
 ) -> Cube:
     """Return a Cube of an array with the dimensions declared for it or, where none are, those its store names.
 
@@ -145,11 +142,11 @@ def declare(
     nodata: Sequence[float] | None = None,
     tolerance: float | None = None,
 ) -> Cube:
-    """Return a Cube with what the caller says of its numbers, completing what its file says.
+    """Return a Cube with what the caller declares of its numbers, completing what its file declares.
 
-    Integer probabilities with a mere factor, and any that the caller gives one, stay as stored: their precision has
-    the factor, so that they are rounded as they were stored. Raises InputError for numbers that make no sense, and where
-    caller and file contradict each other.
+    Integer probabilities that the file only scales, and any that the caller scales, stay as stored: the scale becomes
+    their precision, so that they are rounded as they were stored. Raises InputError for numbers that make no sense,
+    and where caller and file contradict each other.
     """
     for name, value in (("scale", scale), ("tolerance", tolerance)):
         if value is not None and cube.role == "probabilities" and not value > 0:

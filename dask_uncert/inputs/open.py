@@ -13,12 +13,12 @@ from dask_uncert.io.lazy_array import MissingChunkMask
 from dask_uncert.io.open import open_stored
 
 MissingChunks = Literal["refuse", "leave_out", "fill"]
-TOP = 0.5  # steps that a missing code may be off 1, the largest probability, to be taken for it
+TOP = 0.5  # steps of the scale: a missing code this close to a probability of 1 means the same stored number
 
 
 @dataclass(frozen=True)
 class InputSpec:
-    """What a job or a caller says of one input.
+    """Options of one input, from a job or a caller.
 
     kind: which input of the evaluation it is, by default its name. store: a path or URL; where: the same as the user
     wrote it. missing_chunks: how to treat chunks that the store does not hold. Others: see `Cube` and `declare`.
@@ -64,7 +64,8 @@ def open_cubes(spec: InputSpec) -> dict[str, Cube]:
     cube = with_options(cube, spec)
     if spec.missing_chunks == "fill":
         stored.fill()
-    absent = () if spec.missing_chunks == "fill" else stored.absent_chunks()
+        return {spec.name: cube}
+    absent = stored.absent_chunks()
     if not absent:
         return {spec.name: cube}
     if spec.missing_chunks == "refuse":
@@ -79,7 +80,7 @@ def open_cubes(spec: InputSpec) -> dict[str, Cube]:
 
 
 def with_options(cube: Cube, spec: InputSpec) -> Cube:
-    """Return the cube with what a job or a caller says of it; InputError where its file says something else."""
+    """Return the cube with the options of a job or a caller; InputError where they contradict its file."""
     names = ("role", "unit", "logits", "leave_out", "raters")
     cube = replace(cube, kind=spec.kind or spec.name, **{name: getattr(spec, name) for name in names})
     cube = declare(cube, spec.scale, spec.offset, spec.nodata, spec.tolerance)
@@ -97,7 +98,7 @@ def _missing_chunks_message(cube: Cube, absent: Sequence[tuple[int, ...]]) -> st
 
 
 def _remarks(cube: Cube) -> tuple[str, ...]:
-    """Return what is unusual about an input though it can be used."""
+    """Return warnings about an input that is unusual but can be used."""
     decoding = cube.decoding
     scale = cube.precision.scale or (decoding.scale if decoding.is_packed else None)
     if cube.role != "probabilities" or scale is None:

@@ -52,7 +52,7 @@ class OutsideMask(ArrayView):
 
     def read(self, region: tuple[Any, ...]) -> NDArray[np.uint8]:
         indices = [np.arange(n)[part] for n, part in zip(self.shape, region, strict=True)]
-        inside = [(at >= first) & (at < last) for at, (first, last) in zip(indices, self.box, strict=True)]
+        inside = [(i >= first) & (i < last) for i, (first, last) in zip(indices, self.box, strict=True)]
         sides = np.meshgrid(*inside, indexing="ij", sparse=True)
         return np.asarray(~reduce(np.logical_and, sides), np.uint8)
 
@@ -64,7 +64,7 @@ def over_the_reference(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
     where an input has no pixel in common with the reference.
     """
     target = cubes["reference"]
-    at = {dim: _positions(target, dim) for dim in target.grid}
+    positions = {dim: _positions(target, dim) for dim in target.grid}
     placed = dict(cubes)
     for name, cube in cubes.items():
         if cube is target or cube.gap is not None or set(cube.grid) != set(target.grid):
@@ -73,16 +73,15 @@ def over_the_reference(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
         offsets, data = {}, cube.data
         for dim in target.grid:
             own = _positions(cube, dim)
-            if own.size > 1 and at[dim].size > 1 and (own[1] > own[0]) != (at[dim][1] > at[dim][0]):
+            others = positions[dim]
+            if own.size > 1 and others.size > 1 and (own[1] > own[0]) != (others[1] > others[0]):
                 data, own = Reversed(data, (cube.dims.index(dim),)), own[::-1]
-            offsets[dim] = _offset(cube, own, target, at[dim], dim)
+            offsets[dim] = _offset(cube, own, target, others, dim)
         if any(offsets[dim] != 0 or cube.grid[dim] != n for dim, n in target.grid.items()):
             box = [(offsets[dim], offsets[dim] + cube.grid[dim]) for dim in target.grid]
             sizes = [*target.grid.values()]
             if any(last <= 0 or first >= n for (first, last), n in zip(box, sizes, strict=True)):
-                raise InputError(
-                    f"{name}: {cube.where} has no pixel in common with {target.where} (reference)."
-                )
+                raise InputError(f"{name}: {cube.where} shares no pixel with {target.where} (reference).")
             shape = [target.grid.get(dim, n) for dim, n in cube.sizes.items()]
             data = Window(data, [offsets.get(dim, 0) for dim in cube.dims], shape)
             mask = Cube(
@@ -108,15 +107,14 @@ def _positions(cube: Cube, dim: str) -> Floats:
 
 
 def _offset(cube: Cube, own: Floats, target: Cube, others: Floats, dim: str) -> int:
-    """Return the target's index of an input's first pixel; InputError where it lies between pixels."""
+    """Return the target's index of an input's first pixel; InputError where it is between pixels."""
     steps = np.concatenate([np.diff(others), np.diff(own)])
-    if not steps.size:
-        steps = np.ones(1)
-    at = (own[0] - others[0]) / steps[0]
-    offset = round(float(at))
+    steps = steps if steps.size else np.ones(1)
+    exact = (own[0] - others[0]) / steps[0]
+    offset = round(float(exact))
     first, last = max(0, offset), min(others.size, offset + own.size)
     distances = np.abs(own[first - offset : last - offset] - others[first:last])
-    furthest = float(distances.max(initial=abs(at - offset) * abs(steps[0])))
+    furthest = float(distances.max(initial=abs(exact - offset) * abs(steps[0])))
     allowed = TOLERANCE * float(np.abs(steps).min())
     if furthest > allowed:
         raise InputError(

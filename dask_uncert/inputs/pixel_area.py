@@ -62,13 +62,11 @@ def _of_geometry(cube: Cube, geometry: Geometry) -> Sizes | None:
     steps = np.array([geometry.steps[geometry.dims.index(dim)] for dim in dims])
     if geometry.unit == "degree":
         return _of_degrees(cube, geometry, steps)
-    if len(dims) == 2:
-        size = float(np.linalg.norm(np.cross(*steps)))
+    if len(dims) == 3:
+        size = abs(steps[0] @ np.cross(steps[1], steps[2]))
     else:
-        size = float(
-            abs(steps[0] @ np.cross(steps[1], steps[2])) if len(dims) == 3 else np.linalg.norm(steps)
-        )
-    return 0, np.array([size]), f"{geometry.unit}{POWERS[len(dims)]}"
+        size = np.linalg.norm(np.cross(*steps) if len(dims) == 2 else steps)
+    return 0, np.array([float(size)]), f"{geometry.unit}{POWERS[len(dims)]}"
 
 
 def _of_degrees(cube: Cube, geometry: Geometry, steps: Floats) -> Sizes | None:
@@ -91,11 +89,7 @@ def _of_coordinates(cube: Cube) -> Sizes | None:
         return None
     degrees, widths = np.asarray(known[lat], np.float64), np.diff(np.asarray(known[lon], np.float64))
     if np.ptp(widths) > EVEN * abs(widths[0]):
-        raise InputError(
-            f"weight: the coordinates {lon} of {cube.where} are not evenly spaced; give an array."
-        )
-    middle = (degrees[1:] + degrees[:-1]) / 2
-    edges = np.concatenate(
-        [[1.5 * degrees[0] - degrees[1] / 2], middle, [1.5 * degrees[-1] - degrees[-2] / 2]]
-    )
+        raise InputError(f"weight: coordinates {lon} of {cube.where} are not evenly spaced; give an array.")
+    first, last = 1.5 * degrees[0] - degrees[1] / 2, 1.5 * degrees[-1] - degrees[-2] / 2
+    edges = np.concatenate([[first], (degrees[1:] + degrees[:-1]) / 2, [last]])
     return dims.index(lat), latitude_areas(edges, float(widths[0])), "m²"

@@ -106,18 +106,15 @@ class MeanOfRaters(ArrayView):
                 )
             if rater.dtype.kind not in ("f" if shares else "biuf"):
                 expected = "shares in [0, 1], floats" if shares else "class codes, whole numbers"
-                raise InputError(
-                    f"{rater.name}: {rater.where} holds {rater.data.dtype}; expected {expected}."
-                )
+                dtype = rater.data.dtype
+                raise InputError(f"{rater.name}: {rater.where} holds {dtype}; expected {expected}.")
         self.has_classes = not shares and len(self.codes) > 2
         super().__init__((*first.data.shape, *((len(self.codes),) if self.has_classes else ())), np.float64)
 
     def read(self, region: tuple[Any, ...]) -> Floats:
         inner = region[:-1] if self.has_classes else region
         if self.shares:
-            return np.asarray(
-                np.mean([_share(rater, np.asarray(rater.data[inner])) for rater in self.raters], axis=0)
-            )
+            return np.asarray(np.mean([_share(rater, inner) for rater in self.raters], axis=0))
         votes = [self._indices(i, inner) for i in range(len(self.raters))]
         undecided = np.any([index < 0 for index in votes], axis=0)  # no code, or one that is ignored
         if not self.has_classes:
@@ -145,7 +142,8 @@ class MeanOfRaters(ArrayView):
         return index
 
 
-def _share(rater: Cube, stored: NDArray[Any]) -> Floats:
+def _share(rater: Cube, region: tuple[Any, ...]) -> Floats:
+    stored = np.asarray(rater.data[region])
     values, absent = rater.decoding.values(stored, rater.role), rater.decoding.absent(stored)
     shares = values.astype(np.float64)
     return shares if absent is None else np.where(absent, np.nan, shares)

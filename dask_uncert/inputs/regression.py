@@ -1,4 +1,4 @@
-"""When the inputs of a regression align: every input covers the mean's grid, with as many outputs."""
+"""Aligning the inputs of a regression: all cover the mean's grid and have as many outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_OUTPUTS = 8
 
 
 def align_regression(cubes: Mapping[str, Cube]) -> Scene:
-    """Check that inputs can be evaluated together; raises InputError that says what does not fit where."""
+    """Return the inputs as a Scene; raise InputError where they do not fit together."""
     if ("variance" in cubes) == ("covariance" in cubes):
         both = "both" if "variance" in cubes else "neither"
         raise InputError(f"a regression needs either `variance` or `covariance`, found {both}.")
@@ -29,13 +29,10 @@ def align_regression(cubes: Mapping[str, Cube]) -> Scene:
 
 
 def _check_outputs(cubes: Mapping[str, Cube]) -> None:
-    """Check that every input has its own dimensions, of as many outputs as the mean."""
     mean = cubes["mean"]
     outputs = mean.sizes.get(OUTPUT, 1)
     if not 1 <= outputs <= MOST_OUTPUTS:
-        raise InputError(
-            f"mean: {mean.where} has {outputs} outputs; between 1 and {MOST_OUTPUTS} can be evaluated."
-        )
+        raise InputError(f"mean: {mean.where} has {outputs} outputs; expected 1 to {MOST_OUTPUTS}.")
     expected: dict[str, tuple[str, ...]] = {"covariance": (OUTPUT, OUTPUT2), "mask": ()}
     for name, cube in _inputs(cubes).items():
         wanted = expected.get(name, (OUTPUT,) if OUTPUT in mean.dims else ())
@@ -46,10 +43,9 @@ def _check_outputs(cubes: Mapping[str, Cube]) -> None:
                 f"expected {', '.join(wanted) or 'none'}."
             )
         for d in wanted:
-            if cube.sizes[d] != outputs:
-                raise InputError(
-                    f"{name}: {cube.where} has {d} = {cube.sizes[d]}, but the mean has {plural(outputs, 'output')}."
-                )
+            if (size := cube.sizes[d]) != outputs:
+                has = plural(outputs, "output")
+                raise InputError(f"{name}: {cube.where} has {d} = {size}, but the mean has {has}.")
 
 
 def _inputs(cubes: Mapping[str, Cube]) -> dict[str, Cube]:

@@ -59,22 +59,22 @@ class Scene:
     def order(self, name: str) -> tuple[int, ...]:
         """Return the transposition that brings an input's dimensions to the grid's order, reserved ones last.
 
-        The prediction is left as it is stored, for kernels take the class axis anywhere; its samples come
-        first, and other predictions have their classes on the same axis.
+        The prediction is left as stored, because kernels take the class axis anywhere; its samples come first, and
+        other predictions have their classes on the same axis.
         """
         cube = self.cubes[name]
-        dims = [*self.dims, *(dim for dim in RESERVED if dim in cube.dims)]
-        if cube.is_prediction:
-            dims = [*self.dims]
-            if self.class_axis is not None:
-                dims.insert(self.class_axis, CLASS)
-            if SAMPLE in cube.dims:
-                dims.insert(0, SAMPLE)
+        dims = [*self.dims]
+        if not cube.is_prediction:
+            dims += [dim for dim in RESERVED if dim in cube.dims]
+        elif self.class_axis is not None:
+            dims.insert(self.class_axis, CLASS)
+        if cube.is_prediction and SAMPLE in cube.dims:
+            dims.insert(0, SAMPLE)
         return tuple(cube.dims.index(dim) for dim in dims)
 
 
 def prediction(cubes: Mapping[str, Cube]) -> Cube:
-    """Return what is evaluated: the probabilities, or else the samples, whose mean it is; InputError without either."""
+    """Return the probabilities, else the samples, whose mean is evaluated; InputError without either."""
     predictions = [cube for cube in cubes.values() if cube.is_prediction]
     if not predictions:
         raise InputError("nothing to evaluate: give `probabilities`, `samples` or both.")
@@ -82,17 +82,16 @@ def prediction(cubes: Mapping[str, Cube]) -> Cube:
 
 
 def make_scene(cubes: Mapping[str, Cube], classes: int) -> Scene:
-    """Return the Scene of inputs with so many classes; InputError for inputs that do not fit together.
+    """Return the inputs as a Scene of this number of classes; raise InputError where they do not fit together.
 
     Inputs that know their position are read along the reference's axes.
     """
     cubes = align_axes(cubes)
-    for name, cube in cubes.items():
+    values = {name: cube for name, cube in cubes.items() if cube.gap is None}
+    for name, cube in values.items():
         reserved = tuple(dim for dim in RESERVED if dim in cube.dims)
-        if cube.gap is not None:
-            continue
-        member = cube.kind == "samples" != name
-        allowed = RESERVED_DIMS["probabilities" if member else cube.kind]
+        is_one_sample = cube.kind == "samples" != name
+        allowed = RESERVED_DIMS["probabilities" if is_one_sample else cube.kind]
         if reserved not in allowed:
             expected = " or ".join(", ".join(dims) or "no reserved dimension" for dims in allowed)
             raise InputError(
@@ -105,18 +104,15 @@ def make_scene(cubes: Mapping[str, Cube], classes: int) -> Scene:
     for cube in predictions:
         _check_classes(cube, classes, first)
     if len({cube.precision for cube in predictions if cube.kind == "samples"}) > 1:
-        raise InputError(
-            "samples: `scale` and `tolerance` must be the same for all; store all in the same way."
-        )
+        raise InputError("samples: `scale` and `tolerance` must be the same for all; store all alike.")
     reference = cubes["reference"]
     if reference.sizes.get(CLASS, classes) != classes:
         raise InputError(
             f"reference: {reference.where} has {reference.sizes[CLASS]} classes along its class dimension, but the "
             f"class table has {classes}."
         )
-    for name, cube in cubes.items():
-        if cube.gap is None:
-            _check_dtype(name, cube)
+    for name, cube in values.items():
+        _check_dtype(name, cube)
     dims = [dim for dim in first.dims if dim != SAMPLE]
     return Scene(cubes, tuple(first.grid), dims.index(CLASS) if CLASS in dims else None)
 

@@ -31,34 +31,25 @@ def decoding_in(attributes: Mapping[str, Any], dtype: np.dtype[Any], where: str)
     dtype: of the stored numbers. where: for messages. Raises InputError for attributes that are not numbers.
     """
 
-    def number(key: str, default: float) -> float:
-        (value,) = _numbers(attributes.get(key, default), dtype, f"{where}: its attribute {key}") or (
-            default,
-        )
-        return value
+    def numbers(key: str, default: Any) -> tuple[float, ...]:
+        return _numbers(attributes.get(key, default), dtype, f"{where}: its attribute {key}")
 
-    scale, offset = number("scale_factor", 1.0), number("add_offset", 0.0)
+    (scale,), (offset,) = numbers("scale_factor", 1.0) or (1.0,), numbers("add_offset", 0.0) or (0.0,)
     if scale == 0 or not np.isfinite([scale, offset]).all():
         raise InputError(f"{where}: its attributes state a scale_factor of {scale:g}.")
-    missing: dict[float, None] = {}
-    for key in MISSING:
-        if attributes.get(key) is not None:
-            codes = _numbers(attributes[key], dtype, f"{where}: its attribute {key}")
-            missing.update(dict.fromkeys(codes))
-    return Decoding(scale, offset, tuple(missing))
+    codes = [code for key in MISSING if attributes.get(key) is not None for code in numbers(key, None)]
+    return Decoding(scale, offset, tuple(dict.fromkeys(codes)))
 
 
-def read_geometry(
-    attributes: Mapping[str, Any], dims: Sequence[str], name: str, where: str
-) -> Geometry | None:
+def read_geometry(attributes: Mapping[str, Any], dims: Sequence[str], where: str) -> Geometry | None:
     """Return the geometry in the attributes that our own maps have; None if there is none.
 
-    name, where: for messages. Raises InputError for an affine that cannot be used.
+    where: for messages. Raises InputError for an affine that cannot be used.
     """
     try:
         return geometry_in(attributes, dims)
     except (ValueError, TypeError) as error:
-        raise InputError(f"{name}: the attribute `affine` of {where} cannot be used: {error}.") from None
+        raise InputError(f"{where}: its attribute `affine` cannot be used: {error}.") from None
 
 
 def _numbers(value: Any, dtype: np.dtype[Any], where: str) -> tuple[float, ...]:

@@ -18,10 +18,9 @@ Role = Literal["labels", "shares", "probabilities", "values"]
 
 @dataclass(frozen=True)
 class Decoding:
-    """How stored numbers become values: stored * scale + offset, and none for a stored number in `missing`.
+    """How stored numbers become values: stored * scale + offset, and no value for a number in `missing`.
 
-    missing: compared in the storage's own dtype, before anything is scaled; a number that the dtype cannot hold
-    equals none of its values.
+    missing: compared as stored, before anything is scaled; a number that the stored dtype cannot hold has no effect.
     """
 
     scale: float = 1.0
@@ -51,10 +50,9 @@ class Decoding:
         return absent
 
     def values(self, stored: NDArray[Any], role: Role) -> NDArray[Any]:
-        """Return the values, in the shape of `stored`: itself where it is not packed, else float64.
+        """Return the values, in the shape of `stored`: float64, or `stored` if it is not packed.
 
-        Labels that scaling has left within its own rounding (half a step, at most a quarter) of a whole number are
-        that number.
+        Labels are rounded to a whole number if that is within the rounding of scaling (half a step, at most a quarter).
         """
         if not self.is_packed:
             return stored
@@ -81,7 +79,7 @@ AS_STORED = Decoding()
 def declared(
     file: Decoding, scale: float | None, offset: float | None, nodata: Sequence[float] | None, where: str
 ) -> Decoding:
-    """Return what a file says that its numbers mean, completed by what the caller says.
+    """Return the Decoding that a file declares, completed by what the caller declares.
 
     where: the input and its origin, for messages. Raises InputError where they contradict each other, and for numbers
     that make no sense.

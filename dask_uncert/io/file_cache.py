@@ -32,7 +32,7 @@ Stamp = tuple[Hashable, ...]
 
 
 def file_name(store: str) -> str:
-    """Return the address in lower case, without what may follow a URL's path: its ending is the file's."""
+    """Return the address in lower case, without a URL's query, so that it ends like the file's name."""
     return store.split("::")[0].split("?")[0].lower() if is_remote(store) else store.lower()
 
 
@@ -122,20 +122,17 @@ def cached(key: Hashable, read: Callable[[], Bytes]) -> Bytes:
     with _LOCK:
         lock = _READING.setdefault(key, threading.Lock())
     with lock:
-        with _LOCK:
-            if key in _CACHE:
-                _CACHE.move_to_end(key)
-                _READING.pop(key, None)
-                return _CACHE[key]
         try:
+            with _LOCK:
+                if key in _CACHE:
+                    _CACHE.move_to_end(key)
+                    return _CACHE[key]
             content = read()
-        except BaseException:
+            with _LOCK:
+                _CACHE[key] = content
+                while len(_CACHE) > CACHED_FILES and sum(c.nbytes for c in _CACHE.values()) > CACHED_BYTES:
+                    _CACHE.popitem(last=False)
+            return content
+        finally:
             with _LOCK:
                 _READING.pop(key, None)
-            raise
-        with _LOCK:
-            _READING.pop(key, None)
-            _CACHE[key] = content
-            while len(_CACHE) > CACHED_FILES and sum(c.nbytes for c in _CACHE.values()) > CACHED_BYTES:
-                _CACHE.popitem(last=False)
-    return content

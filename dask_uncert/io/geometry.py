@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dask_uncert.formulas.typing import Floats
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Geometry:
         return tuple(float(np.linalg.norm(step)) for step in self.steps)
 
     @property
-    def affine(self) -> NDArray[np.float64]:
+    def affine(self) -> Floats:
         """Matrix from index along `dims`, and 1, to position, and 1: (4, number of dims + 1)."""
         columns = [*((*step, 0.0) for step in self.steps), (*self.origin, 1.0)]
         return np.array(columns, np.float64).T
@@ -39,12 +40,8 @@ class Geometry:
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of a stored array that `geometry_in` reads."""
         crs = {} if self.crs is None else {"crs": self.crs}
-        return {
-            "affine": self.affine.tolist(),
-            "affine_dims": list(self.dims),
-            "affine_unit": self.unit,
-            **crs,
-        }
+        affine = self.affine.tolist()
+        return {"affine": affine, "affine_dims": list(self.dims), "affine_unit": self.unit, **crs}
 
     def __str__(self) -> str:
         steps = (f"{dim} ({_numbers(step)})" for dim, step in zip(self.dims, self.steps, strict=True))
@@ -74,9 +71,8 @@ def geometry_of(affine: Any, dims: Sequence[str], crs: str | None = None, unit: 
     """
     matrix = np.asarray(affine, np.float64)
     if matrix.ndim != 2 or matrix.shape[0] not in (3, 4) or matrix.shape[1] != len(dims) + 1:
-        raise ValueError(
-            f"an affine for {', '.join(dims)} has shape (4, {len(dims) + 1}), found {matrix.shape}"
-        )
+        expected = (4, len(dims) + 1)
+        raise ValueError(f"an affine for {', '.join(dims)} has shape {expected}, found {matrix.shape}")
     if not np.isfinite(matrix).all():
         raise ValueError("an affine holds finite numbers only")
     *steps, origin = (tuple(column[:3]) for column in matrix.T.tolist())
@@ -88,13 +84,8 @@ def geometry_in(attributes: Mapping[str, Any], dims: Sequence[str]) -> Geometry 
     named = attributes.get("affine_dims")
     if "affine" not in attributes or not isinstance(named, list) or not set(named) <= set(dims):
         return None
-    crs = attributes.get("crs")
-    return geometry_of(
-        attributes["affine"],
-        named,
-        None if crs is None else str(crs),
-        str(attributes.get("affine_unit", "mm")),
-    )
+    crs, unit = attributes.get("crs"), str(attributes.get("affine_unit", "mm"))
+    return geometry_of(attributes["affine"], named, None if crs is None else str(crs), unit)
 
 
 AXES = {
@@ -104,9 +95,7 @@ AXES = {
 """CF's standard names and units of x and y, by the unit of the reference system."""
 
 
-def coordinates_of(
-    geometry: Geometry, sizes: Mapping[str, int]
-) -> dict[str, tuple[NDArray[np.float64], dict[str, Any]]]:
+def coordinates_of(geometry: Geometry, sizes: Mapping[str, int]) -> dict[str, tuple[Floats, dict[str, Any]]]:
     """Return coordinates with CF's attributes; {} unless every dimension runs along one axis."""
     coordinates = {}
     for dim, step in zip(geometry.dims, geometry.steps, strict=True):

@@ -1,4 +1,4 @@
-"""Regions of arrays, as they are typed in brackets."""
+"""Regions of arrays, as users type them in brackets."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def spans_of(region: Any, shape: Sequence[int]) -> tuple[list[Span], tuple[Any, 
             spans.append((start, max(start, stop)))
             rest.append(slice(None, None, step))
         else:
-            at = range(n)[part]
-            spans.append((at, at + 1))
+            index = range(n)[part]
+            spans.append((index, index + 1))
             rest.append(0)
     return spans, tuple(rest)
 
 
 def region_text(region: Any) -> str:
-    """Return a region as it is typed in brackets.
+    """Return the text of a region, as typed in brackets.
 
     >>> region_text((slice(0, 4), slice(None), 2))
     '0:4, 0:, 2'

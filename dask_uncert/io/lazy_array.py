@@ -1,4 +1,4 @@
-"""Arrays that are made where they are sliced."""
+"""Arrays that are computed when they are sliced."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 
 class ArrayView:
-    """An array made from others where it is sliced; a subclass says in `read` how."""
+    """An array that is computed when it is sliced; a subclass says in `read` how."""
 
     def __init__(self, shape: Sequence[int], dtype: DTypeLike) -> None:
         self.shape: tuple[int, ...] = tuple(shape)
@@ -25,7 +25,7 @@ class ArrayView:
 
 
 class MissingChunkMask(ArrayView):
-    """A uint8 array over some axes of a chunked one: 1 where any part of a missing chunk lies."""
+    """A uint8 array over some axes of a chunked one: 1 wherever a chunk is missing."""
 
     def __init__(
         self,
@@ -34,12 +34,12 @@ class MissingChunkMask(ArrayView):
         absent: Collection[tuple[int, ...]],
         axes: Sequence[int],
     ) -> None:
-        """axes: the grid's axes of the chunked array, in their order. absent: numbers of chunks."""
+        """absent: indices of the missing chunks. axes: of the chunked array that the mask has, in their order."""
         super().__init__([shape[axis] for axis in axes], np.uint8)
         self.chunks = tuple(chunks[axis] for axis in axes)
         self._absent = np.zeros([-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True)], np.uint8)
-        for number in absent:
-            self._absent[tuple(number[axis] for axis in axes)] = 1
+        for index in absent:
+            self._absent[tuple(index[axis] for axis in axes)] = 1
 
     def read(self, region: tuple[Any, ...]) -> NDArray[np.uint8]:
         cut = zip(self.shape, self.chunks, region, strict=True)
@@ -64,7 +64,7 @@ class Reversed(ArrayView):
 
 
 def whole_region(region: Any, ndim: int) -> tuple[Any, ...]:
-    """Return a region as it is typed in brackets with one part for each dimension.
+    """Return a region, as typed in brackets, with one part for each dimension.
 
     >>> whole_region((..., slice(2)), 3)
     (slice(None, None, None), slice(None, None, None), slice(None, 2, None))

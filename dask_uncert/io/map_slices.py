@@ -18,8 +18,8 @@ Slice = tuple[int, int]
 def most_wrong_slice(store: str, names: Sequence[str]) -> Slice | None:
     """Return the slice of a volume's maps to show; None if the maps do not have three dimensions.
 
-    It is across the shortest axis, the first of equally short ones: where the map `correct`, if there is one, has most
-    wrong pixels, otherwise in the middle.
+    It is across the first of the shortest axes: where the map `correct`, if there is one, has most wrong pixels, else in
+    the middle.
     """
     (array,) = open_maps(store, ["correct" if "correct" in names else names[0]])
     grid = array.shape[: map_dims(array)[1]]
@@ -37,17 +37,17 @@ def most_wrong_slice(store: str, names: Sequence[str]) -> Slice | None:
 
 
 def read_slice(
-    store: str, name: str, at: Slice | None, most: int = MAX_PIXELS
+    store: str, name: str, slice_: Slice | None, most: int = MAX_PIXELS
 ) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Read a slice of a map as `preview` does, in the usual orientation.
 
     If an affine is known, the picture is oriented as radiologists expect: the patient's right on the left, anterior or
     superior above. Otherwise x runs to the right if the axes are named x and y.
     """
-    if at is None:
+    if slice_ is None:
         return preview(store, name, most)
     (array,) = open_maps(store, [name])
-    axis, index = at
+    axis, index = slice_
     dims = map_dims(array)[0]
     kept = [i for i in range(3) if i != axis]
     region: list[Any] = [thinned(n, most) for n in array.shape[:3]]

@@ -21,11 +21,11 @@ MAPS = {"correct": ("uint8", 255), "predicted": ("uint16", 65535), "confused_cla
 """Maps other than the measures (float32, NaN): dtype and the value that means undefined."""
 
 RGB = {"rgb": 3}
-"""Name and size of the dimension that a picture has beside those of the grid."""
+"""Name and size of the dimension that a picture has after those of the grid."""
 
 
 class Layer(NamedTuple):
-    """A map as it is stored: its dtype, the value that means undefined, dimensions beside those of the grid."""
+    """Storage of a map: its dtype, the value that means undefined, and its dimensions after those of the grid."""
 
     dtype: str
     fill: float
@@ -54,20 +54,14 @@ class MapWriter:
         """
         chunks = _chunk_shape(block)
         with opening(self.store, to_write=True):
-            group = zarr.open_group(
-                writable_store(self.store), mode="w", attributes={**format_attributes(KIND), **attributes}
-            )
+            attributes = {**format_attributes(KIND), **attributes}
+            group = zarr.open_group(writable_store(self.store), mode="w", attributes=attributes)
             for name, (dtype, fill, map_attributes) in maps.items():
                 extra = extras.get(name, {})
                 group.create_array(
-                    name,
-                    shape=(*shape, *extra.values()),
-                    chunks=(*chunks, *extra.values()),
-                    dtype=dtype,
-                    fill_value=fill,
-                    dimension_names=(*dims, *extra),
-                    attributes=dict(map_attributes),
-                )
+                    name, shape=(*shape, *extra.values()), chunks=(*chunks, *extra.values()), dtype=dtype,
+                    fill_value=fill, dimension_names=(*dims, *extra), attributes=dict(map_attributes),
+                )  # fmt: skip
 
     def write(self, maps: Mapping[str, NDArray[Any]], offset: Sequence[int]) -> None:
         """Write one block of every map at its offset in the grid."""
@@ -82,26 +76,21 @@ class MapWriter:
 
     def add_grid_mapping(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Write a variable without dimensions whose attributes describe the projection of the maps."""
-        self._add(name, np.zeros((), np.int32), (), attributes)
+        self._add(name, np.zeros((), np.int32), [], attributes)
 
     def add_coordinates(self, coordinates: Coordinates) -> None:
-        """Write one-dimensional coordinates beside the maps: name to (values, attributes)."""
+        """Write one-dimensional coordinates into the group of the maps: name to (values, attributes)."""
         for name, (values, attributes) in coordinates.items():
             kept = {key: value for key, value in json_attributes(attributes).items() if key not in MISSING}
-            self._add(name, values, (name,), kept)
+            self._add(name, values, [name], kept)
 
-    def _add(
-        self, name: str, values: NDArray[Any], dims: tuple[str, ...], attributes: Mapping[str, Any]
-    ) -> None:
+    def _add(self, name: str, values: NDArray[Any], dims: list[str], attributes: Mapping[str, Any]) -> None:
         with opening(self.store, to_write=True):
-            array = zarr.open_group(writable_store(self.store), mode="r+").create_array(
-                name,
-                shape=values.shape,
-                dtype=values.dtype,
-                dimension_names=dims,
-                attributes=dict(attributes),
+            group = zarr.open_group(writable_store(self.store), mode="r+")
+            array = group.create_array(
+                name, shape=values.shape, dtype=values.dtype, dimension_names=dims, attributes=dict(attributes),
                 overwrite=True,  # a run that was stopped may have written it
-            )
+            )  # fmt: skip
         array[...] = values
 
 
@@ -152,10 +141,6 @@ def preview(store: str, name: str, most: int = MAX_PIXELS) -> tuple[NDArray[Any]
 def _chunk_shape(block: Sequence[int], most: int = 1 << 20) -> tuple[int, ...]:
     """Return the shape of a chunk of at most `most` pixels, if the block's even sides can be halved that far."""
     chunk = list(block)
-    while int(np.prod(chunk)) > most:
-        even = [i for i, n in enumerate(chunk) if n % 2 == 0]
-        if not even:
-            break
-        longest = max(even, key=lambda i: chunk[i])
-        chunk[longest] //= 2
+    while int(np.prod(chunk)) > most and (even := [i for i, n in enumerate(chunk) if n % 2 == 0]):
+        chunk[max(even, key=lambda i: chunk[i])] //= 2
     return tuple(chunk)

@@ -16,7 +16,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.io.paths import file_system, is_remote
 
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
-UNLISTED = ("http://", "https://")  # these servers only tell whether a single file exists
+UNLISTED = ("http://", "https://")  # such servers cannot list files, only say whether one exists
 MAX_REQUESTS = 1 << 14
 MAX_CHUNKS = 1 << 24  # listing takes a second for every million
 THREADS = 16
@@ -26,7 +26,7 @@ Index = tuple[int, ...]
 def absent_chunks(array: Any, path: str, store: str, name: str) -> list[Index]:
     """Return the indices of the chunks, or shards, of a zarr.Array that its store does not hold, in C order.
 
-    Raises InputError where the store can be neither listed nor asked for so many.
+    Raises InputError where there are too many to list, or to ask for one by one.
     """
     chunks = array.shards or array.chunks
     numbers = tuple(-(-n // c) for n, c in zip(array.shape, chunks, strict=True))
@@ -68,7 +68,7 @@ def _absent_by_requests(
     if len(indices) > MAX_REQUESTS:
         raise InputError(
             f"{name}: {store} cannot be listed, and asking for each of its {len(indices)} chunks would take too long. Use "
-            f"`missing_chunks: fill` if those it lacks are the fill value, or read it from where it can be listed."
+            f"`missing_chunks: fill` if a missing chunk is the fill value, or copy the store to where it can be listed."
         )
     system, root = file_system(store)
     folder = "/".join(part for part in (root.rstrip("/"), path) if part)
@@ -96,8 +96,3 @@ class StrictStore(WrapperStore[Any]):
         if not any(key == absent or key.endswith(f"/{absent}") for absent in self.absent):
             raise FileNotFoundError(f"chunk {key} is no longer in the store")
         return None
-
-
-def may_run_code(array: Any) -> bool:
-    """Return whether decoding the array would unpickle objects."""
-    return np.dtype(array.dtype).hasobject or "pickle" in str(array.metadata.to_dict()).lower()

@@ -19,66 +19,54 @@ Reader = Callable[[str, str, str, Sequence[str] | None], StoredArray]
 
 
 class Format(NamedTuple):
-    """A file format: its name, the endings of its files, its reader (imported when first used) and pip extra."""
+    """A file format: its name, the endings of its files, and the pip extra that its reader needs."""
 
     name: str
     endings: tuple[str, ...]
-    reader: Callable[[], Reader]
     extra: str | None = None
 
 
-def _nifti() -> Reader:
-    from dask_uncert.io.readers.nifti import NiftiArray
-
-    return NiftiArray
-
-
-def _geotiff() -> Reader:
-    from dask_uncert.io.readers.geotiff import GeoTiffArray
-
-    return GeoTiffArray
-
-
-def _netcdf() -> Reader:
-    from dask_uncert.io.readers.netcdf4 import open_netcdf
-
-    return open_netcdf
+FORMATS = (
+    Format("NIfTI", (".nii", ".nii.gz")),
+    Format("GeoTIFF", (".tif", ".tiff"), "geotiff"),
+    Format("NetCDF or HDF5", (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5"), "netcdf"),
+    Format("ENVI", (".hdr", ".img", ".dat", ".bil", ".bip", ".bsq"), "envi"),
+    Format("NumPy", (".npy", ".npz")),
+    Format("MATLAB", (".mat",)),
+)
+ZARR = Format("Zarr", ())
+"""The format of stores with any other name."""
 
 
-def _envi() -> Reader:
-    from dask_uncert.io.readers.envi import EnviArray
+def reader_of(name: str) -> Reader:
+    """Import the reader of a format."""
+    if name == "NIfTI":
+        from dask_uncert.io.readers.nifti import NiftiArray
 
-    return EnviArray
+        return NiftiArray
+    if name == "GeoTIFF":
+        from dask_uncert.io.readers.geotiff import GeoTiffArray
 
+        return GeoTiffArray
+    if name == "NetCDF or HDF5":
+        from dask_uncert.io.readers.netcdf4 import open_netcdf
 
-def _numpy() -> Reader:
-    from dask_uncert.io.readers.numpy import NumpyArray
+        return open_netcdf
+    if name == "ENVI":
+        from dask_uncert.io.readers.envi import EnviArray
 
-    return NumpyArray
+        return EnviArray
+    if name == "NumPy":
+        from dask_uncert.io.readers.numpy import NumpyArray
 
+        return NumpyArray
+    if name == "MATLAB":
+        from dask_uncert.io.readers.matlab import open_matlab
 
-def _matlab() -> Reader:
-    from dask_uncert.io.readers.matlab import open_matlab
-
-    return open_matlab
-
-
-def _zarr() -> Reader:
+        return open_matlab
     from dask_uncert.io.readers.zarr import ZarrArray
 
     return ZarrArray
-
-
-FORMATS = (
-    Format("NIfTI", (".nii", ".nii.gz"), _nifti),
-    Format("GeoTIFF", (".tif", ".tiff"), _geotiff, "geotiff"),
-    Format("NetCDF or HDF5", (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".he5"), _netcdf, "netcdf"),
-    Format("ENVI", (".hdr", ".img", ".dat", ".bil", ".bip", ".bsq"), _envi, "envi"),
-    Format("NumPy", (".npy", ".npz"), _numpy),
-    Format("MATLAB", (".mat",), _matlab),
-)
-ZARR = Format("Zarr", (), _zarr)
-"""The format of stores with any other name."""
 
 
 def format_of(store: str) -> Format:
@@ -87,14 +75,14 @@ def format_of(store: str) -> Format:
 
 
 def open_stored(store: str, array: str, name: str, dims: Sequence[str] | None = None) -> StoredArray:
-    """Open an input without reading its values; name: the input's, for messages.
+    """Open an input without reading its values.
 
-    dims: names declared for its dimensions. Raises InputError for an input that is missing or cannot be used.
+    name: the input's, for messages. dims: names declared for its dimensions. Raises InputError for an input that is missing or cannot be used.
     """
     check_no_password(store)
     form = format_of(store)
     try:
-        reader = form.reader()
+        reader = reader_of(form.name)
     except ModuleNotFoundError as error:
         if form.extra is None or (error.name or "").startswith("dask_uncert"):
             raise

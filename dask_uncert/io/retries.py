@@ -1,8 +1,4 @@
-"""Reads that fail for a moment are repeated a bounded number of times; what does not exist is never asked for again.
-
-A network drops, or a server is busy; a file that does not exist will not appear. So errors of a transfer are retried,
-and "not found" or "not allowed" is final.
-"""
+"""Retries of reads, a few times: a network drops or a server is busy for a moment, but "not found" is final."""
 
 from __future__ import annotations
 
@@ -23,13 +19,22 @@ from dask_uncert.io.paths import is_remote
 
 MAX_ATTEMPTS = {True: 6, False: 3}
 """Attempts of one read, behind a URL and on a disk."""
-FIRST_WAIT, LONGEST_WAIT = 0.2, 10.0  # seconds; each wait is twice the one before, shortened at random
+FIRST_WAIT, LONGEST_WAIT = 0.2, 10.0  # seconds; each wait is twice the last, shortened at random
 FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, KeyError)
 TRANSIENT = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.ECONNRESET, errno.EREMOTEIO)
 """Errors of local reads that network file systems raise for a moment."""
 BUSY = (
-    "slowdown", "throttl", "503", "500", "502", "504", "429", "timeout", "timed out", "reduce your request rate",
-)  # fmt: skip
+    "slowdown",
+    "throttl",
+    "503",
+    "500",
+    "502",
+    "504",
+    "429",
+    "timeout",
+    "timed out",
+    "reduce your request",
+)
 """Words in messages of object stores that are busy."""
 _LOCK = threading.Lock()
 _PROCESS = uuid.uuid4().hex
@@ -42,10 +47,8 @@ def retry_count() -> tuple[str, int]:
     return _PROCESS, _retries
 
 
-def with_retries(
-    read: Callable[[], Value], remote: bool, wait: Callable[[float], None] = time.sleep
-) -> Value:
-    """Return what `read` returns, repeated while it fails for a moment; raise its last error."""
+def with_retries(read: Callable[[], Value], remote: bool, wait: Callable[[float], Any] = time.sleep) -> Value:
+    """Return what `read` returns; repeat it while it fails for a moment, and raise its last error."""
     global _retries
     for attempt in range(1, MAX_ATTEMPTS[remote] + 1):
         try:
@@ -81,36 +84,27 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
+READING = ("absent_chunks", "fingerprint", "geometry", "coordinates")
+
+
 class Retried(ArrayView):
-    """A stored array whose reads are retried: of its values, coordinates, geometry, fingerprint and missing chunks."""
+    """A stored array whose reads are retried: of its values, and in the methods named in READING."""
 
     def __init__(self, data: Any) -> None:
         super().__init__(data.shape, data.dtype)
         self.data = data
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the array."""
         if name.startswith("_") or name == "data":
             raise AttributeError(name)
-        return getattr(self.data, name)
+        value = getattr(self.data, name)
+        return (lambda *args: self._retry(lambda: value(*args))) if name in READING else value
 
     def __repr__(self) -> str:
         return repr(self.data)
 
     def read(self, region: tuple[Any, ...]) -> NDArray[Any]:
         return np.asarray(self._retry(lambda: self.data[region]))
-
-    def absent_chunks(self) -> Any:
-        return self._retry(self.data.absent_chunks)
-
-    def fingerprint(self) -> Any:
-        return self._retry(self.data.fingerprint)
-
-    def geometry(self, dims: Any) -> Any:
-        return self._retry(lambda: self.data.geometry(dims))
-
-    def coordinates(self, dims: Any) -> Any:
-        return self._retry(lambda: self.data.coordinates(dims))
 
     def _retry(self, read: Callable[[], Value]) -> Value:
         try:

@@ -1,8 +1,8 @@
-"""A Stack in Zarr: `cases/` beside the `total/` of a summary, sparse, written and read case by case.
+"""A Stack in Zarr: the group `cases/` of a summary, next to `total/`; sparse, and written case by case.
 
 Every array of the Evaluations has a group with `starts` (cases + 1), `cells` and `counts` (entries): the rows of a
-compressed sparse matrix over its cells in C order. The attributes of `cases` say which case each row belongs to. The
-format version is that of the summary. The same Stack gives the same bytes.
+compressed sparse matrix over its cells in C order. The attributes of `cases` say which case each row belongs to. Equal
+Stacks give equal bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import zarr
-from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError, exception_text
 from dask_uncert.io.readers.zarr import opening, writable_store
@@ -38,9 +37,7 @@ def write_cases(
         "visits": [case.visit for case in cases],
         "groups": {column: [values.get(column, "") for values in groups] for column in columns},
         "fingerprints": [case.fingerprint for case in cases],
-        "arrays": {
-            path: {"dims": list(dims), "shape": list(shape)} for path, (dims, shape) in layout.items()
-        },
+        "arrays": {path: {"dims": [*dims], "shape": [*shape]} for path, (dims, shape) in layout.items()},
     }
     with opening(store, to_write=True):
         group = zarr.open_group(writable_store(store), mode="a").create_group("cases", attributes=attributes)
@@ -79,19 +76,14 @@ def read_cases(store: str) -> Stack:
             for path in layout:
                 starts, cells, counts = (arrays[f"{path}/{name}"] for name in NAMES)
                 rows[path] = SparseRows(width_of(layout, path), np.asarray(starts[...]), cells, counts)
-        columns = attributes["groups"]
-        cases = tuple(
-            Case(
-                patient, visit, tuple((column, values[i]) for column, values in columns.items()), fingerprint
-            )
-            for i, (patient, visit, fingerprint) in enumerate(
-                zip(attributes["patients"], attributes["visits"], attributes["fingerprints"], strict=True)
-            )
-        )
+        columns: dict[str, list[str]] = attributes["groups"]
+        patients, visits, fingerprints = (attributes[key] for key in ("patients", "visits", "fingerprints"))
+        groups = [tuple((column, columns[column][i]) for column in columns) for i in range(len(patients))]
+        fields = zip(patients, visits, groups, fingerprints, strict=True)
+        cases = tuple(Case(*case) for case in fields)
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"the cases in {store} are damaged: {exception_text(error)}. Compute them again."
-        ) from error
+        reason = exception_text(error)
+        raise InputError(f"the cases in {store} are damaged: {reason}. Compute them again.") from error
     return Stack(cases, frame, layout, rows, np.arange(len(cases)))
 
 
@@ -111,31 +103,28 @@ class _RowsWriter:
         self.starts.append(self.starts[-1] + row.cells.size)
         self.waiting.append(row)
         if self.starts[-1] - self.written >= CHUNK_ENTRIES:
-            self._write(self._joined(), whole=True)
+            self._write(whole=True)
 
     def finish(self) -> None:
-        self._write(self._joined(), whole=False)
+        self._write(whole=False)
         starts = np.asarray(self.starts, np.int64)
         self._create("starts", starts.dtype, starts.size)[...] = starts
 
-    def _joined(self) -> SparseRow:
-        cells = np.concatenate([row.cells for row in self.waiting]) if self.waiting else np.empty(0, np.int64)
-        counts = [row.counts for row in self.waiting]
-        return SparseRow(cells, np.concatenate(counts) if counts else np.empty(0, np.int64))
-
-    def _write(self, row: SparseRow, whole: bool) -> None:
+    def _write(self, whole: bool) -> None:
         """Write the waiting rows up to the last whole chunk, or to the end; keep the rest."""
-        end = row.cells.size // CHUNK_ENTRIES * CHUNK_ENTRIES if whole else row.cells.size
+        empty = np.empty(0, np.int64)
+        cells = np.concatenate([empty, *(row.cells for row in self.waiting)])
+        counts = np.concatenate([empty, *(row.counts for row in self.waiting)])
+        end = cells.size // CHUNK_ENTRIES * CHUNK_ENTRIES if whole else cells.size
         if not self.arrays:
             chunk = CHUNK_ENTRIES if whole else max(end, 1)
             self.arrays = {name: self._create(name, dtype, 0, chunk) for name, dtype in self.dtypes.items()}
-        for name, array in self.arrays.items():
-            values: NDArray[np.int64] = getattr(row, name)[:end]
-            array.resize((self.written + end,))
+        for name, values in (("cells", cells), ("counts", counts)):
+            self.arrays[name].resize((self.written + end,))
             if end:
-                array[self.written :] = values.astype(self.dtypes[name])
+                self.arrays[name][self.written :] = values[:end].astype(self.dtypes[name])
         self.written += end
-        self.waiting = [SparseRow(row.cells[end:], row.counts[end:])] if end < row.cells.size else []
+        self.waiting = [SparseRow(cells[end:], counts[end:])] if end < cells.size else []
 
     def _create(self, name: str, dtype: np.dtype[Any], size: int, chunk: int | None = None) -> Any:
         with opening(self.store, to_write=True):

@@ -105,12 +105,8 @@ def read_counts(store: str) -> tuple[dict[str, Any], dict[str, Counts]]:
     """Return the frame and the arrays by path that `write_counts` wrote; raise InputError if they are not there."""
     total, frame = _read_total(store)
     with opening(store):
-        arrays = {
-            path: np.asarray(member[...])
-            for path, member in total.members(max_depth=None)
-            if isinstance(member, zarr.Array)
-        }
-    return frame, arrays
+        members = total.members(max_depth=None)
+        return frame, {path: np.asarray(m[...]) for path, m in members if isinstance(m, zarr.Array)}
 
 
 def read_frame(store: str) -> dict[str, Any]:

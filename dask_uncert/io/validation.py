@@ -36,7 +36,7 @@ def one_or_more(value: Any) -> Any:
 
 
 def unknown_keys(keys: Iterable[object], known: Sequence[str]) -> str | None:
-    """Return what to say of the first key that is not known; None if all are.
+    """Return an error message about the first unknown key; None if all keys are known.
 
     >>> unknown_keys(["measurs"], ["maps", "measures"])
     'unknown key `measurs`. Did you mean `measures`?'
@@ -80,9 +80,7 @@ def problems(error: ValidationError, options: Any) -> str:
     """Return what is wrong with options, problem by problem, as one sentence or more."""
     messages: dict[tuple[str, ...], str] = {}
     # Each type that a value may have reports its own problem: wrong types last, and only the deepest ones.
-    for problem in sorted(
-        error.errors(), key=lambda problem: problem["type"].endswith(("_type", "_parsing"))
-    ):
+    for problem in sorted(error.errors(), key=lambda entry: entry["type"].endswith(("_type", "_parsing"))):
         message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
         path = _path(problem["loc"], options, problem["type"] == "missing")
         if problem["type"] in SHORT:

@@ -250,7 +250,7 @@ REFUSALS = [
     ({"reference": np.ones((9, 13, 3))}, "dim_0 = 9, but `mean` has dim_0 = 13"),
     ({"covariance": np.ones((*SHAPE, 3, 2))}, "output2 = 2"),
     ({"covariance": None, "variance": np.ones((*SHAPE, 1))}, "output = 1"),
-    ({"mean": np.ones((*SHAPE, 9))}, "9 outputs; between 1 and 8"),
+    ({"mean": np.ones((*SHAPE, 9))}, "9 outputs; expected 1 to 8"),
     ({"mean": np.ones((*SHAPE, 3), complex)}, "complex128; expected real numbers"),
     ({"mask": np.ones(SHAPE)}, "true and false"),
     ({"mask": np.ones((*SHAPE, 3))}, "mask"),

@@ -70,7 +70,7 @@ def test_nothing_in_common_and_pixels_between_pixels_are_refused():
 
     at = np.arange(4.0)
     for own, message in (
-        (at + 9, "no pixel in common"),
+        (at + 9, "shares no pixel"),
         (at + 0.5, "are up to 0.5 away"),
         (at * 2, "are up to"),
         (None, "has no positions along y, which `overlap` needs"),

@@ -115,7 +115,7 @@ def test_anything_else_is_refused(placement, axis, how):
         "reference": cube("reference", values, affine),
     }
     with pytest.raises(
-        InputError, match=r"probabilities\.nii and reference\.nii \(reference\) lie on different grids"
+        InputError, match=r"probabilities\.nii and reference\.nii \(reference\) have different grids"
     ):
         align_axes(inputs)
 
@@ -229,7 +229,7 @@ def test_the_same_object_on_a_flipped_axis(tmp_path):
     assert classification.accuracy(once_more) == 1
     flipped[0, 3] = 3.5
     nifti(tmp_path / "label.nii", label, flipped)
-    apart = r"lie on different grids.*steps x \(1, 0, 0\).*from \(3\.5, 0, 0\).* 0\.5 mm apart"
+    apart = r"have different grids.*steps x \(1, 0, 0\).*from \(3\.5, 0, 0\).* 0\.5 mm apart"
     with pytest.raises(InputError, match=apart):
         evaluated(tmp_path, inputs, classes=BINARY)
 

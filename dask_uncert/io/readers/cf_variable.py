@@ -30,7 +30,7 @@ class CFVariable(StoredArray):
 
     def geometry(self, dims: Sequence[str]) -> Geometry | None:
         """Return the positions of the voxels by the attributes of our own maps; CF uses coordinates instead."""
-        return read_geometry(self.attributes, dims, self.name, str(self))
+        return read_geometry(self.attributes, dims, f"{self.name}: {self}")
 
 
 def plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,12 +40,9 @@ def plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """Return an attribute as plain data: HDF5 stores one number as an array of one."""
-    if isinstance(value, bytes | np.bytes_):
-        return value.decode("utf-8", "replace")
     if type(value).__name__ == "Empty":  # h5py's, of an attribute without a value
         return None
-    if isinstance(value, np.ndarray):
-        values = value.tolist()
-        value = values[0] if isinstance(values, list) and len(values) == 1 else values
-        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+        value = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.file_cache import file_name, file_stamp
-from dask_uncert.io.geometry import Geometry, geometry_of
+from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.readers.envi_header import EnviHeader
 from dask_uncert.io.readers.stored_array import FileArray, file_fingerprint, slabs
 
@@ -57,7 +58,7 @@ class EnviArray(FileArray):
             )
         self.chunks = slabs([sizes[axis] for axis in DIMS], self.stored.itemsize)[: self.ndim]
         self.decoding = header.decoding()
-        self._placement = header.placement()
+        self._geometry = header.geometry()
         fields = header.fields
         self.attributes = {key.replace(" ", "_"): fields[key] for key in ATTRIBUTES if key in fields}
 
@@ -66,17 +67,14 @@ class EnviArray(FileArray):
         return np.asarray((values[..., 0] if self._drop_band else values)[region], self.dtype)
 
     def fingerprint(self) -> str | None:
-        """Return a value that changes when header or numbers are written."""
         return f"{file_fingerprint(self.header, self.name)}{file_fingerprint(self.path, self.name)}"
 
     def geometry(self, dims: Sequence[str]) -> Geometry | None:
-        """Return the positions of pixel centres; None if the header has no map information."""
-        affine, crs, unit = self._placement
-        return None if affine is None else geometry_of(affine, tuple(dims[:2]), crs, unit)
+        return None if self._geometry is None else replace(self._geometry, dims=tuple(dims[:2]))
 
 
 def _header_and_data(store: str, name: str) -> tuple[str, str]:
-    """Return the paths of the header and the file of numbers, given either."""
+    """Return the paths of the header and the data file; `store` is one of them."""
     file_stamp(store, name)
     if file_name(store).endswith(".hdr"):
         stem = store[: -len(".hdr")]
@@ -90,8 +88,8 @@ def _header_and_data(store: str, name: str) -> tuple[str, str]:
     if len(others) > 1:
         raise InputError(
             f"{name}: several files may be the {kind} of {store}: {', '.join(Path(path).name for path in others)}. "
-            f"Name the data file as `store`, with one header beside it."
+            f"Name the data file as `store`, with one header next to it."
         )
     if not others:
-        raise InputError(f"{name}: there is no {kind} beside {store}.")
+        raise InputError(f"{name}: there is no {kind} next to {store}.")
     return (store, others[0]) if kind == "data file" else (others[0], store)

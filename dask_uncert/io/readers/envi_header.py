@@ -8,31 +8,21 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from spectral.io import envi
 
 from dask_uncert.errors import InputError, exception_text
 from dask_uncert.io.decoding import Decoding
 from dask_uncert.io.file_cache import file_error
-from dask_uncert.io.geometry import canonical_crs
+from dask_uncert.io.geometry import Geometry, canonical_crs, geometry_of
 
 TYPES = {
-    "1": "u1",
-    "2": "i2",
-    "3": "i4",
-    "4": "f4",
-    "5": "f8",
-    "12": "u2",
-    "13": "u4",
-    "14": "i8",
-    "15": "u8",
-}
+    "1": "u1", "2": "i2", "3": "i4", "4": "f4", "5": "f8", "12": "u2", "13": "u4", "14": "i8", "15": "u8",
+}  # fmt: skip
 """ENVI's data types of real numbers."""
 ORDERS = {"bsq": ("band", "y", "x"), "bil": ("y", "band", "x"), "bip": ("y", "x", "band")}
 """Order of the axes in the file, by interleave."""
 MAX_HEADER_BYTES = 16 << 20  # headers of spectrometers hold a number for every band
 DEGREES = ("degrees", "degree", "geographic lat/lon")
-Placement = tuple[NDArray[np.float64] | None, str | None, str]
 
 
 class EnviHeader:
@@ -84,9 +74,8 @@ class EnviHeader:
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes of the axes y, x and band."""
-        return {
-            axis: self._integer(key, 1) for axis, key in (("y", "lines"), ("x", "samples"), ("band", "bands"))
-        }
+        keys = {"y": "lines", "x": "samples", "band": "bands"}
+        return {axis: self._integer(key, 1) for axis, key in keys.items()}
 
     def axes(self) -> tuple[str, ...]:
         """Return the axes in their order in the file."""
@@ -125,24 +114,21 @@ class EnviHeader:
             raise self._error(f"states several {key}: bands differ. Write them with one, or unpacked.")
         return values.pop()
 
-    def placement(self) -> Placement:
-        """Return the affine (3, 3) of line and sample to x, y, z of pixel centres, the reference system, its unit.
-
-        The affine is None where the header has no map information.
-        """
+    def geometry(self) -> Geometry | None:
+        """Return the positions of pixel centres by line y and sample x; None if there is no map information."""
         info = self.fields.get("map info")
         if not isinstance(info, list) or len(info) < 7:
-            return None, None, "1"
+            return None
         info = [str(part).strip() for part in info]
         options = dict(part.split("=", 1) for part in info[7:] if "=" in part)
         options = {key.strip().lower(): value.strip().lower() for key, value in options.items()}
         try:
-            at_x, at_y, east, north, width, height = map(float, info[1:7])
+            pixel_x, pixel_y, east, north, width, height = map(float, info[1:7])
             rotation = math.radians(float(options.get("rotation", 0)))
         except ValueError:
             raise self._error(f"states a map info that cannot be understood: {info[:7]}.") from None
         if info[0].lower() == "arbitrary":
-            return None, None, "1"
+            return None
         system = self.fields.get("coordinate system string")
         text = ",".join(system) if isinstance(system, list) else system
         unit = options.get("units", "meters")
@@ -152,9 +138,10 @@ class EnviHeader:
         affine[:2, 0] = -height * sin, -height * cos  # one line further down, rotated counterclockwise
         affine[:2, 1] = width * cos, -width * sin
         # ENVI's pixel 1.0 is the outer corner of the first pixel; its centre is 1.5.
-        affine[:2, 2] = (east, north) - affine[:2, 0] * (at_y - 1.5) - affine[:2, 1] * (at_x - 1.5)
+        affine[:2, 2] = (east, north) - affine[:2, 0] * (pixel_y - 1.5) - affine[:2, 1] * (pixel_x - 1.5)
         crs = canonical_crs(str(text)) if text else _utm([part.lower() for part in info])
-        return affine, crs, "degree" if degrees else "m" if unit == "meters" else unit
+        unit = "degree" if degrees else "m" if unit == "meters" else unit
+        return geometry_of(affine, ("y", "x"), crs, unit)
 
 
 def _utm(info: list[str]) -> str | None:

@@ -12,6 +12,8 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -56,7 +58,7 @@ class GeoTiffArray(StoredArray):
             nodata = self._common(file.nodatavals, "nodata values")
             scale, offset = self._common(file.scales, "scales"), self._common(file.offsets, "offsets")
             self.decoding = Decoding(float(scale), float(offset), () if nodata is None else (float(nodata),))
-            self._placement = _placement(file)
+            self._geometry = _read_geometry(file)
             if any(file.descriptions):
                 self.attributes = {"band_names": list(file.descriptions)}
             self._check(file)
@@ -79,17 +81,14 @@ class GeoTiffArray(StoredArray):
         absent: list[tuple[int, ...]] = []
         with self._open() as file:
             bands = range(1, 2 if file.interleaving == Interleaving.pixel else file.count + 1)
-            for i in range(rows):
-                for j in range(columns):
-                    tag = f"BLOCK_OFFSET_{j}_{i}"
-                    if any(file.get_tag_item(tag, "TIFF", bidx=band) is None for band in bands):
-                        absent.append((i, j) if self._flat else (0, i, j))
+            for i, j in product(range(rows), range(columns)):
+                tag = f"BLOCK_OFFSET_{j}_{i}"
+                if any(file.get_tag_item(tag, "TIFF", bidx=band) is None for band in bands):
+                    absent.append((i, j) if self._flat else (0, i, j))
         return absent
 
     def geometry(self, dims: Sequence[str]) -> Geometry | None:
-        """Return the positions of pixel centres; None if the file has no transform."""
-        affine, crs, unit = self._placement
-        return None if affine is None else geometry_of(affine, tuple(dims[-2:]), crs, unit)
+        return None if self._geometry is None else replace(self._geometry, dims=tuple(dims[-2:]))
 
     @contextmanager
     def _open(self) -> Iterator[Any]:
@@ -106,10 +105,8 @@ class GeoTiffArray(StoredArray):
         except InputError:
             raise
         except Exception as error:  # GDAL and remote file systems raise many kinds
-            cause = error.__cause__
-            raise file_error(
-                self.store, self.name, cause if isinstance(cause, Exception) else error
-            ) from None
+            cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+            raise file_error(self.store, self.name, cause) from None
 
     def _common(self, values: Sequence[Any], kind: str) -> Any:
         """Return the value that all bands share; here NaN equals itself."""
@@ -122,14 +119,12 @@ class GeoTiffArray(StoredArray):
         return values[0]
 
     def _check(self, file: Any) -> None:
-        """Refuse files whose numbers would be misread."""
         self.check_numbers(self.dtype, "iuf")
         # GDAL takes the fourth of four bytes for an alpha band unless told otherwise: it is a band like the others.
-        if any(
-            MaskFlags.per_dataset in flags and MaskFlags.alpha not in flags for flags in file.mask_flag_enums
-        ):
+        masks = [flags for flags in file.mask_flag_enums if MaskFlags.per_dataset in flags]
+        if any(MaskFlags.alpha not in flags for flags in masks):
             raise self.error(
-                f"{self.store} has a mask beside its bands. Write missing pixels as nodata, or give the mask as the "
+                f"{self.store} has a mask in addition to its bands. Write missing pixels as nodata, or give the mask as the "
                 f"input `mask`."
             )
         nbytes = self.dtype.itemsize * math.prod(self.chunks)
@@ -149,16 +144,15 @@ def _open_file(store: str) -> Any:
     return rasterio.open(path, driver="GTiff", opener=system)
 
 
-def _placement(file: Any) -> tuple[NDArray[np.float64] | None, str | None, str]:
-    """Return the affine (3, 3) of row and column to x, y, z of pixel centres, the reference system, its unit."""
+def _read_geometry(file: Any) -> Geometry | None:
+    """Return the positions of pixel centres by row y and column x."""
     t = file.transform
     crs = file.crs or None
     if t.is_identity and crs is None:
-        return None, None, "1"
-    affine = np.zeros((3, 3))
-    affine[0] = t.b, t.a, t.c + (t.a + t.b) / 2
-    affine[1] = t.e, t.d, t.f + (t.d + t.e) / 2
+        return None
+    affine = [[t.b, t.a, t.c + (t.a + t.b) / 2], [t.e, t.d, t.f + (t.d + t.e) / 2], [0.0, 0.0, 0.0]]
     if crs is None:
-        return affine, None, "1"
+        return geometry_of(affine, ("y", "x"), None, "1")
     linear = {"metre": "m", "meter": "m"}.get(crs.linear_units, crs.linear_units)
-    return affine, canonical_crs(crs.to_wkt()), "degree" if crs.is_geographic else linear
+    unit = "degree" if crs.is_geographic else linear
+    return geometry_of(affine, ("y", "x"), canonical_crs(crs.to_wkt()), unit)

@@ -14,13 +14,8 @@ from dask_uncert.io.file_cache import EXPANSION, Bytes, open_stream
 from dask_uncert.io.paths import is_remote
 from dask_uncert.io.readers.stored_array import FileArray, StoredArray, slabs
 
-NUMBERS = {
-    **{f"int{8 * n}": np.dtype(f"i{n}") for n in (1, 2, 4, 8)},
-    **{f"uint{8 * n}": np.dtype(f"u{n}") for n in (1, 2, 4, 8)},
-    "single": np.dtype("f4"),
-    "double": np.dtype("f8"),
-    "logical": np.dtype("u1"),
-}
+NUMBERS = {f"{kind}{bits}": np.dtype(f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
+NUMBERS |= {"single": np.dtype("f4"), "double": np.dtype("f8"), "logical": np.dtype("u1")}
 """MATLAB's classes of numbers."""
 HDF5 = b"\x89HDF\r\n\x1a\n"
 
@@ -70,18 +65,15 @@ class MatlabArray(FileArray):
         self.held = self.nbytes
         # Numbers may be stored in an eighth of their bytes, and are compressed.
         if not is_remote(store) and (min(self.shape) < 0 or self.nbytes > 8 * EXPANSION * self.file_size):
-            raise self.error(
-                f"{array} in {store} is said to have shape {self.shape}, which does not fit in so small a file."
-            )
+            raise self.error(f"{array} in {store} states the shape {self.shape}: its file is too small.")
         self.chunks = slabs(self.shape, self.dtype.itemsize, axis=-1)
 
     def __getitem__(self, region: Any) -> NDArray[Any]:
         return np.array(self.values()[region])
 
     def _read(self) -> Bytes:
-        values = np.asarray(
-            self._parse(lambda file: scipy.io.loadmat(file, variable_names=[self.array]))[self.array]
-        )
+        variables = self._parse(lambda file: scipy.io.loadmat(file, variable_names=[self.array]))
+        values = np.asarray(variables[self.array])
         if values.shape != self.shape or values.dtype.kind not in "biuf":
             raise self.error(f"{self} is not what its header states: {values.shape}, {values.dtype}.")
         flat = np.asfortranarray(values.astype(self.dtype, copy=False)).ravel(order="K").view(np.uint8)

@@ -38,18 +38,14 @@ class NetCDF3Array(CFVariable):
             return np.array(file.variables[self.array].data[region], self.stored).view(self.dtype)
 
     def coordinates(self, dims: Sequence[str]) -> Coordinates:
-        """Return the coordinate variables of its dimensions, with their attributes."""
         coordinates: Coordinates = {}
         with self._open() as file:
             for dim, key in zip(dims, self.dims or (), strict=True):
                 variable = file.variables.get(key)
-                if (
-                    variable is not None
-                    and variable.dimensions == (key,)
-                    and variable.data.dtype.kind in "iuf"
-                ):
-                    values = np.array(variable.data, variable.data.dtype.newbyteorder("="))
-                    coordinates[dim] = (values, plain_attributes(variable._attributes))
+                if variable is None or variable.dimensions != (key,) or variable.data.dtype.kind not in "iuf":
+                    continue
+                values = np.array(variable.data, variable.data.dtype.newbyteorder("="))
+                coordinates[dim] = (values, plain_attributes(variable._attributes))
         return coordinates
 
     @contextmanager

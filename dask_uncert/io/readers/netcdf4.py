@@ -10,6 +10,7 @@ import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import mul
 from typing import Any
 
 import h5py
@@ -64,10 +65,8 @@ class HDF5Array(CFVariable):
             self.chunks = tuple(chunks[::-1] if self._matlab else chunks)
             self._chunked = data.chunks is not None
             self.crs = _crs_of(data, self.attributes)
-            if _is_elsewhere(data):
-                raise self.error(
-                    f"the numbers of {self} are in other files, which are not read. Copy them into one file."
-                )
+            if _is_external(data):
+                raise self.error(f"numbers of {self} are in other files. Copy all into one file.")
 
     def __getitem__(self, region: Any) -> NDArray[Any]:
         spans, rest = spans_of(region, self.shape)
@@ -86,16 +85,12 @@ class HDF5Array(CFVariable):
             if data.id.get_num_chunks() == math.prod(numbers):
                 return []
             written: set[tuple[int, ...]] = set()
-            data.id.chunk_iter(
-                lambda info: written.add(
-                    tuple(o // c for o, c in zip(info.chunk_offset, data.chunks, strict=True))
-                )
-            )
-        absent = [index for index in np.ndindex(*numbers) if index not in written]
+            data.id.chunk_iter(lambda info: written.add(tuple(info.chunk_offset)))
+            chunks = data.chunks
+        absent = [index for index in np.ndindex(*numbers) if tuple(map(mul, index, chunks)) not in written]
         return [index[::-1] for index in absent] if self._matlab else absent
 
     def coordinates(self, dims: Sequence[str]) -> Coordinates:
-        """Return the coordinate variables of its dimensions, with their attributes."""
         coordinates: Coordinates = {}
         if self.dims is None:
             return coordinates
@@ -131,17 +126,14 @@ class HDF5Array(CFVariable):
             if link is None:
                 raise self.error(f"{self.store} has no array {path!r}; it has: {_dataset_names(self._file)}.")
             if not isinstance(link, h5py.HardLink):
-                raise self.error(
-                    f"{path} in {self.store} is a link to somewhere else; name its target, or copy it there."
-                )
+                raise self.error(f"{path} in {self.store} is a link; name its target, or copy it there.")
             node = node[key]
         if isinstance(node, h5py.Dataset):
             return node
         if not path and len(single := [key for key in node if _dataset_in(node, key) is not None]) == 1:
             return node[single[0]]
-        raise self.error(
-            f"{self.store} has several arrays; name one with `array`: {_dataset_names(self._file)}."
-        )
+        names = _dataset_names(self._file)
+        raise self.error(f"{self.store} has several arrays; name one with `array`: {names}.")
 
 
 def _open_file(store: str) -> Any:
@@ -168,21 +160,17 @@ def _dataset_in(group: Any, key: str) -> Any:
     """Return the dataset of this name in a group; None if there is none in this file."""
     link = group.get(key, getlink=True) if key in group else None
     node = group[key] if isinstance(link, h5py.HardLink) else None
-    return node if isinstance(node, h5py.Dataset) and not _is_elsewhere(node) else None
+    return node if isinstance(node, h5py.Dataset) and not _is_external(node) else None
 
 
-def _is_elsewhere(data: Any) -> bool:
-    """Return whether the numbers of a dataset are in other files."""
+def _is_external(data: Any) -> bool:
     return bool(data.is_virtual or data.external)
 
 
 def _dims_of(data: Any) -> tuple[str, ...] | None:
     if data.is_scale and data.ndim == 1:
         return (data.name.rpartition("/")[2],)
-    names = []
-    for axis in data.dims:
-        scale = axis[0].name.rpartition("/")[2] if len(axis) else axis.label
-        names.append(str(scale))
+    names = [str(axis[0].name.rpartition("/")[2] if len(axis) else axis.label) for axis in data.dims]
     return tuple(names) if all(names) and len(set(names)) == len(names) and names else None
 
 

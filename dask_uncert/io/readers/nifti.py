@@ -28,10 +28,8 @@ HEADERS: dict[int, tuple[Any, bytes]] = {
     540: (nibabel.Nifti2Header, b"n+2"),
 }
 """Class and magic number of a single file, by the size of the header."""
-EOL_CHECKS = (
-    [13, 10, 26, 10],
-    [0, 0, 0, 0],
-)  # NIfTI-2 detects copies as text with these bytes; some write none
+EOL_CHECKS = ([13, 10, 26, 10], [0, 0, 0, 0])
+"""Bytes by which NIfTI-2 detects copies as text; some programs write zeros."""
 CIFTI = range(3000, 3100)  # intent codes of CIFTI-2, whose axes are not a grid of voxels
 MILLIMETRES = {1: 1000.0, 3: 0.001}  # of a metre and a micron; without a unit, mm is meant
 NAMES = ("x", "y", "z", "t")  # of the first axes of every file
@@ -88,7 +86,6 @@ class NiftiArray(FileArray):
         return np.asarray(self.values()[axes][region], self.dtype)
 
     def geometry(self, dims: Sequence[str]) -> Geometry | None:
-        """Return the positions of the voxels; None if the header has no affine."""
         spatial = {axis: dim for axis, dim in zip(self._kept, dims, strict=True) if axis < SPATIAL}
         if self.header.affine is None or not spatial:
             return None
@@ -111,8 +108,7 @@ def _attributes(affine: NDArray[np.float64] | None) -> dict[str, Any]:
     """Return voxel spacing and the directions (R: right, A: anterior, S: superior) of the axes."""
     if affine is None:
         return {}
-    axis_codes: Any = nibabel.aff2axcodes
-    codes = axis_codes(np.vstack([affine, [0, 0, 0, 1]]))
+    codes = nibabel.aff2axcodes(np.vstack([affine, [0, 0, 0, 1]]))  # type: ignore[no-untyped-call]
     spacing = np.linalg.norm(affine[:, :SPATIAL], axis=0).tolist()
     return {"orientation": "".join(code or "?" for code in codes), "spacing_mm": spacing}
 
@@ -152,25 +148,22 @@ def read_header(store: str, name: str) -> Header:
 
 
 def _parsed(raw: Any) -> Header:
-    slope, inter = raw.get_slope_inter()  # None where nothing is declared
+    slope, inter = raw.get_slope_inter()
+    if slope is None:  # nothing is declared
+        slope, inter = 1.0, 0.0
     affine = None
     if int(raw["sform_code"]) > 0:
         affine = raw.get_sform()
     elif int(raw["qform_code"]) > 0:
         affine = raw.get_qform()
-    millimetres = MILLIMETRES.get(int(raw["xyzt_units"]) & 7, 1.0)
-    return Header(
-        tuple(int(n) for n in raw.get_data_shape()),
-        raw.get_data_dtype(),
-        int(raw.get_data_offset()),
-        1.0 if slope is None else float(slope),
-        0.0 if slope is None else float(inter),
-        None if affine is None else np.asarray(affine, np.float64)[:SPATIAL] * millimetres,
-    )
+    if affine is not None:
+        affine = np.asarray(affine, np.float64)[:SPATIAL] * MILLIMETRES.get(int(raw["xyzt_units"]) & 7, 1.0)
+    shape, offset = tuple(int(n) for n in raw.get_data_shape()), int(raw.get_data_offset())
+    return Header(shape, raw.get_data_dtype(), offset, float(slope), float(inter), affine)
 
 
 def _fault(raw: Any, magic: bytes, header: Header) -> str:
-    """Return what is wrong with a header by itself, "" for nothing."""
+    """Return what is wrong with a header, whatever the file's size; "" for nothing."""
     mark = bytes(raw["magic"].item())
     if mark != magic:
         if mark.startswith((b"ni1", b"ni2")):
@@ -195,7 +188,7 @@ def _fault(raw: Any, magic: bytes, header: Header) -> str:
 
 
 def _size_fault(header: Header, store: str) -> str:
-    """Return how header and file size contradict each other, "" if they do not as far as one sees unread."""
+    """Return how the header contradicts the file's size; "" if it does not, as far as that shows before reading."""
     if is_remote(store):
         return ""
     size, needed = os.path.getsize(store), header.offset + header.nbytes

@@ -61,9 +61,8 @@ class NumpyArray(FileArray):
                 with zipfile.ZipFile(file) as archive:
                     names = [name.removesuffix(".npy") for name in archive.namelist()]
                     if self.array not in names and not (len(names) == 1 and not self.array):
-                        raise self.error(
-                            f"{self.store} has no array {self.array!r}; it has: {', '.join(names[:20])}."
-                        )
+                        has = ", ".join(names[:20])
+                        raise self.error(f"{self.store} has no array {self.array!r}; it has: {has}.")
                     member = archive.infolist()[names.index(self.array) if self.array else 0]
                     self._size, self._compressed = member.file_size, member.compress_size
                     with archive.open(member) as inner:
@@ -81,9 +80,7 @@ class NumpyArray(FileArray):
         except (ValueError, SyntaxError, TypeError, KeyError) as error:
             raise self.damaged("a NumPy array", error) from None
         if dtype.hasobject:
-            raise self.error(
-                f"{self} holds Python objects, and reading them would run code. Save it as numbers."
-            )
+            raise self.error(f"{self} holds Python objects, and reading them would run code. Save numbers.")
         self.check_numbers(dtype)
         if not all(isinstance(n, int) and n >= 0 for n in shape):
             raise self.error(f"{self} states the shape {shape} in its header.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,12 +58,9 @@ def is_level(store: str, path: str) -> bool:
     """Return whether a local array may be a level of an image: the folder above has metadata of one."""
     above = os.path.join(store, os.path.dirname(path))
     for name in (".zattrs", "zarr.json"):
-        try:
-            with open(os.path.join(above, name), encoding="utf-8") as file:
-                if "multiscales" in file.read():
-                    return True
-        except OSError:
-            continue
+        with suppress(OSError), open(os.path.join(above, name), encoding="utf-8") as file:
+            if "multiscales" in file.read():
+                return True
     return False
 
 
@@ -91,9 +89,7 @@ def image_of(group: Any, path: str, where: str) -> Image | None:
     try:
         array = group[level]
     except KeyError:
-        raise InputError(
-            f"{where}: its metadata name the level {level!r}, but there is no such array."
-        ) from None
+        raise InputError(f"{where}: its metadata name a level {level!r} that has no array.") from None
     return _image(image, 0, level, array, where)
 
 
@@ -112,9 +108,7 @@ def _levels(image: Mapping[str, Any], where: str) -> list[str]:
         raise InputError(f"{where}: its OME-Zarr metadata list no `datasets`: {_short(image)}.")
     paths = [level.get("path") if isinstance(level, Mapping) else None for level in datasets]
     if not all(isinstance(path, str) and path and ".." not in path.split("/") for path in paths):
-        raise InputError(
-            f"{where}: its OME-Zarr metadata have `datasets` without a usable `path`: {_short(datasets)}."
-        )
+        raise InputError(f"{where}: its OME-Zarr metadata have no usable `path`: {_short(datasets)}.")
     return [str(path) for path in paths]
 
 
@@ -132,11 +126,8 @@ def _image(image: Mapping[str, Any], number: int, path: str, array: Any, where: 
     space = tuple(axis.get("type") == "space" for axis in axes)
     units = tuple(axis.get("unit") if isinstance(axis.get("unit"), str) else None for axis in axes)
     scale, translation = np.ones(len(dims)), np.zeros(len(dims))
-    steps = [
-        step
-        for part in (image["datasets"][number], image)
-        for step in _steps(part.get("coordinateTransformations"), where)
-    ]
+    parts = (image["datasets"][number], image)
+    steps = [step for part in parts for step in _steps(part.get("coordinateTransformations"), where)]
     for step in steps:
         values = _values(step, len(dims), where)
         if step["type"] == "scale":
@@ -144,9 +135,7 @@ def _image(image: Mapping[str, Any], number: int, path: str, array: Any, where: 
         elif step["type"] == "translation":
             translation = translation + values
     if not steps:
-        raise InputError(
-            f"{where}: its OME-Zarr metadata state no `coordinateTransformations` for the level {path!r}."
-        )
+        raise InputError(f"{where}: OME-Zarr metadata of level {path!r} lack `coordinateTransformations`.")
     return Image(path, dims, space, tuple(scale.tolist()), tuple(translation.tolist()), units)
 
 
@@ -161,8 +150,9 @@ def _names(names: Sequence[str], array: Any, where: str) -> tuple[str, ...]:
 def _steps(transformations: Any, where: str) -> list[Mapping[str, Any]]:
     steps = [] if transformations is None else transformations
     kinds = ("scale", "translation", "identity")
-    usable = isinstance(steps, list) and all(isinstance(s, Mapping) and s.get("type") in kinds for s in steps)
-    if not usable:
+    if not isinstance(steps, list) or not all(
+        isinstance(s, Mapping) and s.get("type") in kinds for s in steps
+    ):
         raise InputError(
             f"{where}: its OME-Zarr metadata have `coordinateTransformations` other than scale and translation: "
             f"{_short(steps)}."
@@ -178,14 +168,10 @@ def _values(step: Mapping[str, Any], axes: int, where: str) -> Any:
         values = np.asarray(numbers, np.float64)
     except (TypeError, ValueError):
         values = np.empty(0)
-    if (
-        values.shape != (axes,)
-        or not np.isfinite(values).all()
-        or (step["type"] == "scale" and (values <= 0).any())
-    ):
+    least, above = (0.0, " above 0") if step["type"] == "scale" else (-np.inf, "")
+    if values.shape != (axes,) or not np.isfinite(values).all() or (values <= least).any():
         raise InputError(
-            f"{where}: its OME-Zarr metadata state {step['type']} {_short(numbers)}; expected {axes} numbers"
-            f"{' above 0' if step['type'] == 'scale' else ''}."
+            f"{where}: its OME-Zarr metadata state {step['type']} {_short(numbers)}; expected {axes} numbers{above}."
         )
     return values
 

@@ -1,4 +1,4 @@
-"""What every opened input has in common, whichever format it has."""
+"""Base classes of the readers: what opened inputs of every format have in common."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Coordinates = dict[str, tuple[NDArray[Any], Mapping[str, Any]]]
 
 
 class StoredArray(ABC):
-    """An array in a file or store: slicing reads it, and it pickles as its address.
+    """An array in a file or store: slicing reads it, and pickles hold its address only.
 
     Slices hold numbers as stored, in this machine's byte order; nothing is scaled or masked.
     name: the input's name, for messages. dims: names in the file, None if it has none. decoding: how the file says
@@ -77,7 +77,7 @@ class StoredArray(ABC):
         return None
 
     def coordinates(self, dims: Sequence[str]) -> Coordinates:
-        """Return the one-dimensional coordinates in the file, with these names of the dimensions."""
+        """Return the one-dimensional coordinates in the file and their attributes, by these names of the dimensions."""
         return {}
 
     def error(self, message: str) -> InputError:
@@ -117,7 +117,7 @@ class FileArray(StoredArray):
     read_whole: bool = False
 
     def open_file(self, path: str) -> None:
-        """Remember how the file with the numbers looks now: it must not change until it is read."""
+        """Remember size and time of the file with the numbers: it must not change until it is read."""
         self.path, self._stamp = path, file_stamp(path, self.name)
         self._mapped: NDArray[Any] | None = None
 
@@ -132,7 +132,7 @@ class FileArray(StoredArray):
         return int(str(self._stamp[0]))
 
     def values(self) -> NDArray[Any]:
-        """Return all numbers as stored, which must not be written to; refuse a file that has changed since."""
+        """Return all numbers as stored, read-only; refuse a file that has changed since it was opened."""
         if not is_remote(self.path) and file_stamp(self.path, self.name) != self._stamp:
             raise self.error(f"{self.path} has changed since it was opened. Run again when it is complete.")
         if self.read_whole:
@@ -141,10 +141,9 @@ class FileArray(StoredArray):
         if not self.nbytes:
             return np.empty(self.stored_shape, self.stored)
         if self._mapped is None:
+            layout = (self.offset, self.stored_shape, self.order)
             try:
-                self._mapped = np.memmap(
-                    self.path, self.stored, "r", self.offset, self.stored_shape, self.order
-                )
+                self._mapped = np.memmap(self.path, self.stored, "r", *layout)
             except (OSError, ValueError) as error:
                 raise file_error(self.path, self.name, error) from None
         return self._mapped

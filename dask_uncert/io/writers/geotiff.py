@@ -28,7 +28,8 @@ def write_geotiff(
     profile: dict[str, Any] = {"driver": "GTiff", "height": height, "width": width, "count": bands}
     profile |= {"nodata": nodata, "dtype": str(map_.dtype), "compress": "deflate", "BIGTIFF": "IF_SAFER"}
     if min(height, width) >= 16:
-        profile |= {"tiled": True, "blockxsize": _side(width), "blockysize": _side(height)}
+        side_x, side_y = (min(TILE, n // 16 * 16) for n in (width, height))
+        profile |= {"tiled": True, "blockxsize": side_x, "blockysize": side_y}
     if bands == 3:
         profile["photometric"] = "RGB"
     if geometry is not None:
@@ -43,16 +44,9 @@ def write_geotiff(
                 file.write(layers, window=Window(0, start, width, len(values)))
 
 
-def _side(n: int) -> int:
-    """Return the side of a tile, a multiple of 16."""
-    return min(TILE, n // 16 * 16)
-
-
 def _transform(geometry: Geometry, dims: tuple[str, ...]) -> Any:
     down, right = (geometry.steps[geometry.dims.index(dim)] for dim in dims[:2])
     if down[2] or right[2]:
-        raise InputError(
-            "a GeoTIFF has no depth, but this map's plane is tilted or upright in space. Export it as NIfTI."
-        )
+        raise InputError("a GeoTIFF has no depth, but this plane is tilted or upright. Export it as NIfTI.")
     x, y = (geometry.origin[k] - (down[k] + right[k]) / 2 for k in (0, 1))
     return rasterio.Affine(right[0], down[0], x, right[1], down[1], y)

@@ -25,11 +25,8 @@ def write_netcdf(
     geometry: Geometry | None,
 ) -> None:
     """Write a map; stored: the map's own array, whose attributes are kept."""
-    attributes = {
-        k: v
-        for k, v in json_attributes(getattr(stored, "attributes", {})).items()
-        if not isinstance(v, list | dict)
-    }
+    attributes = json_attributes(getattr(stored, "attributes", {}))
+    attributes = {key: value for key, value in attributes.items() if not isinstance(value, list | dict)}
     missing = attributes.pop("_FillValue", None)
     dataset = xr.Dataset(
         {name: (tuple(dims), values, attributes)},

@@ -28,8 +28,7 @@ def write_nifti(path: str, values: NDArray[Any], dims: Sequence[str], geometry: 
             affine[:SPATIAL, axis] = np.linalg.svd(affine[:SPATIAL, :axis].T)[2][-1]
         affine[:SPATIAL, SPATIAL] = geometry.origin
     volume = values.reshape(values.shape + (1,) * (SPATIAL - values.ndim))
-    kind: Any = nibabel.Nifti1Image
-    image = kind(volume, affine)
+    image: Any = nibabel.Nifti1Image(volume, affine)  # type: ignore[no-untyped-call]
     image.set_sform(affine, code=0 if geometry is None else 1)
     image.set_qform(affine if geometry is None else None, code=0)
     image.header.set_xyzt_units("mm")

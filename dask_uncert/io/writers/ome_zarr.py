@@ -28,9 +28,9 @@ def write_pyramid(
     levels = [values]
     while max(levels[-1].shape) > SMALLEST:
         levels.append(_half(levels[-1], labels))
-    scale = dict.fromkeys(dims, 1.0) | (
-        {} if geometry is None else dict(zip(geometry.dims, geometry.spacing, strict=True))
-    )
+    spacing = dict.fromkeys(dims, 1.0)
+    if geometry is not None:
+        spacing |= dict(zip(geometry.dims, geometry.spacing, strict=True))
     unit = {} if geometry is None or geometry.unit not in UNITS else {"unit": UNITS[geometry.unit]}
     axes = [{"name": dim, **({"type": "space", **unit} if dim in ("z", "y", "x") else {})} for dim in dims]
     datasets = []
@@ -39,26 +39,17 @@ def write_pyramid(
         factors = [2.0 ** round(np.log2(f)) if f > 1 else 1.0 for f in factors]
         # The centre of averaged pixels is between theirs; a sampled pixel stays where it is.
         shift = [0.0 if labels else (f - 1) / 2 for f in factors]
-        steps = [scale[dim] for dim in dims]
-        datasets.append(
-            {
-                "path": str(number),
-                "coordinateTransformations": [
-                    {"type": "scale", "scale": [f * s for f, s in zip(factors, steps, strict=True)]},
-                    {
-                        "type": "translation",
-                        "translation": [f * s for f, s in zip(shift, steps, strict=True)],
-                    },
-                ],
-            }
+        scale, translation = (
+            [pixels * spacing[dim] for pixels, dim in zip(lengths, dims, strict=True)]
+            for lengths in (factors, shift)
         )
+        steps = [{"type": "scale", "scale": scale}, {"type": "translation", "translation": translation}]
+        datasets.append({"path": str(number), "coordinateTransformations": steps})
     kind = "nearest" if labels else "mean"
     image: dict[str, Any] = {"name": name, "axes": axes, "datasets": datasets, "type": kind}
-    metadata: dict[str, Any] = {
-        "version": "0.5",
-        "multiscales": [image],
-        **({"image-label": {}} if labels else {}),
-    }
+    metadata: dict[str, Any] = {"version": "0.5", "multiscales": [image]}
+    if labels:
+        metadata["image-label"] = {}
     marked = {**store_attributes(str(number) for number in range(len(levels))), "ome": metadata}
     with opening(path, to_write=True):
         group = zarr.open_group(path, mode="w-", attributes=marked)

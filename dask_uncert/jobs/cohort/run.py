@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.monitor import (
-    LOST,
     keep_logs_of_failure,
+    lost_message,
     performance_page,
     watchdog,
     worker_logs,
@@ -170,7 +170,7 @@ def _evaluate_all(
             raise
         except Exception as error:
             if client.status != "running":
-                raise ClusterError(LOST) from error
+                raise ClusterError(lost_message()) from error
             outcome = CaseOutcome("failed", reason=failure_reason(error))
         outcomes[row.case.name] = outcome
         progress("cases", len(outcomes), len(plan.rows))

@@ -125,8 +125,8 @@ def test_partners_that_are_missing_or_too_many(tmp_path):
         r"several files may be the header of .*a.img: a.img.hdr, a.hdr", path.replace(".hdr", ".img"), "", "p"
     )
     (tmp_path / "b.hdr").write_text("ENVI\n")
-    refused(r"there is no data file beside .*b.hdr", tmp_path / "b.hdr", "", "p")
+    refused(r"there is no data file next to .*b.hdr", tmp_path / "b.hdr", "", "p")
     (tmp_path / "c.img").write_bytes(b"")
-    refused(r"there is no header beside .*c.img", tmp_path / "c.img", "", "p")
+    refused(r"there is no header next to .*c.img", tmp_path / "c.img", "", "p")
     (tmp_path / "c.hdr").write_text("HDR\n")
     refused("its first line is not ENVI", tmp_path / "c.img", "", "p")

@@ -150,7 +150,7 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path):
     masked = write(tmp_path / "masked.tif", np.zeros((1, 3, 4), "u1"))
     with rasterio.open(masked, "r+") as file:
         file.write_mask(np.ones((3, 4), bool))
-    refused("has a mask beside its bands", masked, "", "p")
+    refused("has a mask in addition to its bands", masked, "", "p")
     refused(
         "holds complex64; expected real numbers",
         write(tmp_path / "c.tif", np.zeros((1, 3, 4), "c8")),

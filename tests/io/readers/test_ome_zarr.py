@@ -49,7 +49,7 @@ def test_an_image_whose_chunks_were_never_written_is_known_to_lack_them():
     [
         ("image-01.zarr", "has several arrays or none"),
         ("image-02.zarr", "has several arrays or none"),
-        ("image-03.zarr", "name the level '0', but there is no such array"),
+        ("image-03.zarr", "name a level '0' that has no array"),
     ],
 )
 def test_broken_hierarchies(name, said):
