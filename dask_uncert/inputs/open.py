@@ -104,7 +104,7 @@ def _remarks(cube: Cube) -> tuple[str, ...]:
     if cube.role != "probabilities" or scale is None:
         return ()
     return tuple(
-        f"{cube.name}: in {cube.where} {code:g} means no data, but it is also what a probability of 1 is stored as; "
+        f"{cube.name}: in {cube.where} {code:g} means no data, but a probability of 1 is stored as the same number; "
         f"pixels with a certain prediction are then left out."
         for code in decoding.missing
         if abs(code * scale + decoding.offset - 1) <= TOP * scale

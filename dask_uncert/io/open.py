@@ -1,4 +1,4 @@
-"""Opening an input by its address, in whichever format it is.
+"""Opening an input by its address, in any of the formats.
 
 Each format has a reader in `readers/`; a reader and its library are imported when the first such input is opened.
 """

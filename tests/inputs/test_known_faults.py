@@ -251,7 +251,7 @@ def test_packed_probabilities(ask, tmp_path, version, by):
     found, said = ask({**p, "missing_chunks": "fill"}, y, **words)
     assert (found["counted"], found["excluded"]["probabilities_nodata"]) == (3, 1)
     assert (
-        "warning: probabilities: in a.zarr:p 255 means no data, but it is also what a probability of 1"
+        "warning: probabilities: in a.zarr:p 255 means no data, but a probability of 1 is stored as the same number"
         in said
     )
 

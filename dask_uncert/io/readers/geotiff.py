@@ -120,7 +120,7 @@ class GeoTiffArray(StoredArray):
 
     def _check(self, file: Any) -> None:
         self.check_numbers(self.dtype, "iuf")
-        # GDAL takes the fourth of four bytes for an alpha band unless told otherwise: it is a band like the others.
+        # GDAL takes the fourth of four bytes for an alpha band by default: here it is a band like the others.
         masks = [flags for flags in file.mask_flag_enums if MaskFlags.per_dataset in flags]
         if any(MaskFlags.alpha not in flags for flags in masks):
             raise self.error(

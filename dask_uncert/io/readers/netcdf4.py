@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
-from dask_uncert.io.file_cache import file_error, open_raw
+from dask_uncert.io.file_cache import file_error, open_raw, open_stream
 from dask_uncert.io.geometry import canonical_crs
 from dask_uncert.io.indexing import spans_of
 from dask_uncert.io.paths import is_remote
@@ -33,11 +33,8 @@ MATLAB = "MATLAB_class"
 
 def open_netcdf(store: str, array: str, name: str, dims: Sequence[str] | None = None) -> StoredArray:
     """Open a variable of a NetCDF file of either version, or a dataset of an HDF5 file."""
-    try:
-        with open_raw(store) as file:
-            start = file.read(4)
-    except Exception as error:
-        raise file_error(store, name, error) from None
+    with open_stream(store, name) as file:
+        start = file.read(4)
     if start in NETCDF3:
         from dask_uncert.io.readers.netcdf3 import NetCDF3Array
 

@@ -77,8 +77,7 @@ class NiftiArray(FileArray):
         self.dtype = header.dtype.newbyteorder("=")
         self.dims = tuple(NAMES[axis] for axis in self._kept) if max(self._kept) < len(NAMES) else None
         self._check_names(dims or ())
-        # voxels are stored slice by slice
-        self.chunks = slabs(self.shape, self.stored.itemsize, min(SPATIAL, self.ndim) - 1)
+        self.chunks = slabs(self.shape, self.stored.itemsize, min(SPATIAL, self.ndim) - 1)  # stored by slice
         self.attributes = _attributes(header.affine)
 
     def __getitem__(self, region: Any) -> NDArray[Any]:
@@ -126,7 +125,7 @@ def _kept_axes(shape: tuple[int, ...], named: int | None) -> tuple[int, ...]:
 
 
 def read_header(store: str, name: str) -> Header:
-    """Return the header, checked against the size of the file; raise InputError that says what is wrong with it."""
+    """Return the header, checked against the size of the file; raise InputError if it is wrong."""
     with open_stream(store, name) as file:
         start = file.read(max(HEADERS))
     if start[:2] == b"\x1f\x8b":
@@ -194,7 +193,7 @@ def _size_fault(header: Header, store: str) -> str:
     size, needed = os.path.getsize(store), header.offset + header.nbytes
     states = f"states {needed} bytes in its header, for shape {header.shape} of {header.dtype}"
     if is_gzip(store):
-        return f"{states}: {size} compressed bytes cannot hold so many." if needed > EXPANSION * size else ""
+        return f"{states}: {size} compressed bytes cannot hold that." if needed > EXPANSION * size else ""
     if size < needed:
         return f"{states}, but ends after {size}. Copy it again."
     return f"{states}, but holds {size}: header and voxels do not belong together." if size > needed else ""

@@ -65,9 +65,9 @@ def is_level(store: str, path: str) -> bool:
 
 
 def image_of(group: Any, path: str, where: str) -> Image | None:
-    """Return the metadata of the array at `path`, a level of an image, or an image, of which the first level is meant.
+    """Return the metadata of the level at `path`, or of the first level of the image at `path`; None if there are none.
 
-    None if there are none. where: for messages. Raises InputError for metadata that cannot be right.
+    where: for messages. Raises InputError for metadata that cannot be right.
     """
     node = group[path] if path else group
     if hasattr(node, "shape"):  # an array, perhaps a level of the image above it

@@ -40,7 +40,7 @@ def write_geotiff(
             file.update_tags(TIFFTAG_SOFTWARE=EXPORTED)
             for start in range(0, height, TILE):
                 values = np.asarray(map_[start : start + TILE])
-                layers = np.moveaxis(values, -1, 0) if bands > 1 or values.ndim == 3 else values[np.newaxis]
+                layers = np.moveaxis(values, -1, 0) if values.ndim == 3 else values[np.newaxis]
                 file.write(layers, window=Window(0, start, width, len(values)))
 
 

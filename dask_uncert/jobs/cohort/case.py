@@ -209,11 +209,8 @@ class EvaluateCase:
 
 def _masks_of_raters(inputs: Mapping[str, Cube], in_columns: bool) -> dict[str, Cube]:
     """Return the masks of the raters' missing chunks, by the raters' labels."""
-    masks = {
-        name.removeprefix("missing_"): cube
-        for name, cube in inputs.items()
-        if cube.kind == "reference" and cube.gap is not None
-    }
+    gaps = [cube for cube in inputs.values() if cube.kind == "reference" and cube.gap is not None]
+    masks = {cube.name.removeprefix("missing_"): cube for cube in gaps}
     if masks and not in_columns:
         masks = raters_of(masks["reference"])
     return {label: replace(mask, name=f"missing_{label}") for label, mask in masks.items()}
