@@ -60,6 +60,5 @@ def with_defaults(local: Local) -> Local:
     try:
         memory = parse_bytes(local.memory_limit or MEMORY_LIMIT // (workers if local.processes else 1))
     except ValueError:
-        limit = local.memory_limit
-        raise InputError(f"memory_limit must be a size such as '4 GiB', found {limit!r}") from None
+        raise InputError(f"memory_limit must be such as '4 GiB', found {local.memory_limit!r}") from None
     return local.model_copy(update={"workers": workers, "threads": threads, "memory_limit": memory})

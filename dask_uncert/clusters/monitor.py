@@ -148,21 +148,13 @@ def no_workers_message(seconds: float, kept: str) -> str:
 
 
 def wait_for_worker(
-    has_worker: Callable[[], bool],
-    seconds: float,
-    message: Callable[[], str],
-    check: Callable[[], None] = lambda: None,
-    poll_seconds: float = 1.0,
+    has_worker: Callable[[], bool], seconds: float, hint: Callable[[], str], poll_seconds: float = 1.0
 ) -> None:
-    """Return once the first worker has come; raise ClusterError with this message after `seconds`.
-
-    check: called each time before waiting, to raise an error earlier.
-    """
+    """Return once the first worker has come; raise ClusterError that ends with this hint after `seconds`."""
     end = time.monotonic() + seconds
     while not has_worker():
-        check()
         if time.monotonic() > end:
-            raise ClusterError(f"no worker came within {seconds} s{message()}")
+            raise ClusterError(f"no worker came within {seconds} s{hint()}")
         time.sleep(poll_seconds)
 
 

@@ -56,20 +56,18 @@ def start(mpi: Mpi) -> Iterator[Client]:
         worker = [sys.executable, "-m", "dask", "worker", cluster.scheduler_address, *_options(mpi, keys)]
         process = stack.enter_context(_launched([*command, *worker], log))
 
-        def check() -> None:
-            if process.poll() is not None:
+        def has_worker() -> bool:
+            if not cluster.scheduler.workers and process.poll() is not None:
                 raise ClusterError(f"no worker came. {_ended(command[0], process, log)}")
+            return bool(cluster.scheduler.workers)
 
-        wait_for_worker(
-            lambda: bool(cluster.scheduler.workers),
-            mpi.wait or WAIT,
-            lambda: (
+        def hint() -> str:
+            return (
                 f", though the launcher {command[0]} is running{_last_output(log)}. The nodes must reach this machine over "
                 f"`interface` in the cluster's file; `wait` gives more time."
-            ),
-            check,
-            POLL_SECONDS,
-        )
+            )
+
+        wait_for_worker(has_worker, mpi.wait or WAIT, hint, POLL_SECONDS)
         stack.callback(_end, cluster, process)
         from distributed import Client
 

@@ -33,19 +33,19 @@ def _check_outputs(cubes: Mapping[str, Cube]) -> None:
     outputs = mean.sizes.get(OUTPUT, 1)
     if not 1 <= outputs <= MOST_OUTPUTS:
         raise InputError(f"mean: {mean.where} has {outputs} outputs; expected 1 to {MOST_OUTPUTS}.")
-    expected: dict[str, tuple[str, ...]] = {"covariance": (OUTPUT, OUTPUT2), "mask": ()}
+    special: dict[str, tuple[str, ...]] = {"covariance": (OUTPUT, OUTPUT2), "mask": ()}
     for name, cube in _inputs(cubes).items():
-        wanted = expected.get(name, (OUTPUT,) if OUTPUT in mean.dims else ())
-        reserved = tuple(d for d in cube.dims if d not in cube.grid)
-        if sorted(reserved) != sorted(wanted):
+        expected = special.get(name, (OUTPUT,) if OUTPUT in mean.dims else ())
+        reserved = tuple(dim for dim in cube.dims if dim not in cube.grid)
+        if sorted(reserved) != sorted(expected):
             raise InputError(
                 f"{name}: dims {list(cube.dims)} hold {', '.join(reserved) or 'none'} of the reserved dimensions; "
-                f"expected {', '.join(wanted) or 'none'}."
+                f"expected {', '.join(expected) or 'none'}."
             )
-        for d in wanted:
-            if (size := cube.sizes[d]) != outputs:
+        for dim in expected:
+            if (size := cube.sizes[dim]) != outputs:
                 has = plural(outputs, "output")
-                raise InputError(f"{name}: {cube.where} has {d} = {size}, but the mean has {has}.")
+                raise InputError(f"{name}: {cube.where} has {dim} = {size}, but the mean has {has}.")
 
 
 def _inputs(cubes: Mapping[str, Cube]) -> dict[str, Cube]:

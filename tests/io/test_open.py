@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dask_uncert.io.decoding import AS_STORED, Decoding
 from dask_uncert.io.indexing import spans_of
-from dask_uncert.io.open import FORMATS, format_of
+from dask_uncert.io.open import FORMATS, format_of, reader_of
 from tests.support.readers import refused
 
 
@@ -24,28 +24,28 @@ from tests.support.readers import refused
     ],
 )  # fmt: skip
 def test_the_ending_says_the_format(store, module):
-    assert format_of(store).reader().__module__ == f"dask_uncert.io.readers.{module}"
+    assert reader_of(format_of(store).name).__module__ == f"dask_uncert.io.readers.{module}"
 
 
 @pytest.mark.parametrize(
-    ("one", "library"),
+    ("form", "library"),
     [
-        (one, {"geotiff": "rasterio", "netcdf": "h5py", "envi": "spectral"}[one.extra])
-        for one in FORMATS
-        if one.extra
+        (form, {"geotiff": "rasterio", "netcdf": "h5py", "envi": "spectral"}[form.extra])
+        for form in FORMATS
+        if form.extra
     ],
 )
-def test_a_library_that_is_not_there_is_named_with_its_extra(monkeypatch, tmp_path, one, library):
+def test_a_library_that_is_not_there_is_named_with_its_extra(monkeypatch, tmp_path, form, library):
     for name in [name for name in sys.modules if name.split(".")[0] == library]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
-    reader = {"netcdf": "netcdf4"}.get(one.extra, one.extra)
+    reader = {"netcdf": "netcdf4"}.get(form.extra, form.extra)
     for name in [name for name in sys.modules if name.startswith(f"dask_uncert.io.readers.{reader}")]:
         monkeypatch.delattr(name, raising=False)
         monkeypatch.delitem(sys.modules, name)
     refused(
-        rf"mask: reading .* needs {library}.*, which is not installed.*\[{one.extra}\]",
-        tmp_path / f"a{one.endings[0]}",
+        rf"mask: reading .* needs {library}.*, which is not installed.*\[{form.extra}\]",
+        tmp_path / f"a{form.endings[0]}",
         "",
         "mask",
     )
