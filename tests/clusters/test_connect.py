@@ -114,7 +114,7 @@ def test_local_processes_listen_on_loopback() -> None:
         progress_counts_each_task_once(client)
 
 
-def test_words_override_the_file(tmp_path: Path) -> None:
+def test_arguments_override_the_file(tmp_path: Path) -> None:
     file = tmp_path / "two.yaml"
     file.write_text("kind: local\nworkers: 2\nthreads: 1\n")
     with connect(file, threads=3) as client:
@@ -186,7 +186,7 @@ def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, text: str, message:
     assert "cluster.yaml" in str(caught.value)
 
 
-def test_other_wrong_requests() -> None:
+def test_wrong_arguments_are_refused() -> None:
     not_connected(InputError, r"no file .*missing\.yaml", "missing.yaml")
     not_connected(InputError, "such as tcp://host:8786", "localhost:8786")
     not_connected(InputError, "found 3", 3)
@@ -196,7 +196,7 @@ def test_other_wrong_requests() -> None:
     not_connected(InputError, "threads describe", "tcp://127.0.0.1:1", threads=2)
 
 
-def test_progress_speaks_while_tasks_run_and_knows_tuple_keys() -> None:
+def test_progress_reports_while_tasks_run_and_knows_tuple_keys() -> None:
     with connect() as client:
         spoken = Path("spoken")
 

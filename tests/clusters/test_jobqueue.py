@@ -169,7 +169,7 @@ def test_an_adaptive_cluster_grows_within_a_run_and_changes_nothing(
 
 @real
 @pytest.mark.slow
-def test_jobs_that_die_at_once_are_not_submitted_for_ever(here, environment, job, tmp_path, monkeypatch):
+def test_jobs_that_end_at_once_are_not_submitted_forever(here, environment, job, tmp_path, monkeypatch):
     monkeypatch.setattr(jobqueue, "MAX_SHORT_JOBS", 2)
     before = running(environment, "all")
     short = {"worker_extra_args": ["--lifetime", "4s"], "death_timeout": 30}
@@ -206,7 +206,7 @@ def test_a_job_is_lost_once_its_worker_has_been_away_for_long():
 
 
 @real
-def test_a_job_that_slurm_would_refuse_is_said_before_anything_waits(here):
+def test_a_job_that_slurm_would_refuse_is_reported_at_once(here):
     start = time.monotonic()
     not_connected(
         ClusterError,
@@ -228,13 +228,13 @@ def test_workers_that_never_come_end_the_wait(here, tmp_path):
 
 @real
 @pytest.mark.slow
-def test_workers_speak_tls_unless_told_otherwise(here):
+def test_workers_use_tls_by_default(here):
     with du.connect(here(jobs=1)) as client:
         assert client.scheduler.address.startswith("tls://")
         assert all(address.startswith("tls://") for address in client.scheduler_info()["workers"])
 
 
-def test_what_a_file_may_say(tmp_path):
+def test_options_of_a_file(tmp_path):
     place = tmp_path / "c.yaml"
 
     def read(text):
@@ -245,7 +245,7 @@ def test_what_a_file_may_say(tmp_path):
     assert read("kind: pbs\njobs: 3\noptions: {cores: 4}") == Batch(kind="pbs", jobs=3, options={"cores": 4})
     at = read("kind: address\naddress: tls://h:1\nca_file: ca.pem")
     assert at == Address(address="tls://h:1", ca_file=str(tmp_path / "ca.pem"))
-    for text, said in (
+    for text, message in (
         ("kind: moon", "must say `kind`, one of local, address, slurm, pbs, sge, lsf, mpi; found 'moon'"),
         (
             "kind: slurm\ncores: 4",
@@ -259,18 +259,18 @@ def test_what_a_file_may_say(tmp_path):
         ),
         ("- 1", "must say `kind`"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             read(text)
 
 
 @pytest.mark.parametrize(
     "name", sorted(path.name for path in (ROOT / "cluster").glob("*.yaml") if path.name != "kubernetes.yaml")
 )
-def test_the_files_that_come_with_it_are_understood(name):
+def test_the_files_in_the_repository_are_valid(name):
     assert read_cluster(ROOT / "cluster" / name)
 
 
-def test_what_is_not_there_is_said(monkeypatch):
+def test_missing_programs_are_reported(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(InputError, match="submits jobs with qsub, which is not on this machine's PATH"):
         jobqueue._cluster(Batch(kind="sge"))

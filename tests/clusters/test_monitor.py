@@ -57,7 +57,7 @@ def test_a_cluster_that_is_lost_ends_the_run_in_time(job, cluster, which, said):
 
 
 @pytest.mark.slow
-def test_what_workers_warned_of_is_left_by_a_run_that_fails(tmp_path):
+def test_a_failed_run_leaves_the_workers_warnings(tmp_path):
     with (
         schedulers.scheduler(tmp_path, workers=1, threads=1) as (address, _),
         du.connect(address) as client,

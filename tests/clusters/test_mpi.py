@@ -99,7 +99,7 @@ def test_a_worker_that_is_killed_changes_nothing(described, long_job, tmp_path, 
 
 @real
 @pytest.mark.slow
-def test_who_has_no_key_is_not_let_in(described, tmp_path):
+def test_a_client_without_the_keys_is_refused(described, tmp_path):
     with du.connect(described(threads=2)) as client:
         address = client.scheduler.address
         workers = client.scheduler_info()["workers"]
@@ -144,7 +144,7 @@ def test_workers_end_with_a_command_that_is_killed(described, tmp_path):
 
 @real
 @pytest.mark.slow
-def test_a_launcher_that_ends_within_a_run_is_said(described, long_job, tmp_path, without_pictures):
+def test_a_launcher_that_ends_during_a_run_is_reported(described, long_job, tmp_path, without_pictures):
     def report(what, done, total):
         if what == "evaluate" and 0 < done < total:
             for launcher in of_workers(tmp_path):
@@ -161,7 +161,7 @@ def test_a_launcher_that_ends_within_a_run_is_said(described, long_job, tmp_path
 
 
 @real
-def test_what_a_launcher_says_of_a_wrong_word_is_repeated(described):
+def test_the_launchers_own_error_is_repeated(described):
     not_connected(
         ClusterError,
         r"no worker came\. The launcher mpirun ended with .* printed: .*nonsense",
@@ -169,9 +169,9 @@ def test_what_a_launcher_says_of_a_wrong_word_is_repeated(described):
     )
 
 
-def test_a_launcher_that_fails_or_starts_nobody_is_said(described):
+def test_a_launcher_that_fails_or_starts_no_worker_is_reported(described):
     start = time.monotonic()
-    for launcher, said in (
+    for launcher, message in (
         ("false", "no worker came. The launcher false ended with status 1 and printed nothing."),
         (["sh", "-c", "echo one; echo two >&2; exit 3"], "ended with status 3 and printed: one / two."),
         (
@@ -180,13 +180,13 @@ def test_a_launcher_that_fails_or_starts_nobody_is_said(described):
         ),
         ("nothing_of_the_kind -n 4", "the launcher nothing_of_the_kind is not on this machine's PATH"),
     ):
-        not_connected(ClusterError, said, described(launcher=launcher, wait=2))
+        not_connected(ClusterError, message, described(launcher=launcher, wait=2))
     assert time.monotonic() - start < 20
     not_connected(ClusterError, r"the scheduler did not start: .*moon0", described(interface="moon0"))
     not_connected(InputError, r"shared_folder .* no folder /nowhere", described(shared_folder="/nowhere"))
 
 
-def test_what_a_file_may_say(tmp_path):
+def test_options_of_a_file(tmp_path):
     place = tmp_path / "mpi.yaml"
 
     def read(text):
@@ -195,7 +195,7 @@ def test_what_a_file_may_say(tmp_path):
 
     assert read("launcher: [mpirun, -n, 4]\nthreads: 8") == Mpi(launcher=["mpirun", "-n", 4], threads=8)
     assert read("launcher: srun\nmemory_limit: 4 GiB") == Mpi(launcher="srun", memory_limit="4 GiB")
-    for text, said in (
+    for text, message in (
         ("launcher: []", "`launcher` is empty"),
         ("launcher: [mpirun, [4]]", r"`launcher\.1` should be"),
         ("launcher: [mpirun, true]", r"`launcher\.1` should be"),
@@ -203,10 +203,10 @@ def test_what_a_file_may_say(tmp_path):
         ("interface: 3", "`interface` should be a valid string, found 3"),
         ("shared_folder: ''", "`shared_folder` is empty"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             read(text)
 
 
-def test_a_job_is_not_sent_off_into_an_allocation(long_job, described, tmp_path):
+def test_a_submitted_job_does_not_use_an_allocation(long_job, described, tmp_path):
     with pytest.raises(InputError, match="works inside an allocation"):
         submit(long_job[0], cluster=str(described()), out=tmp_path / "out")

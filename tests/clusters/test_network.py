@@ -149,10 +149,10 @@ def test_whatever_happens_the_bits_are_the_same(job, tmp_path, seed, record_prop
         struck = time.time()
         cluster.strike(fault, command)
         status = command.wait(LIMIT)
-        said = command.stderr.read()
+        message = command.stderr.read()
         assert time.monotonic() - start < LIMIT
         if status:
-            assert fault in ("client", "scheduler", "cable", "frozen"), said
+            assert fault in ("client", "scheduler", "cable", "frozen"), message
             done = len(list(kept.glob("*.case")))
             net.cable("w1", whole=True)
             cluster.down()

@@ -55,7 +55,7 @@ def test_an_exception_is_the_result_of_its_item_alone(client):
     assert found == {1: 6, 2: 3, 3: 2}
 
 
-def test_a_stream_that_is_left_leaves_nothing(client):
+def test_an_abandoned_stream_leaves_no_tasks(client):
     for _ in map_items(client, time.sleep, [0.01] * 100, "sleep"):
         break
     end = time.monotonic() + 10
@@ -76,7 +76,7 @@ def test_a_cluster_without_workers_is_given_up_in_time():
 
 
 @pytest.mark.slow
-def test_an_item_that_kills_its_process_is_found_out_and_no_other():
+def test_only_the_item_that_kills_its_process_is_blamed():
     def work(n):
         if n == 7:
             os._exit(1)
@@ -95,7 +95,7 @@ def test_an_item_that_kills_its_process_is_found_out_and_no_other():
 
 
 @pytest.mark.slow
-def test_innocents_that_shared_a_worker_are_not_blamed():
+def test_items_that_shared_a_worker_with_it_are_not_blamed():
     """All in one process: each death takes the others' tasks with it."""
 
     def work(n):

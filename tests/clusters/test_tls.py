@@ -115,7 +115,7 @@ def described(running, tmp_path, **changes):
     return tmp_path / "c.yaml"
 
 
-def test_certificates_of_the_same_authority_are_let_in(running, tmp_path):
+def test_certificates_of_the_same_authority_are_accepted(running, tmp_path):
     with du.connect(described(running, tmp_path)) as client:
         client.wait_for_workers(1, timeout=30)
         assert client.submit(sum, [1, 2]).result(timeout=20) == 3
@@ -127,13 +127,13 @@ def test_certificates_of_the_same_authority_are_let_in(running, tmp_path):
     [{"cert": None, "key": None}, {"ca_file": None, "cert": None, "key": None}],
     ids=["no_own", "none"],
 )
-def test_who_has_no_certificate_is_not_let_in(running, tmp_path, changes):
+def test_a_client_without_a_certificate_is_refused(running, tmp_path, changes):
     not_connected(
         ClusterError, "no scheduler answered at tls://", described(running, tmp_path, **changes), timeout=5
     )
 
 
-def test_a_stranger_is_not_let_in(running, tmp_path):
+def test_a_certificate_of_another_authority_is_refused(running, tmp_path):
     folder, _ = running
     other = folder.with_name("other")
     stranger = {"cert": str(other / "client.pem"), "key": str(other / "client.key")}

@@ -41,7 +41,7 @@ def test_half_a_pixel_is_refused():
 @given(
     st.integers(2, 9), st.integers(2, 9), st.lists(st.booleans(), min_size=2, max_size=2), st.integers(0, 99)
 )
-def test_axes_are_read_from_whichever_end_their_coordinates_say(height, width, flips, seed):
+def test_axes_are_reversed_as_their_coordinates_require(height, width, flips, seed):
     rng = np.random.default_rng(seed)
     steps = {"lat": np.cumsum(rng.uniform(0.5, 2, height)), "lon": np.cumsum(rng.uniform(0.5, 2, width))}
     p = xr.DataArray(rng.dirichlet(np.ones(3), (height, width)), dims=("lat", "lon", "class"), coords=steps)
@@ -51,7 +51,7 @@ def test_axes_are_read_from_whichever_end_their_coordinates_say(height, width, f
     assert du.evaluate(p, y[cut]) == du.evaluate(p[cut], y[cut])
 
 
-def test_a_silent_input_stops_a_turn():
+def test_an_input_without_coordinates_allows_no_reversal():
     y = xr.DataArray(np.arange(3) % 2, dims="x", coords={"x": [3.0, 2.0, 1.0]})
     p = xr.DataArray(np.full((3, 2), 0.5), dims=("x", "class"), coords={"x": [1.0, 2.0, 3.0]})
     with pytest.raises(InputError, match=r"runs the other way along x .* \(mask\) does not say how it runs"):
@@ -59,7 +59,7 @@ def test_a_silent_input_stops_a_turn():
 
 
 @pytest.mark.parametrize("x", [[1.0, 3.0, 2.0], [1.0, np.nan, 3.0], [1.0, 1.0, 2.0]])
-def test_coordinates_that_do_not_run_one_way_are_refused(x):
+def test_coordinates_that_are_not_monotonic_are_refused(x):
     y = xr.DataArray(np.arange(3) % 2, dims="x", coords={"x": x})
     p = xr.DataArray(np.full((3, 2), 0.5), dims=("x", "class"), coords={"x": [1.0, 2.0, 3.0]})
     with pytest.raises(InputError, match=r"reference: the coordinates of x .* neither rise nor fall"):
@@ -95,7 +95,7 @@ def test_rasters_with_y_up_and_down():
         align_axes({"p": Cube("p", p, ("y", "x"), geometry=raster("EPSG:4326")), "reference": down})
 
 
-def test_an_affine_that_is_askew_does_not_pass_beside_coordinates():
+def test_an_oblique_affine_is_refused_next_to_coordinates():
     values, known = np.zeros((3, 4)), {"y": 1.0 * np.arange(3), "x": 1.0 * np.arange(4)}
     table = Cube("mask", values, ("y", "x"), coordinates=known)
     turned = geometry_of([[0.6, 0.8, 0], [0.8, -0.6, 0], [0, 0, 0]], ("y", "x"), None, "m")

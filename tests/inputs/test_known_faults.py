@@ -41,17 +41,17 @@ def ask(tmp_path, dask_uncert_command):
         }
         (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
         shutil.rmtree(tmp_path / where, ignore_errors=True)
-        found, _, said = dask_uncert_command("run", tmp_path / "job.yaml", "--quiet")
-        assert found == status, said
+        found, _, message = dask_uncert_command("run", tmp_path / "job.yaml", "--quiet")
+        assert found == status, message
         if status:
-            assert len(said.strip().splitlines()) == 1
+            assert len(message.strip().splitlines()) == 1
             assert not (tmp_path / where).exists()
-            return said
+            return message
         results = json.loads((tmp_path / where / "results.json").read_text())
         assert results["counted"] + sum(results["excluded"].values()) == results["counted"] + sum(
             sum(row.values()) for row in results["excluded_by_class"].values()
         )
-        return results if not said else (results, said)
+        return results if not message else (results, message)
 
     return run
 
@@ -77,8 +77,8 @@ def test_empty_masks(tmp_path, dask_uncert_command):
         "inputs": {"probabilities": {"dims": ["y", "x"]}, "reference": {"dims": ["y", "x"]}},
     }  # fmt: skip
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
-    status, _, said = dask_uncert_command("run", tmp_path / "job.yaml", "--quiet")
-    assert status == 0, said
+    status, _, message = dask_uncert_command("run", tmp_path / "job.yaml", "--quiet")
+    assert status == 0, message
     dice = json.loads((tmp_path / "out" / "results.json").read_text())["cohort"]["metrics"]["classes/in/f1"]
     assert (dice["mean"], dice["n"], dice["undefined"]) == (0, 2, 1)
 
@@ -141,9 +141,9 @@ def test_logits_are_declared_never_guessed(ask):
     assert [found["soft_confusion"][0][cell] for cell in ("TP", "TN", "FP", "FN")] == [3, 1, 0, 0]
     both = np.stack([np.zeros_like(z), z], axis=-1)
     assert ask(both, y, inputs={"probabilities": {"logits": True}}, **words)["soft_confusion"][0]["TP"] == 3
-    said = ask(z, y, 2, **words)
-    assert "holds 2 counted pixels whose values are not probabilities" in said
-    assert "from -1.2 to 2" in said
+    message = ask(z, y, 2, **words)
+    assert "holds 2 counted pixels whose values are not probabilities" in message
+    assert "from -1.2 to 2" in message
 
 
 def test_sums(ask):
@@ -194,16 +194,16 @@ def test_a_chunk_that_is_not_there(ask, tmp_path, version):
     (tmp_path / "a.zarr" / "y" / ("0.1" if version == 2 else "c/0/1")).unlink()
     p, y = {"store": "a.zarr", "array": "p"}, {"store": "a.zarr", "array": "y"}
     words = {"classes": {0: "out", 1: "in"}}
-    said = ask(p, y, 2, **words)
-    assert "chunk (0, 1) of a.zarr:y is not in the store" in said
+    message = ask(p, y, 2, **words)
+    assert "chunk (0, 1) of a.zarr:y is not in the store" in message
     found = ask(p, {**y, "missing_chunks": "leave_out"}, **words)
     assert (found["counted"], found["excluded"]["reference_missing_chunk"]) == (12, 4)
     assert found["classes"][1]["recall"] == 1
     filled = ask(p, {**y, "missing_chunks": "fill"}, **words)
     assert (filled["counted"], filled["classes"][1]["support"]) == (16, 12)
     # of a prediction
-    said = ask({**p, "array": "y", "scale": 1}, {**y, "array": "p"}, 2, **words)
-    assert said.startswith("error: probabilities: chunk (0, 1)")
+    message = ask({**p, "array": "y", "scale": 1}, {**y, "array": "p"}, 2, **words)
+    assert message.startswith("error: probabilities: chunk (0, 1)")
     found = ask({**p, "array": "y", "scale": 1, "missing_chunks": "leave_out"}, {**y, "array": "p"}, **words)
     assert found["excluded_by_class"] == {"probabilities_missing_chunk": {"in": 4}}
     assert found["overall"]["accuracy_bounds"] == [0.75, 1]
@@ -248,11 +248,11 @@ def test_packed_probabilities(ask, tmp_path, version, by):
     found = ask({**p, "missing_chunks": "fill"}, y, **words)
     assert [found["soft_confusion"][0][cell] for cell in ("TP", "TN", "FP", "FN")] == [2, 2, 0, 0]
     pack(missing=True)
-    found, said = ask({**p, "missing_chunks": "fill"}, y, **words)
+    found, message = ask({**p, "missing_chunks": "fill"}, y, **words)
     assert (found["counted"], found["excluded"]["probabilities_nodata"]) == (3, 1)
     assert (
         "warning: probabilities: in a.zarr:p 255 means no data, but a probability of 1 is stored as the same number"
-        in said
+        in message
     )
 
 
@@ -272,11 +272,11 @@ def test_coordinates_equal_to_the_eye(ask, tmp_path):
             y = {"store": f"{name}.{end}", "array": "v", "missing_chunks": "fill"}
             found = ask(p, y, classes={0: "a", 1: "b"})
             assert (found["counted"], found["overall"]["accuracy"]) == (11, 1)
-        said = ask(
+        message = ask(
             p, {"store": f"off.{end}", "array": "v", "missing_chunks": "fill"}, 2, classes={0: "a", 1: "b"}
         )
-        assert "differ from those in" in said
-        assert "by up to 0.05" in said
+        assert "differ from those in" in message
+        assert "by up to 0.05" in message
 
 
 # Formats

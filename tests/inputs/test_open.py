@@ -15,7 +15,7 @@ from dask_uncert.jobs.load import plan_job, read_job
 ZERO = r"scale`? (must be a finite number other than 0|should be greater than 0), found 0"
 
 
-def test_a_scale_of_0_is_refused_at_every_door(tmp_path):
+def test_a_scale_of_0_is_refused_by_every_way_in(tmp_path):
     p, y = np.array([[1, 0], [0, 1]], "u1"), np.array([0, 1], "u1")
     for inputs in (
         {"probabilities": du.Input(p, scale=0)},

@@ -27,21 +27,21 @@ def test_a_window_is_a_padded_array(data):
     offset = [data.draw(st.integers(-5, 5)) for _ in shape]
     new = [data.draw(st.integers(1, 8)) for _ in shape]
     values = np.arange(1, np.prod(shape) + 1).reshape(shape)
-    wanted, inside = np.zeros(new, int), np.zeros(new, bool)
+    expected, inside = np.zeros(new, int), np.zeros(new, bool)
     for at in np.ndindex(*shape):
         place = tuple(a + o for a, o in zip(at, offset, strict=True))
         if all(0 <= p < n for p, n in zip(place, new, strict=True)):
-            wanted[place], inside[place] = values[at], True
+            expected[place], inside[place] = values[at], True
     region = tuple(slice(*sorted(data.draw(st.tuples(st.integers(0, 8), st.integers(0, 8))))) for _ in shape)
-    assert np.array_equal(Window(values, offset, new)[region], wanted[region])
+    assert np.array_equal(Window(values, offset, new)[region], expected[region])
     box = [(o, o + n) for o, n in zip(offset, shape, strict=True)]
     assert np.array_equal(OutsideMask(new, box)[region], ~inside[region])
-    assert np.array_equal(Window(values, offset, new)[...], wanted)
+    assert np.array_equal(Window(values, offset, new)[...], expected)
 
 
 @settings(max_examples=30)
 @given(*[st.integers(-6, 6)] * 2, st.booleans(), st.integers(0, 99), st.sampled_from([(8, 9), (3, 4)]))
-def test_what_is_in_common_counts(down, right, upward, seed, block):
+def test_shared_pixels_count(down, right, upward, seed, block):
     rng = np.random.default_rng(seed)
     p, y = rng.dirichlet(np.ones(3), (7, 8)), rng.integers(0, 3, (8, 9))
     at = {"y": 100 - 2.0 * (np.arange(7) + down), "x": 5 + 3.0 * (np.arange(8) + right)}
@@ -63,7 +63,7 @@ def test_what_is_in_common_counts(down, right, upward, seed, block):
     assert found.ledger.pixels == 72
 
 
-def test_nothing_in_common_and_pixels_between_pixels_are_refused():
+def test_disjoint_or_shifted_grids_are_refused():
     def cube(name, at):
         known = {} if at is None else {"y": at, "x": at}
         return Cube(name, np.ones((4, 4), "u1"), ("y", "x"), coordinates=known)

@@ -35,11 +35,11 @@ def test_weighted_numbers_are_those_of_numpy_for_any_cut(seed, block, size):
     found = du.evaluate(p, y, weight=w, measures=["gini"], block=block)
     assert found == du.evaluate(p, y, weight=w, measures=["gini"])
     assert found.ledger.reasons().get("weight_nan", 0) == np.isnan(w).sum()
-    wanted = [[Fraction(0)] * 3 for _ in range(3)]
-    for truth, said, weight in zip(y.ravel(), p.argmax(axis=-1).ravel(), w.ravel(), strict=True):
+    expected = [[Fraction(0)] * 3 for _ in range(3)]
+    for truth, predicted, weight in zip(y.ravel(), p.argmax(axis=-1).ravel(), w.ravel(), strict=True):
         if not np.isnan(weight):
-            wanted[truth][said] += Fraction(round(Fraction(weight) * 2**44), 2**44)
-    matrix = np.array([[float(cell) for cell in row] for row in wanted])
+            expected[truth][predicted] += Fraction(round(Fraction(weight) * 2**44), 2**44)
+    matrix = np.array([[float(cell) for cell in row] for row in expected])
     assert np.allclose(found.weighted[0].confusion, matrix, rtol=1e-15, atol=0)
     numbers = scene_results(found)["weighted"]
     assert numbers["accuracy"] == pytest.approx(np.trace(matrix) / matrix.sum(), rel=1e-12)
@@ -59,7 +59,7 @@ def test_equal_weights_give_the_numbers_of_counts_and_summaries_add():
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.inf, 1e17])
-def test_weights_that_cannot_be_are_refused(bad):
+def test_impossible_weights_are_refused(bad):
     with pytest.raises(InputError, match=r"weight: .* holds 1 counted pixel outside"):
         du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1], weight=np.array([1.0, bad]))
 

@@ -21,21 +21,21 @@ def test_shares_are_votes_over_raters(seed, raters, classes, data):
     codes, ignore = [10 * (i + 1) for i in range(classes)], [0, 99]
     votes = rng.choice([*codes, *([0] if seed % 2 else [])], (raters, 5, 6)).astype("uint8")
     mean = mean_of_raters(cubes(*votes), codes, ignore, shares=False)
-    wanted = np.empty((5, 6, classes))
+    expected = np.empty((5, 6, classes))
     for y, x in np.ndindex(5, 6):
-        said = votes[:, y, x]
+        chosen = votes[:, y, x]
         for i, code in enumerate(codes):
-            wanted[y, x, i] = np.nan if (said == 0).any() else (said == code).sum() / raters
+            expected[y, x, i] = np.nan if (chosen == 0).any() else (chosen == code).sum() / raters
     if classes == 2:
-        wanted = wanted[:, :, 1]
+        expected = expected[:, :, 1]
     a, b = sorted(data.draw(st.tuples(st.integers(0, 5), st.integers(0, 5))))
-    assert mean.data.shape == wanted.shape
+    assert mean.data.shape == expected.shape
     assert mean.data[...].dtype == np.float64
-    np.testing.assert_array_equal(mean.data[...], wanted)
-    np.testing.assert_array_equal(mean.data[a:b], wanted[a:b])
-    np.testing.assert_array_equal(mean.data[:, 2:4], wanted[:, 2:4])
+    np.testing.assert_array_equal(mean.data[...], expected)
+    np.testing.assert_array_equal(mean.data[a:b], expected[a:b])
+    np.testing.assert_array_equal(mean.data[:, 2:4], expected[:, 2:4])
     if classes > 2:
-        np.testing.assert_array_equal(mean.data[a:b, :, 1:2], wanted[a:b, :, 1:2])
+        np.testing.assert_array_equal(mean.data[a:b, :, 1:2], expected[a:b, :, 1:2])
         assert mean.dims == ("y", "x", "class")
 
 
@@ -47,12 +47,12 @@ def test_shares_are_averaged():
         mean_of_raters(cubes(np.zeros((2, 2), "uint8")), [0, 1], [], shares=True)
 
 
-def test_a_nan_code_leaves_the_pixel_open():
+def test_a_nan_code_leaves_the_pixel_undefined():
     mean = mean_of_raters(cubes([[0.0, np.nan, 1.0]], [[0.0, 0.0, 1.0]]), [0, 1], [], shares=False)
     np.testing.assert_array_equal(mean.data[...], [[0.0, np.nan, 1.0]])
 
 
-def test_what_does_not_fit_is_named():
+def test_raters_that_do_not_fit_are_named():
     with pytest.raises(InputError, match=r"reference_1: file 1 covers .* but reference_0, file 0, covers"):
         mean_of_raters(cubes(np.zeros((2, 3), int), np.zeros((3, 2), int)), [0, 1], [], shares=False)
     mean = mean_of_raters(cubes([[0, 1]], [[7, 8]]), [0, 1], [9], shares=False)
@@ -63,21 +63,21 @@ def test_what_does_not_fit_is_named():
 
 
 @given(axis=st.integers(0, 2), seed=st.integers(0, 100))
-def test_raters_along_an_axis_are_taken_raters_of(axis, seed):
+def test_raters_along_an_axis_are_separated(axis, seed):
     stacked = np.random.default_rng(seed).integers(0, 2, (3, 4, 5))
     dims = ["y", "x"]
     dims.insert(axis, "rater")
     found = raters_of(Cube("reference", np.moveaxis(stacked, 0, axis), tuple(dims), None, "file"))
     assert list(found) == ["rater_0", "rater_1", "rater_2"]
-    for one, wanted in zip(found.values(), stacked, strict=True):
+    for one, expected in zip(found.values(), stacked, strict=True):
         assert one.dims == ("y", "x")
-        np.testing.assert_array_equal(one.data[1:3, ...], wanted[1:3])
+        np.testing.assert_array_equal(one.data[1:3, ...], expected[1:3])
     mean = mean_of_raters(list(found.values()), [0, 1], [], shares=False)
     np.testing.assert_array_equal(mean.data[...], stacked.mean(axis=0))
     assert raters_of(Cube("reference", stacked[0], ("y", "x"))) == {}
 
 
-def test_raters_that_lie_the_other_way_are_turned():
+def test_raters_with_a_reversed_axis_are_aligned():
     forth = geometry_of([[0, 2, 0], [3, 0, 0], [0, 0, 0], [0, 0, 1]], ["y", "x"])
     back = geometry_of([[0, -2, 4], [3, 0, 0], [0, 0, 0], [0, 0, 1]], ["y", "x"])
     one, two = cubes([[0, 0, 1]], [[1, 0, 0]])

@@ -92,7 +92,7 @@ def test_any_flip_and_permutation_is_undone(placement, random):
 
 
 @given(placements(), st.integers(0, 2), st.sampled_from(["shift", "spacing", "shear", "turn"]))
-def test_anything_else_is_refused(placement, axis, how):
+def test_other_differences_are_refused(placement, axis, how):
     shape, affine, order, signs = placement
     shape = tuple(n + 2 for n in shape)
     values = np.zeros(shape)
@@ -135,7 +135,7 @@ def test_reversed_reads_any_part(shape, data):
     assert lazy[part].flags.c_contiguous
 
 
-def test_an_input_that_does_not_say_where_it_lies_turns_nothing():
+def test_an_input_without_a_position_allows_no_reversal():
     affine, values = np.eye(4), np.zeros((2, 2, 2))
     flipped = turned(values, affine, (0, 1, 2), (-1, 1, 1))[1]
     silent = Cube("mask", values, ("x", "y", "z"), None, "mask.zarr")
@@ -163,7 +163,7 @@ def test_other_sizes_on_one_grid_are_named():
         geometry_of(np.eye(4) * np.nan, "xyz")
 
 
-def test_a_regression_is_turned_as_well():
+def test_inputs_of_regressions_are_aligned_too():
     rng = np.random.default_rng(0)
     reference, mean, variance = rng.normal(size=(3, 4, 3, 2))
     moved, matrix = turned(mean, np.eye(4), (2, 0, 1), (1, -1, -1))
@@ -212,8 +212,8 @@ def test_the_same_object_on_a_flipped_axis(tmp_path):
         "probabilities": nifti(tmp_path / "p.nii.gz", p, np.eye(4)),
     }
     path = job(tmp_path, inputs, classes=BINARY, maps=["predicted", "correct"])
-    said = CliRunner().invoke(main.cli, ["run", str(path), "--quiet"], standalone_mode=False)
-    assert said.exception is None, said.exception
+    message = CliRunner().invoke(main.cli, ["run", str(path), "--quiet"], standalone_mode=False)
+    assert message.exception is None, message.exception
     found = json.loads((tmp_path / "out" / "results.json").read_text())
     assert [one["f1"] for one in found["classes"]] == [1, 1]
     assert found["counted"] == 4
@@ -254,7 +254,7 @@ def test_labels_stored_as_floats_under_integers(tmp_path):
 
 
 @pytest.mark.parametrize(("label", "prediction"), [((2, 2, 2, 1), (2, 2, 2)), ((2, 2, 2), (2, 2, 2, 1))])
-def test_an_axis_of_one_index_more(tmp_path, label, prediction):
+def test_axes_of_a_single_index(tmp_path, label, prediction):
     rng = np.random.default_rng(0)
     inputs = {
         "reference": nifti(tmp_path / "r.nii", rng.integers(0, 2, label).astype("u1"), np.eye(4)),

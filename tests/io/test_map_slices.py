@@ -37,8 +37,8 @@ def test_the_slice_with_most_wrong_pixels_is_shown(tmp_path, shortest):
     others = tuple(i for i in range(3) if i != shortest)
     assert at == (shortest, int(np.argmax((correct == 0).sum(axis=others))))
     shown, dims = read_slice(store, "gini", at)
-    wanted = np.take(values, at[1], axis=shortest)
-    np.testing.assert_array_equal(shown, np.where(wanted == -1.0, np.nan, wanted))
+    expected = np.take(values, at[1], axis=shortest)
+    np.testing.assert_array_equal(shown, np.where(expected == -1.0, np.nan, expected))
     assert dims == tuple("abc"[i] for i in others)
     right, _ = read_slice(store, "correct", at)
     assert np.isnan(right).sum() == (np.take(correct, at[1], axis=shortest) == 255).sum()
@@ -72,7 +72,7 @@ def test_a_map_of_two_dimensions_is_shown_whole(tmp_path):
 @pytest.mark.parametrize("signs", [(1, 1, 1), (-1, -1, 1), (1, -1, -1)])
 @pytest.mark.parametrize("order", ["xyz", "zyx", "yzx"])
 @pytest.mark.parametrize("across", "xyz")
-def test_a_patient_is_looked_at_from_the_feet_or_from_the_front(tmp_path, signs, order, across):
+def test_patients_are_seen_from_the_feet_or_the_front(tmp_path, signs, order, across):
     """Values are where voxels lie: x to the patient's right, y to the front, z to the head."""
     shape = [4 if axis == across else 6 + "xyz".index(axis) for axis in order]
     sign = dict(zip("xyz", signs, strict=True))

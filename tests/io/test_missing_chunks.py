@@ -51,10 +51,10 @@ def test_exactly_the_chunks_that_were_removed_are_absent(tmp_path_factory, layou
     numbers = list(
         np.ndindex(*(-(-n // c) for n, c in zip(array.shape, array.shards or array.chunks, strict=True)))
     )
-    wanted = sorted(numbers[i % len(numbers)] for i in gone)
-    for number in set(wanted):
+    expected = sorted(numbers[i % len(numbers)] for i in gone)
+    for number in set(expected):
         (place / "a" / array.metadata.encode_chunk_key(number)).unlink()
-    assert open_stored(str(place), "a", "p").absent_chunks() == sorted(set(wanted))
+    assert open_stored(str(place), "a", "p").absent_chunks() == sorted(set(expected))
 
 
 @pytest.fixture(scope="module")
@@ -85,12 +85,12 @@ def test_other_kinds_of_stores(tmp_path, served):
     for store in (str(tmp_path / "t.zarr.zip"), "memory://there/s.zarr", f"{served[1]}/s.zarr"):
         stored = open_stored(store, "a", "p")
         assert stored.absent_chunks() == [(1, 2)], store
-        wanted = VALUES.copy()
-        wanted[2:4, 6:9] = 0
-        assert np.array_equal(pickle.loads(pickle.dumps(stored))[...], wanted), store
+        expected = VALUES.copy()
+        expected[2:4, 6:9] = 0
+        assert np.array_equal(pickle.loads(pickle.dumps(stored))[...], expected), store
 
 
-def test_a_chunk_that_vanishes_after_it_was_listed_is_no_zero(served):
+def test_a_chunk_that_vanishes_after_it_was_listed_is_an_error(served):
     write(served[0] / "v.zarr")
     stored = open_stored(f"{served[1]}/v.zarr", "a", "p")
     assert stored.absent_chunks() == []
@@ -102,7 +102,7 @@ def test_a_chunk_that_vanishes_after_it_was_listed_is_no_zero(served):
         pickle.loads(pickle.dumps(stored))[0:2, 0:6]
 
 
-def test_what_we_write_lacks_nothing(tmp_path):
+def test_our_own_stores_lack_no_chunk(tmp_path):
     writer = MapWriter(str(tmp_path / "m.zarr"))
     writer.create({"a": ("uint8", 0, {}), "b": ("float32", np.nan, {})}, ("y", "x"), (8, 8), (4, 4), {})
     for y in (0, 4):
@@ -113,7 +113,7 @@ def test_what_we_write_lacks_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("group", ["v2_from_zarr-python", "v3_from_zarrita"])
-def test_arrays_of_other_writers(group):
+def test_arrays_of_other_programs(group):
     place = SAMPLES / group / "data.zarr"
     read = unreadable = 0
     for folder in sorted(one for one in place.iterdir() if one.is_dir()):
@@ -122,9 +122,9 @@ def test_arrays_of_other_writers(group):
         except InputError:
             unreadable += 1
             continue
-        wanted = zarr.open_array(folder, mode="r")
+        expected = zarr.open_array(folder, mode="r")
         assert stored.dtype.isnative
-        assert np.array_equal(stored[...], wanted[...]), folder.name
+        assert np.array_equal(stored[...], expected[...]), folder.name
         read += 1
     assert (read, unreadable) == ((20, 6) if group.startswith("v2") else (32, 1))
 
@@ -149,7 +149,7 @@ def test_names_stay_inside(tmp_path):
 @pytest.mark.parametrize(
     ("shape", "chunks"), [([6, 10], [2, 0]), ([1 << 70, 10], [2, 3]), ([10**6, 10**6], [2, 3])]
 )
-def test_metadata_that_state_the_impossible(tmp_path, shape, chunks):
+def test_impossible_shapes_are_refused(tmp_path, shape, chunks):
     write(tmp_path / "s.zarr")
     place = tmp_path / "s.zarr" / "a" / "zarr.json"
     words = json.loads(place.read_text())

@@ -23,7 +23,7 @@ from tests.support.readers import refused
         ("a.zarr", "zarr"), ("a.ome.zarr", "zarr"), ("a.zarr.zip", "zarr"), ("folder", "zarr"),
     ],
 )  # fmt: skip
-def test_the_ending_says_the_format(store, module):
+def test_the_format_is_known_by_the_ending(store, module):
     assert reader_of(format_of(store).name).__module__ == f"dask_uncert.io.readers.{module}"
 
 
@@ -35,7 +35,7 @@ def test_the_ending_says_the_format(store, module):
         if form.extra
     ],
 )
-def test_a_library_that_is_not_there_is_named_with_its_extra(monkeypatch, tmp_path, form, library):
+def test_a_missing_library_is_named_with_its_extra(monkeypatch, tmp_path, form, library):
     for name in [name for name in sys.modules if name.split(".")[0] == library]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
@@ -52,7 +52,7 @@ def test_a_library_that_is_not_there_is_named_with_its_extra(monkeypatch, tmp_pa
 
 
 @given(st.data())
-def test_spans_say_what_numpy_would_read(data):
+def test_spans_select_what_numpy_selects(data):
     shape = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
     values = np.arange(np.prod(shape)).reshape(shape)
     part = st.one_of(
@@ -72,11 +72,11 @@ def test_missing_codes_are_compared_in_the_storage_dtype(data):
     values = np.array(data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=20)), dtype)
     codes = data.draw(st.lists(st.sampled_from([0, 3, 9.0, 2.5, -1, 1e300, float("nan")]), max_size=3))
     found = Decoding(missing=tuple(codes)).absent(values)
-    wanted = np.isin(values, [c for c in codes if c == c and abs(c) < 100])
+    expected = np.isin(values, [c for c in codes if c == c and abs(c) < 100])
     if found is None:
-        assert not wanted.any()
+        assert not expected.any()
     else:
-        assert np.array_equal(found, wanted)
+        assert np.array_equal(found, expected)
     assert AS_STORED.absent(values) is None
 
 

@@ -57,7 +57,7 @@ def at_once(monkeypatch):
 
 
 @given(st.sampled_from(PASSING), st.integers(0, 8), st.booleans())
-def test_errors_in_passing_are_tried_again_a_bounded_number_of_times(error, times, wrapped):
+def test_transient_errors_are_retried_a_few_times(error, times, wrapped):
     data, before = Failing(caused(error) if wrapped else error, times), retry_count()[1]
     stored = Retried(data)
     if times < MAX_ATTEMPTS[True]:
@@ -71,7 +71,7 @@ def test_errors_in_passing_are_tried_again_a_bounded_number_of_times(error, time
 
 
 @given(st.sampled_from(FINAL), st.booleans(), st.booleans())
-def test_what_is_not_there_is_final(error, wrapped, remote):
+def test_not_found_is_final(error, wrapped, remote):
     data = Failing(caused(error) if wrapped else error, 1)
     with pytest.raises(type(data.error)):
         with_retries(lambda: data[0], remote)
@@ -79,7 +79,7 @@ def test_what_is_not_there_is_final(error, wrapped, remote):
 
 
 @given(st.sampled_from([ValueError("bad chunk"), OSError(errno.ENOSPC, "x"), RuntimeError("checksum")]))
-def test_local_damage_is_no_passing_matter(error):
+def test_local_damage_is_final(error):
     data = Failing(error, 1)
     with pytest.raises(type(error)):
         with_retries(lambda: data[0], remote=False)

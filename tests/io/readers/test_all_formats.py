@@ -69,8 +69,8 @@ def command(tmp_path, dask_uncert_command):
         }
         (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
-        status, _, said = dask_uncert_command("run", tmp_path / "job.yaml", "--quiet")
-        assert status == 0, said
+        status, _, message = dask_uncert_command("run", tmp_path / "job.yaml", "--quiet")
+        assert status == 0, message
         return du.load(tmp_path / "out")
 
     return run
@@ -81,7 +81,7 @@ def parts(evaluation):
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_formats_that_lose_nothing_give_the_same_bits(command, name):
+def test_lossless_formats_give_the_same_bits(command, name):
     truth = command({})
     found = command({"store": str(CROSS_FORMAT / name), **EXACT[name]})
     assert parts(found) == parts(truth)
@@ -100,7 +100,7 @@ def test_references_in_any_format_are_the_same(command, name):
     assert found.ledger.reasons() == truth.ledger.reasons()
 
 
-def test_rasters_and_volumes_that_lie_together(command):
+def test_rasters_and_volumes_on_one_grid(command):
     tif = {"store": str(CROSS_FORMAT / "proba_strip_band.tif"), "dims": CYX}
     assert parts(command(tif, {"store": str(CROSS_FORMAT / "gt.tif")})) == parts(command({}))
     volume = {"store": str(CROSS_FORMAT / "proba_xyzc_f32_nan.nii.gz"), "dims": ["x", "y", "class"]}
@@ -120,7 +120,7 @@ def test_rasters_and_volumes_that_lie_together(command):
         ),
     ],
 )
-def test_formats_that_pack_are_off_by_their_step(command, name, words, step):
+def test_packed_formats_differ_by_less_than_their_step(command, name, words, step):
     truth, found = command({}), command({"store": str(CROSS_FORMAT / name), **words})
     assert found.ledger.counted == truth.ledger.counted
     moved = np.abs(found.decisions.confusion - truth.decisions.confusion).sum() / 2

@@ -184,7 +184,7 @@ def damage(files, rng):
 @pytest.mark.parametrize(
     "seeds", [range(i, SEEDS, 10) for i in range(10)], ids=lambda seeds: f"from_{seeds[0]}"
 )
-def test_damage_is_said_or_harmless(tmp_path, dask_uncert_command, seeds):
+def test_damage_is_reported_or_harmless(tmp_path, dask_uncert_command, seeds):
     p, y = truth()
     seen = {"said": 0, "right": 0}
     for seed in seeds:
@@ -214,12 +214,12 @@ def test_damage_is_said_or_harmless(tmp_path, dask_uncert_command, seeds):
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
-                wanted = du.evaluate(read(place), y, classes=CLASSES, measures=["gini"])
+                expected = du.evaluate(read(place), y, classes=CLASSES, measures=["gini"])
             except Exception:  # the library does not read what we do, for example through other metadata
-                wanted = du.evaluate(p, y, classes=CLASSES, measures=["gini"])
-        assert found.decisions == wanted.decisions, where
-        assert found.distributions == wanted.distributions, where
-        assert found.ledger.counted == wanted.ledger.counted, where
+                expected = du.evaluate(p, y, classes=CLASSES, measures=["gini"])
+        assert found.decisions == expected.decisions, where
+        assert found.distributions == expected.distributions, where
+        assert found.ledger.counted == expected.ledger.counted, where
         seen["right"] += 1
         shutil.rmtree(place)
     assert seen["said"] > seen["right"] / 4

@@ -63,7 +63,7 @@ def test_any_part_of_any_raster(tmp_path_factory, data):
         assert open_stored(path, "", "p").dims == ("y", "x")
 
 
-def test_what_a_header_says(tmp_path):
+def test_fields_of_a_header(tmp_path):
     more = (
         "data ignore value = -9999\nreflectance scale factor = 10000\nWavelength = {\n 400.5,\n 500.25 }\n"
         "map info = {UTM, 1.000, 1.000, 500000.000, 4480000.000, 2.0e+01, 2.0e+01, 16, North, WGS-84, units=Meters}\n"
@@ -107,7 +107,7 @@ def test_what_a_header_says(tmp_path):
         ({"data_ignore_value": "none"}, "states data ignore value = 'none'; expected numbers"),
     ],
 )
-def test_headers_that_cannot_be_right(tmp_path, words, said):
+def test_impossible_headers_are_refused(tmp_path, words, said):
     path = write(tmp_path, np.zeros((3, 4, 3), "u2"), **words)
     with pytest.raises(InputError, match=said) as error:
         open_stored(path, "", "reference")
@@ -115,7 +115,7 @@ def test_headers_that_cannot_be_right(tmp_path, words, said):
     assert "\n" not in str(error.value)
 
 
-def test_partners_that_are_missing_or_too_many(tmp_path):
+def test_missing_or_ambiguous_headers_are_refused(tmp_path):
     path = write(tmp_path, np.zeros((3, 4, 3), "u2"))
     (tmp_path / "a.dat").write_bytes(b"")
     refused(r"several files may be the data file of .*a.hdr: a.img, a.dat", path, "", "p")

@@ -125,7 +125,7 @@ def test_behind_a_url(tmp_path):
     assert stored.fingerprint() is None
 
 
-def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path):
+def test_unreadable_files_are_refused_in_one_sentence(tmp_path):
     good = write(
         tmp_path / "good.tif",
         np.random.default_rng(0).integers(0, 9, (1, 300, 300)).astype("u2"),
@@ -137,14 +137,14 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path):
     vrt = f'<VRTDataset rasterXSize="3" rasterYSize="3"><SRS></SRS><x>{good}</x></VRTDataset>'
     (tmp_path / "vrt.tif").write_text(vrt)
     (tmp_path / "folder.tif").mkdir()
-    for name, said in (
+    for name, message in (
         ("nothing.tif", "p: there is no file at .*nothing.tif"),
         ("text.tif", "p: .*text.tif cannot be read"),
         ("vrt.tif", "p: .*vrt.tif cannot be read"),
         ("cut.tif", "p: .*cut.tif cannot be read"),
         ("folder.tif", "p: .*folder.tif is a folder"),
     ):
-        with pytest.raises(InputError, match=said) as error:
+        with pytest.raises(InputError, match=message) as error:
             open_stored(str(tmp_path / name), "", "p")[...]
         assert "\n" not in str(error.value)
     masked = write(tmp_path / "masked.tif", np.zeros((1, 3, 4), "u1"))

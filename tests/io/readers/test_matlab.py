@@ -24,24 +24,24 @@ def test_any_part_of_any_variable(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("m") / "a.mat"
     scipy.io.savemat(path, {"p": values, "other": "text"}, do_compression=data.draw(st.booleans()))
     stored = pickle.loads(pickle.dumps(open_stored(str(path), "p", "reference")))
-    wanted = scipy.io.loadmat(path)["p"]
-    assert stored.shape == wanted.shape
+    expected = scipy.io.loadmat(path)["p"]
+    assert stored.shape == expected.shape
     assert stored.dtype == values.dtype
     region = tuple(
-        slice(*sorted(data.draw(st.tuples(st.integers(0, 5), st.integers(0, 5))))) for _ in wanted.shape
+        slice(*sorted(data.draw(st.tuples(st.integers(0, 5), st.integers(0, 5))))) for _ in expected.shape
     )
-    assert np.array_equal(stored[region], wanted[region])
-    assert np.array_equal(open_stored(str(path), "", "reference")[...], wanted)
+    assert np.array_equal(stored[region], expected[region])
+    assert np.array_equal(open_stored(str(path), "", "reference")[...], expected)
 
 
-def test_what_is_no_number_is_refused(tmp_path):
+def test_variables_without_numbers_are_refused(tmp_path):
     scipy.io.savemat(tmp_path / "a.mat", {"p": np.zeros((3, 4)), "s": {"a": 1}, "q": np.ones((2, 2))})
-    for array, said in (
+    for array, message in (
         ("s", "s in .*a.mat is a struct; expected numbers"),
         ("x", "has no variable 'x'"),
         ("", "p, q"),
     ):
-        refused(said, tmp_path / "a.mat", array, "mask")
+        refused(message, tmp_path / "a.mat", array, "mask")
     content = (tmp_path / "a.mat").read_bytes()
     for name, broken in {"cut.mat": content[:150], "text.mat": b"nothing", "none.mat": b""}.items():
         (tmp_path / name).write_bytes(broken)

@@ -36,18 +36,18 @@ def variables():
 
 
 @pytest.mark.parametrize(("file", "name"), [*variables()])
-def test_variables_are_what_xarray_says(file, name):
+def test_variables_equal_those_of_xarray(file, name):
     stored = pickle.loads(pickle.dumps(open_stored(str(file), name, "p")))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with xr.open_dataset(file, decode_times=False) as found:
-            wanted, dims = found[name].values, found[name].dims
+            expected, dims = found[name].values, found[name].dims
             known = {dim: found[dim].values for dim in dims if dim in found.variables}
     values = stored.decoding.values(stored[...], "values").astype("f8")
     absent = stored.decoding.absent(stored[...])
     values = values if absent is None else np.where(absent, np.nan, values)
     assert stored.dims == dims
-    assert np.allclose(values, wanted, rtol=1e-6, equal_nan=True)
+    assert np.allclose(values, expected, rtol=1e-6, equal_nan=True)
     for dim, (coordinate, _) in stored.coordinates(dims).items():
         assert np.allclose(coordinate, known[dim])
 
@@ -97,7 +97,7 @@ def test_matlab_7_3_has_its_own_order_of_axes(tmp_path):
     assert np.array_equal(stored[1:, :2, 3], values[1:, :2, 3])
 
 
-def test_nothing_outside_of_the_file_is_read(tmp_path):
+def test_nothing_outside_the_file_is_read(tmp_path):
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["secret"] = np.arange(3)
     (tmp_path / "raw").write_bytes(bytes(24))
@@ -117,7 +117,7 @@ def test_nothing_outside_of_the_file_is_read(tmp_path):
         refused(f"mask: .*{said}", tmp_path / "a.h5", name, "mask")
 
 
-def test_nothing_outside_is_read_on_the_side(tmp_path):
+def test_side_reads_stay_inside_the_file(tmp_path):
     """A lone link, coordinates that are virtual, and a grid mapping that is a link."""
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["secret"] = np.arange(3.0)
@@ -140,7 +140,7 @@ def test_nothing_outside_is_read_on_the_side(tmp_path):
     assert stored.crs is None
 
 
-def test_what_is_no_array_of_numbers(tmp_path):
+def test_datasets_without_numbers_are_refused(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["text"], file["a"], file["group/b"] = "x", np.zeros((2, 2)), np.zeros((2, 2))
         file["pairs"] = np.zeros(2, [("x", "f4"), ("y", "f4")])

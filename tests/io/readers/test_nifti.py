@@ -64,11 +64,11 @@ def test_any_part_of_any_volume_is_what_nibabel_reads(tmp_path_factory, volume, 
     values, region, slope, inter = volume
     path = write(tmp_path_factory.mktemp("v") / f"a{ending}", values, LINEAR, kind, order, slope, inter)
     stored = pickle.loads(pickle.dumps(open_stored(path, "", "features")))
-    found, wanted = values_of(stored, region), np.asarray(nibabel.load(path).dataobj)[region]
+    found, expected = values_of(stored, region), np.asarray(nibabel.load(path).dataobj)[region]
     assert stored.shape == values.shape
-    assert found.dtype == wanted.dtype.newbyteorder("=")
+    assert found.dtype == expected.dtype.newbyteorder("=")
     assert stored.dtype == values.dtype.newbyteorder("=")
-    assert np.array_equal(found, wanted)
+    assert np.array_equal(found, expected)
     assert stored.dims == ("x", "y", "z", "t")[: values.ndim]
     assert (
         stored.geometry(stored.dims).affine.tolist()
@@ -81,7 +81,7 @@ def test_any_part_of_any_volume_is_what_nibabel_reads(tmp_path_factory, volume, 
 @pytest.mark.parametrize(
     "name", ["functional.nii", "anatomical.nii", "example4d.nii.gz", "example_nifti2.nii.gz"]
 )
-def test_samples_of_the_wild(name):
+def test_sample_files_of_nibabel(name):
     # scl_slope and scl_inter, big-endian, oblique, NIfTI-2
     image, stored = nibabel.load(SAMPLES / name), open_stored(str(SAMPLES / name), "", "features")
     assert stored.shape == image.shape
@@ -128,7 +128,7 @@ def test_labels_come_through_scaling(tmp_path, dtype, top):
     assert np.array_equal(plain, np.asarray(nibabel.load(path).dataobj))
 
 
-def test_values_between_labels_stay_as_they_are(tmp_path):
+def test_values_between_labels_are_not_rounded(tmp_path):
     values = np.array([0, 1, 2.5, 5, 4.9995]).reshape(-1, 1, 1)
     header = nibabel.Nifti1Header()
     header.set_data_dtype("u2")
@@ -159,7 +159,7 @@ def test_microns_and_metres_are_millimetres(tmp_path):
     assert all(np.allclose(one, found[0], rtol=1e-6) for one in found)
 
 
-def test_a_header_without_an_affine_says_nothing(tmp_path):
+def test_a_header_without_an_affine_has_no_geometry(tmp_path):
     image = nibabel.Nifti1Image(np.zeros((2, 2, 2), "u1"), None)
     image.header["sform_code"] = image.header["qform_code"] = 0
     nibabel.save(image, tmp_path / "a.nii")
@@ -191,7 +191,7 @@ def test_a_compressed_volume_is_read_once_and_few_are_kept(tmp_path, monkeypatch
     assert len(file_cache._CACHE) == file_cache.CACHED_FILES
 
 
-def test_threads_that_ask_at_once_share_one_reading(tmp_path, monkeypatch):
+def test_threads_share_one_read(tmp_path, monkeypatch):
     from concurrent.futures import ThreadPoolExecutor
 
     values = np.arange(60_000, dtype="i4").reshape(30, 40, 50)
@@ -269,9 +269,9 @@ def test_a_broken_file_is_refused_in_one_paragraph(tmp_path, how, ending):
     path = tmp_path / f"a{ending}"
     write(path, np.random.default_rng(0).integers(0, 999, (4, 5, 6)).astype("i2"))
     open_stored(str(path), "", "reference")[...]
-    spoil, said = BROKEN[how]
+    spoil, message = BROKEN[how]
     spoil(path)
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         open_stored(str(path), "", "reference")[...]
     text = str(caught.value)
     assert text.startswith("reference: ")

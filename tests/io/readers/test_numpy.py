@@ -59,7 +59,7 @@ def test_objects_are_refused_and_nothing_runs(tmp_path):
     assert not mark.exists()
 
 
-def test_what_cannot_be_right_is_refused(tmp_path):
+def test_impossible_headers_are_refused(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((4, 5)))
     content = (tmp_path / "a.npy").read_bytes()
     wrong = {

@@ -29,7 +29,7 @@ SAMPLES = DATA / "formats" / "ome_zarr"
         ("omezarrpy_v0.2.zarr", "", "0", (1, 2, 1, 16, 16), None, None),
     ],
 )
-def test_images_of_other_writers(name, array, path, shape, dims, spacing):
+def test_images_of_other_programs(name, array, path, shape, dims, spacing):
     stored = open_stored(str(SAMPLES / name), array, "p")
     assert (stored.array, stored.shape, stored.dims) == (path, shape, dims)
     assert np.array_equal(stored[...], zarr.open_group(SAMPLES / name, mode="r")[path][...])
@@ -77,7 +77,7 @@ def image(tmp_path):
     return write
 
 
-def test_scale_and_translation_of_both_levels_are_one_after_the_other(image):
+def test_transformations_of_level_and_image_are_combined(image):
     stored = open_stored(image(), "", "p")
     found = stored.geometry(("row", "column"))
     assert found.dims == ("row", "column")
@@ -101,7 +101,7 @@ def test_scale_and_translation_of_both_levels_are_one_after_the_other(image):
         {"datasets": [{"path": "0", "coordinateTransformations": {"type": "scale"}}]},
     ],
 )
-def test_metadata_that_cannot_be_right(image, changes):
+def test_impossible_metadata_are_refused(image, changes):
     with pytest.raises(InputError, match=r"p: .*i.zarr.*OME-Zarr metadata") as error:
         open_stored(image(**changes), "", "p")
     assert "\n" not in str(error.value)

@@ -47,7 +47,7 @@ def test_fingerprint_changes_with_the_data(tmp_path):
     assert ZarrArray(store, "p", "p").fingerprint() != mark
 
 
-def test_what_cannot_be_opened_is_said(tmp_path):
+def test_stores_that_cannot_be_opened_are_reported(tmp_path):
     (tmp_path / "text.zarr").write_text("no store")
     (tmp_path / "empty.zarr").mkdir()
     for name in ("text.zarr", "empty.zarr"):
