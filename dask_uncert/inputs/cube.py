@@ -47,8 +47,8 @@ class Cube:
 
     where: its origin, for messages, without secrets. kind: which input of the evaluation it is, by default its name;
     each of several samples has its own name and the kind `samples`. gap: for a mask that is not 0 where the input of
-    this kind has no value, the reason. geometry: position of its pixels, where known; coordinates: of its dimensions, in the reference
-    system `crs`; coordinate_attributes: of those to be written with maps. stored: the opened file or store, where there
+    this kind has no value, the reason. geometry: position of its pixels, where known; coordinates: of its dimensions, in
+    the reference system `crs`; coordinate_attributes: of those to be written with maps. stored: the opened file or store, where there
     is one; held: bytes that stay in each process's memory while it is read. decoding, role: meaning of its stored
     numbers. precision: of its probabilities. remarks: what is unusual about it. logits: it holds logits. leave_out:
     pixels that are no probabilities within the tolerance are left out, not refused. raters: number of raters whose votes
