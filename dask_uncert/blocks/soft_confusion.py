@@ -82,7 +82,7 @@ class OneVsRest:
             level = p if s.reference_threshold is None else s.reference_threshold
             kernels.find_rows(p, c > level, interval_finder(s), rows, offsets)
         elif s.rows == "float16":
-            rows[:] = p.astype(np.float16).view(np.uint16)
+            rows[:] = (p + 0.0).astype(np.float16).view(np.uint16)  # -0.0 is the row of 0
         else:
             assert s.scale is not None
             rows[:] = np.rint(p / s.scale)

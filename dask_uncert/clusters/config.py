@@ -12,16 +12,28 @@ from dask_uncert.io.validation import Counting, StrictModel, WholeNumber, valida
 from dask_uncert.io.yaml_file import read_yaml
 
 ADDRESSES = ("tcp://", "tls://")
+MOST_BYTES = 1 << 50
 Text = Annotated[str, Field(min_length=1)]
 
 
 def _bytes(size: Any) -> Any:
-    if isinstance(size, bool) or not isinstance(size, int | str) or size in (0, ""):
-        raise ValueError("should be a number of bytes, such as '4 GiB'")
+    from dask.utils import parse_bytes
+
+    try:
+        number = parse_bytes(size) if isinstance(size, int | str) and not isinstance(size, bool) else 0
+    except OverflowError:
+        number = 0
+    except ValueError:
+        return size  # refused where the workers start
+    if not 1 <= number <= MOST_BYTES:
+        raise ValueError("should be a number of bytes, such as '4 GiB', from 1 byte to 1 PiB")
     return size
 
 
 Memory = Annotated[int | str, BeforeValidator(_bytes)]
+
+
+Threads = Annotated[WholeNumber, Field(ge=1, le=4096)]
 
 
 def _running(address: str) -> str:
@@ -35,7 +47,7 @@ class Local(StrictModel):
 
     kind: Literal["local"] = Field("local", repr=False)
     workers: Counting | None = None
-    threads: Counting | None = None
+    threads: Threads | None = None
     processes: bool | None = None
     memory_limit: Memory | None = None
     dashboard: bool | Annotated[WholeNumber, Field(ge=1, le=65535)] | None = None
@@ -78,7 +90,7 @@ class Mpi(StrictModel):
 
     kind: Literal["mpi"] = Field("mpi", repr=False)
     launcher: Text | Annotated[list[Text | WholeNumber], Field(min_length=1)] | None = None
-    threads: Counting | None = None
+    threads: Threads | None = None
     memory_limit: Memory | None = None
     interface: Text | None = None
     wait: Counting | None = None

@@ -19,6 +19,8 @@ Kind = SampleKind | OtherKind
 DISTANCES = ("euclidean", "kullback-leibler", "fisher-rao", "renyi")
 LARGEST_UNCERTAINTY = 2.0**20
 """The largest predicted uncertainty that is counted as a measure: powers up to the third stay exact sums."""
+LARGEST_POWER = 1000
+"""The largest n of a geometric measure."""
 SAMPLE_KINDS: tuple[SampleKind, ...] = get_args(SampleKind)
 
 
@@ -116,8 +118,10 @@ def _geometric(parameters: dict[str, Any]) -> Measure:
             f"unknown distance {distance!r} of measure 'geometric'; known: {', '.join(DISTANCES)}"
         )
     n = parameters.pop("n", 2)
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise ValueError(f"n of measure 'geometric' must be a positive integer, found {n!r}")
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= LARGEST_POWER:
+        raise ValueError(
+            f"n of measure 'geometric' must be a whole number from 1 to {LARGEST_POWER}, found {n!r}"
+        )
     if distance != "renyi":
         return Measure(f"geometric({distance}, n={n})", "geometric", distance=distance, n=n)
     alpha = _alpha("geometric", parameters.pop("alpha", 2.0))

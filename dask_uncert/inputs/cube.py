@@ -158,4 +158,8 @@ def declare(
         by_caller = not cube.decoding.is_packed and scale is not None
         if by_file or by_caller:
             factor, decoding = decoding.scale, replace(decoding, scale=1.0)
+            if factor > 1:
+                raise InputError(
+                    f"{cube.name}: {cube.where}: the scale of probabilities must be above 0 and at most 1, found {factor:g}."
+                )
     return replace(cube, decoding=decoding, precision=Precision(factor, tolerance))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, Self, TypedDict, Unpack
 
 import numpy as np
-from pydantic import Field, StrictBool
+from pydantic import Field, StrictBool, model_validator
 
 from dask_uncert.errors import InputError
 from dask_uncert.inputs.arrays import Axis, cube_of
@@ -17,7 +17,7 @@ from dask_uncert.inputs.open import InputSpec, MissingChunks, open_cubes, with_o
 from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.inputs.scene import prediction
 from dask_uncert.io.decoding import Role
-from dask_uncert.io.validation import AboveZero, Counting, Number, StrictModel, validated
+from dask_uncert.io.validation import AboveZero, Counting, Finite, StrictModel, validated
 
 
 class InputOptions(StrictModel):
@@ -28,11 +28,11 @@ class InputOptions(StrictModel):
         None,
         description="Names of the dimensions in the array's order; class, sample, band and rater are reserved",
     )
-    scale: Number | None = Field(
+    scale: Finite | None = Field(
         None,
         description="Values are stored numbers times this (plus the offset), where the file does not say so itself",
     )
-    offset: Number | None = Field(
+    offset: Finite | None = Field(
         None, description="Added to stored numbers times the scale, where the file does not say so itself"
     )
     nodata: float | list[float] | None = Field(
@@ -59,8 +59,17 @@ class PredictionOptions(InputOptions):
         description="Pixels whose values are not probabilities within the tolerance: an error, or left out and counted",
     )
     tolerance: AboveZero | None = Field(
-        None, description="How far values and sums may be off before they are refused; by dtype"
+        None, lt=1, description="How far values and sums may be off before they are refused; by dtype"
     )
+
+    @model_validator(mode="after")
+    def _scale_to_probabilities(self) -> Self:
+        if self.scale is not None and not self.logits and not 1e-30 <= self.scale <= 1:
+            raise ValueError(
+                f"`scale` makes probabilities of what is stored and should be from 1e-30 to 1, found {self.scale:g}; "
+                "only `logits` may have a larger one"
+            )
+        return self
 
 
 class ReferenceOptions(InputOptions):

@@ -12,10 +12,18 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_v
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.bootstrap_intervals import Confidence
 from dask_uncert.formulas.class_distances import Metric
-from dask_uncert.formulas.measures import Measure, parse_measure, upper_bound
+from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY, Measure, parse_measure, upper_bound
 from dask_uncert.formulas.soft_confusion import ReferenceCertainty
 from dask_uncert.io.maps import MAPS, Layer
-from dask_uncert.io.validation import AboveZero, Counting, Number, StrictModel, WholeNumber, one_or_more
+from dask_uncert.io.validation import (
+    AboveZero,
+    Counting,
+    Number,
+    PixelCount,
+    StrictModel,
+    WholeNumber,
+    one_or_more,
+)
 from dask_uncert.spec.map_names import soft_labels
 from dask_uncert.spec.request import SoftMaps, map_layers
 from dask_uncert.summaries.evaluation import Class
@@ -27,6 +35,8 @@ Distribution = Literal["gaussian", "logistic", "laplace", "uniform", "triangular
 DampingForm = Literal["exponential", "reciprocal", "gaussian"]
 Inside = Annotated[Number, Field(gt=0, lt=1)]
 NotNegative = Annotated[Number, Field(ge=0)]
+Scale = Annotated[NotNegative, Field(le=1e6)]
+Code = Annotated[WholeNumber, Field(ge=-(2**63), le=2**63 - 1)]
 
 
 def _coded(names: Any) -> Any:
@@ -42,7 +52,7 @@ def _different(classes: dict[int, str]) -> dict[int, str]:
 
 
 ClassTable = Annotated[
-    dict[WholeNumber, str],
+    dict[Code, str],
     BeforeValidator(_coded, json_schema_input_type=dict[int, str] | list[str]),
     AfterValidator(_different),
 ]
@@ -74,9 +84,9 @@ class Sweep(StrictModel):
     """How fine the joint histogram is from which `dask-uncert sweep` computes any other setting."""
 
     error: AboveZero = Field(
-        5e-5, description="Wanted error of TP, TN, FP and FN, as a share of their pixels"
+        5e-5, le=1, description="Wanted error of TP, TN, FP and FN, as a share of their pixels"
     )
-    memory: AboveZero = Field(8e6, description="Largest number of bytes of counts per class")
+    memory: AboveZero = Field(8e6, le=1e10, description="Largest number of bytes of counts per class")
 
 
 def _one_or_more(kind: Any) -> Any:
@@ -88,11 +98,11 @@ class SoftConfusion(StrictModel):
 
     classes: Annotated[tuple[str, ...], _one_or_more(str)] | None = Field(None, alias="class")
     thresholds: Annotated[tuple[Inside, ...], _one_or_more(float)] = Field((0.5,), min_length=1)
-    sigmas: Annotated[tuple[NotNegative, ...], _one_or_more(float)] = Field((0.0,), min_length=1)
+    sigmas: Annotated[tuple[Scale, ...], _one_or_more(float)] = Field((0.0,), min_length=1)
     dampings: Annotated[tuple[NotNegative, ...], _one_or_more(float)] = Field((0.0,), min_length=1)
     uncertainty: str | None = Field(None, description="The measure that damps")
     distribution: Distribution = "gaussian"
-    df: AboveZero | None = Field(None, description="Degrees of freedom of student-t")
+    df: AboveZero | None = Field(None, le=1e6, description="Degrees of freedom of student-t")
     damping_form: DampingForm = "exponential"
     reference_threshold: Inside | None = None
     reference_certainty: ReferenceCertainty = "paper"
@@ -136,13 +146,15 @@ class UncertaintyConfusion(StrictModel):
     """Right or wrong against certain or uncertain, for these measures (by default all) at these thresholds."""
 
     measures: list[str] | None = None
-    thresholds: list[AboveZero] = Field(list(UNCERTAINTY_THRESHOLDS))
+    thresholds: list[Annotated[AboveZero, Field(le=LARGEST_UNCERTAINTY)]] = Field(
+        list(UNCERTAINTY_THRESHOLDS)
+    )
 
 
 class Calibration(StrictModel):
     """Reliability over equally wide bins of the winning class's confidence."""
 
-    bins: Counting = 15
+    bins: Annotated[WholeNumber, Field(ge=1, le=10_000)] = 15
 
 
 class PatientConfidence(StrictModel):
@@ -158,7 +170,7 @@ class TileConfidence(PatientConfidence):
     """Confidence intervals by drawing square tiles of the scene with replacement."""
 
     unit: Literal["tile"] = "tile"  # type: ignore[assignment]
-    size: Counting | None = Field(
+    size: PixelCount | None = Field(
         None,
         description=f"Pixels a side; by default {TILE}, doubled until the scene has at most {MOST} tiles",
     )
@@ -180,7 +192,7 @@ class ClassificationOptions(StrictModel):
         description="Reference code: name, in the order of the class axis; or the names, whose codes are 0, 1, ... "
         "By default the classes are called by their codes 0, 1, ...",
     )
-    ignore: list[WholeNumber] = Field([], description="Reference codes of pixels that do not count")
+    ignore: list[Code] = Field([], description="Reference codes of pixels that do not count")
     measures: list[Annotated[str | dict[str, dict[str, Any] | None], AfterValidator(_parsed)]] = Field(
         ["gini", "entropy", "fisher_rao"], description="Names, or {name: {parameter: value}}"
     )
@@ -318,8 +330,10 @@ class RegressionOptions(StrictModel):
 class PassOptions(StrictModel):
     """How a pass is cut and computed; the results do not depend on it."""
 
-    block: tuple[int, ...] | None = Field(None, description="Grid sizes of a task")
-    split_every: Annotated[WholeNumber, Field(ge=2)] | None = Field(
+    block: tuple[Annotated[WholeNumber, Field(le=2**31 - 1)], ...] | None = Field(
+        None, description="Grid sizes of a task"
+    )
+    split_every: Annotated[WholeNumber, Field(ge=2, le=10**6)] | None = Field(
         None, description="Summaries that a merge adds"
     )
     engine: Literal["compiled", "reference"] = Field("compiled", description="The kernels")

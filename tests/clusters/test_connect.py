@@ -168,6 +168,10 @@ def test_an_address_without_a_scheduler_ends_in_time() -> None:
     [
         ("kind: local\nworker: 2\n", "Unknown key `worker`. Did you mean `workers`\\?"),
         ("kind: local\nworkers: 0\n", "`workers` should be greater than or equal to 1, found 0"),
+        ("kind: local\nthreads: 1000000000000\n", "`threads` should be less than or equal to 4096"),
+        ("kind: local\nworkers: 1000000000000\n", "`workers` should be less than or equal to 1000000"),
+        ("kind: local\nmemory_limit: -4 GiB\n", "such as '4 GiB', from 1 byte to 1 PiB, found '-4 GiB'"),
+        ("kind: local\nmemory_limit: 1e300 GiB\n", "such as '4 GiB', from 1 byte to 1 PiB"),
         ("kind: local\nthreads: true\n", "`threads` should be a number, found True"),
         ("kind: local\nprocesses: 3\n", "`processes` should be a valid boolean.* found 3"),
         ("kind: local\nmemory_limit: [4]\n", "`memory_limit` should be a number of bytes, such as '4 GiB'"),

@@ -134,6 +134,84 @@ def test_both_refuse_in_the_same_words(scene, options, message):
     assert str(in_job.value) == f"the job: {python.value} `dask-uncert schema` lists every key."
 
 
+HUGE = 10**29
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"calibration": {"bins": 10**12}}, "`calibration.bins` should be less than or equal to 10000, found 1000000000000"),
+        ({"confidence": {"replicates": 10**12}}, "`confidence.replicates` should be less than or equal to 1000000"),
+        ({"soft_confusion": [{"sigmas": [np.inf]}]}, "`soft_confusion.0.sigmas.0` should be less than or equal to 1000000, found inf"),
+        ({"soft_confusion": [{"dampings": [np.nan]}]}, "`soft_confusion.0.dampings.0` should be greater than or equal to 0, found nan"),
+        ({"soft_confusion": [{"distribution": "student-t", "df": np.inf}]}, "`soft_confusion.0.df` should be less than or equal to 1000000"),
+        ({"soft_confusion": [{"sweep": {"error": np.inf}}]}, "`soft_confusion.0.sweep.error` should be less than or equal to 1, found inf"),
+        ({"soft_confusion": [{"sweep": {"memory": np.inf}}]}, "`soft_confusion.0.sweep.memory` should be less than or equal to 10000000000"),
+        ({"uncertainty_confusion": {"thresholds": [np.inf]}}, "`uncertainty_confusion.thresholds.0` should be less than or equal to 1048576"),
+        ({"classes": {0: "a", 1: "b", HUGE: "c"}}, f"`classes` should be less than or equal to {2**63 - 1}, found {HUGE}"),
+        ({"ignore": [-HUGE]}, f"`ignore.0` should be greater than or equal to {-(2**63)}, found {-HUGE}"),
+        ({"measures": [{"geometric": {"n": 10**12}}]}, "n of measure 'geometric' must be a whole number from 1 to 1000, found 1000000000000"),
+    ],
+)  # fmt: skip
+def test_numbers_without_sense_are_refused_in_python_jobs_and_cohorts(scene, options, message):
+    arrays, job = scene
+    inputs = {name: {} for name in arrays}
+    cohort = {"kind": "cohort", "manifest": "cases.csv", "classes": ["a", "b", "c"], "inputs": inputs}
+    with pytest.raises(InputError) as python:
+        du.evaluate(du.Input(arrays["probabilities"], scale=1 / 250), arrays["reference"], **options)
+    assert message in str(python.value)
+    for kind in ({}, cohort):
+        with pytest.raises(InputError) as in_job:
+            read_job({**job, **kind, **options})
+        assert message in str(in_job.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("probabilities", {"tolerance": 1}, "tolerance` should be less than 1, found 1"),
+        ("probabilities", {"tolerance": np.nan}, "tolerance` should be greater than 0, found nan"),
+        ("probabilities", {"scale": np.inf}, "should be from 1e-30 to 1, found inf"),
+        ("probabilities", {"scale": 1e6}, "should be from 1e-30 to 1, found 1e+06"),
+        ("probabilities", {"offset": np.inf}, "offset` should be a finite number"),
+        ("reference", {"scale": np.inf}, "scale` should be a finite number"),
+        ("reference", {"fuzzy": True, "raters": HUGE}, "raters` should be less than or equal to 1000000"),
+    ],
+)
+def test_numbers_without_sense_of_an_input_are_refused_too(scene, name, options, message):
+    arrays, job = scene
+    with pytest.raises(InputError) as python:
+        du.evaluate(**{key: du.Input(a, **options) if key == name else a for key, a in arrays.items()})
+    assert message in str(python.value)
+    cohort = {"kind": "cohort", "manifest": "cases.csv", "classes": ["a", "b", "c"], "inputs": {}}
+    for kind, inputs in (({}, job["inputs"]), (cohort, {key: {} for key in arrays})):
+        with pytest.raises(InputError, match=name) as in_job:
+            read_job({**job, **kind, "inputs": {**inputs, name: {**inputs[name], **options}}})
+        assert message in str(in_job.value)
+
+
+def test_numbers_without_sense_of_scenes_passes_and_comparisons_are_refused(scene):
+    p = scene[0]["probabilities"] / 250
+    for options, message in (
+        ({"confidence": {"size": 10**21}}, f"`confidence.size` should be less than or equal to {2**31 - 1}"),
+        ({"block": (HUGE, 1)}, f"`block.0` should be less than or equal to {2**31 - 1}"),
+        ({"split_every": HUGE}, "`split_every` should be less than or equal to 1000000"),
+    ):
+        with pytest.raises(InputError, match=message):
+            du.evaluate(p, scene[0]["reference"], **options)
+    for options in ({"replicates": 10**12}, {"permutations": 10**12}):
+        with pytest.raises(InputError, match=r"must be from 1 to 1000000, found 1000000000000\."):
+            du.compare(scene[0], scene[0], **options)
+
+
+def test_only_logits_may_have_a_scale_above_1(scene):
+    p, y = (scene[0]["probabilities"] / 250)[:, :, :2], np.zeros((6, 5), int)
+    p[..., 1] = 1 - p[..., 0]
+    logits = np.log(p + 1e-9)
+    wanted, found = (du.evaluate(du.Input(logits / s, scale=s, logits=True), y) for s in (1, 4))
+    assert found.decisions == wanted.decisions
+
+
 def test_options_of_an_input_are_checked_by_what_it_is(scene):
     p, y = scene[0].values()
     for inputs, message in (

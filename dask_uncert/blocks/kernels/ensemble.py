@@ -10,7 +10,7 @@ import numpy as np
 
 from dask_uncert.blocks.kernels.elementary import logarithm
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled, gather
-from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED
+from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED, SMALLEST_SUM
 
 
 @compiled
@@ -64,6 +64,7 @@ def add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes, 
             missing = total[j] != total[j]
             clipped = (lowest[j] < 0.0) | (best[j] > 1.0)
             bad = (lowest[j] < -tolerance) | (best[j] > 1.0 + tolerance) | (off > tolerance)
+            bad |= total[j] < SMALLEST_SUM
             code = (CLIPPED if clipped else 0) | (RENORMALISED if off > exact else 0)
             state[i] |= np.uint8(MISSING if missing else (OFF if bad else code))
             entropies[i] += entropy[j] if entropy[j] > 0.0 else 0.0

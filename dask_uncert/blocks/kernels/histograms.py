@@ -220,8 +220,8 @@ def find_bins(values, shares, finder, bins):
     if finder.start.size == 0:
         number = finder.edges.size - 1
         for j in range(STRIP):
-            b = min(np.int64(shares[j] * number), number - 1)
-            up = np.int64(values[j] > finder.edges[b + 1])
+            b = cell(shares[j], number)
+            up = np.int64(values[j] > finder.edges[b + 1]) * np.int64(b < number - 1)
             down = np.int64(values[j] <= finder.edges[b]) * np.int64(b > 0)
             bins[j] = b + up - down
     else:
@@ -232,15 +232,22 @@ def find_bins(values, shares, finder, bins):
 @compiled
 def find_bin(value, share, finder):
     """Return the bin of one value; share: the value over the range of the edges."""
-    if finder.start.size == 0:
-        b = min(np.int64(share * (finder.edges.size - 1)), finder.edges.size - 2)
-    else:
-        b = finder.start[min(np.int64(share * finder.start.size), finder.start.size - 1)]
-    while value > finder.edges[b + 1]:
+    last = finder.edges.size - 2
+    b = cell(share, finder.start.size if finder.start.size > 0 else last + 1)
+    if finder.start.size > 0:
+        b = finder.start[b]
+    while b < last and value > finder.edges[b + 1]:
         b += 1
     while b > 0 and value <= finder.edges[b]:
         b -= 1
     return b
+
+
+@compiled
+def cell(share, number):
+    """Return which of equally wide cells over [0, 1] holds a share; the first for NaN, an end for others outside."""
+    x = share * number
+    return np.int64(min(x if x > 0.0 else 0.0, number - 1.0))
 
 
 @compiled

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from dask_uncert.blocks.kernels.elementary import arcsine, arctangent, exponential, logarithm
-from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED
+from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED, SMALLEST_SUM
 
 STRIP = 128
 STRIDE = STRIP + 8  # rows of a strip are 1088 bytes apart: not all in the same cache sets
@@ -90,6 +90,7 @@ def normalise(p, best, total, lowest, keep, hole, rounding, states):
             (lowest[j] < -rounding.tolerance)
             | (best[j] > 1.0 + rounding.tolerance)
             | (off > rounding.tolerance)
+            | (total[j] < SMALLEST_SUM)
         )
         code = (CLIPPED if clipped else 0) | (RENORMALISED if off > rounding.exact else 0)
         states[j] = MISSING if missing else (OFF if bad else code)
@@ -182,6 +183,18 @@ def renyi(p, logs, best, total, alpha, n, out):
     if np.isinf(alpha):
         for j in range(STRIP):
             out[j] = -logarithm(best[j] / total[j]) * scale
+    elif (
+        alpha * np.log(p.shape[0]) > 650.0
+    ):  # relative to the largest, so that the powers do not all underflow
+        for j in range(STRIP):
+            top, largest = -np.inf, -np.inf
+            for c in range(p.shape[0]):
+                if p[c, j] > largest:
+                    largest, top = p[c, j], logs[c, j]
+            power = 0.0
+            for c in range(p.shape[0]):
+                power += _power(p[c, j], logs[c, j] - top, alpha)
+            out[j] = (alpha * top + logarithm(power)) * scale / (1.0 - alpha)
     else:
         out[:] = 0.0
         for c in range(p.shape[0]):

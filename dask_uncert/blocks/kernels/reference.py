@@ -11,6 +11,7 @@ from dask_uncert.blocks.kernels.types import (
     NO_TILES,
     OFF,
     RENORMALISED,
+    SMALLEST_SUM,
     AnyFloats,
     Finder,
     Pixels,
@@ -56,7 +57,7 @@ def measure(
 def _states(stored: Floats, total: Floats, tolerance: float, exact: float) -> NDArray[np.uint8]:
     """Return the state of stored vectors (n, classes) whose clipped parts add up to `total`."""
     lowest, highest, off = stored.min(axis=1), stored.max(axis=1), np.abs(total - 1.0)
-    bad = (lowest < -tolerance) | (highest > 1 + tolerance) | (off > tolerance)
+    bad = (lowest < -tolerance) | (highest > 1 + tolerance) | (off > tolerance) | (total < SMALLEST_SUM)
     repairs = np.where((lowest < 0) | (highest > 1), CLIPPED, 0) | np.where(off > exact, RENORMALISED, 0)
     return np.where(np.isnan(total), MISSING, np.where(bad, OFF, repairs)).astype(np.uint8)
 
@@ -89,7 +90,7 @@ def count_values(
     c, k, value = reference[counted], batch.predicted[counted], values[counted]
     right = (c == k).astype(np.int64)
     second = ((c != k) & (batch.second[counted] == c)).astype(np.int64)
-    bins = np.maximum(np.searchsorted(finder.edges, value, side="left") - 1, 0)
+    bins = _bins(finder, value)
     np.add.at(counts.histogram, (c, right, bins), 1)
     x = value / upper
     limbs = fixed_point.encode(np.stack([x, x * x, x * x * x], axis=1), counts.by_pair.shape[-1])
@@ -118,7 +119,7 @@ def count_confidence(
     """Add the winning class's stated probability to its bins; see `compiled.count_confidence`."""
     counted = reference >= 0
     x = batch.confidence[counted]
-    bins = np.maximum(np.searchsorted(finder.edges, x, side="left") - 1, 0)
+    bins = _bins(finder, x)
     tallies = _tallies(batch.predicted[counted] == reference[counted], x)
     np.add.at(tally, bins, tallies)
     if tiles.row.size:
@@ -140,7 +141,7 @@ def count_probabilities(
     c = reference[counted]
     stored = np.moveaxis(probabilities, 1, 2).reshape(-1, classes)[pixels[counted]]
     p = np.clip(stored.astype(np.float64), 0.0, 1.0)
-    bins = np.maximum(np.searchsorted(finder.edges, p, side="left") - 1, 0)
+    bins = _bins(finder, p)
     every = np.broadcast_to(np.arange(classes), p.shape)
     true = every == c[:, np.newaxis]
     tallies = _tallies(true, p)
@@ -156,6 +157,11 @@ def count_probabilities(
         for k, start in enumerate(tiles.starts[3:].tolist()):
             _add_tallies(tiles, rows, start, bins[:, k], tallies[:, k])
         _add_scores(tiles, rows, error, loss, of_true == 0)
+
+
+def _bins(finder: Finder, values: Floats) -> Indices:
+    """Return the bins of values; the first or the last for values out of range."""
+    return np.clip(np.searchsorted(finder.edges, values, side="left") - 1, 0, finder.edges.size - 2)
 
 
 def _tallies(came_true: Bools, stated: Floats) -> Counts:
@@ -220,7 +226,7 @@ def close_members(
 def find_rows(values: Floats, above: Bools, finder: Finder, rows: Counts, offsets: Floats) -> None:
     """Find the row of each value of p and its place in the row; see `compiled.find_rows`."""
     edges = finder.edges
-    closed = np.maximum(np.searchsorted(edges, values, side="left") - 1, 0)
+    closed = _bins(finder, values)
     open_ = np.minimum(np.searchsorted(edges, values, side="right") - 1, edges.size - 2)
     rows[:] = np.where(above, open_, closed)
     low, high = edges[rows], edges[rows + 1]

@@ -15,6 +15,8 @@ USABLE, MISSING, OFF = 0, 1, 2
 """Probabilities usable; one of them NaN; further from the simplex than the tolerance."""
 CLIPPED, RENORMALISED = 4, 8
 """Added to USABLE where a value outside [0, 1] was clipped; where the sum was off by more than rounding."""
+SMALLEST_SUM = 1e-300
+"""A vector that adds up to less is off the simplex, however much is tolerated."""
 
 
 class Pixels(NamedTuple):

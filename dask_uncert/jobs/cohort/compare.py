@@ -75,8 +75,9 @@ def compare(
     >>> comparison.permutation.p_value.tolist(), comparison.exact
     ([0.5], True)
     """
-    if replicates < 1 or permutations < 1:
-        raise InputError("replicates and permutations must be at least 1.")
+    for name, number in (("replicates", replicates), ("permutations", permutations)):
+        if not 1 <= number <= 10**6:
+            raise InputError(f"{name} must be from 1 to 1000000, found {number}.")
     if not 0 < level < 1:
         raise InputError(f"the level of an interval must be in (0, 1), found {level:g}.")
     if seed < 0:
