@@ -141,7 +141,7 @@ def rewritten(folder: AnyPath) -> Iterator[Path]:
         yield working
         names = list_files(working)
         foreign = set(owned_files(folder)[1])
-        in_the_way = [name for name in names if name in foreign or (folder / name).is_dir()]
+        in_the_way = [name for name in (RECORD, *names) if name in foreign or (folder / name).is_dir()]
         if in_the_way:
             raise InputError(
                 f"{folder} holds {listed(sorted(in_the_way), 3)}, which dask-uncert did not write and which the report "
@@ -247,9 +247,13 @@ def restore_replaced(folder: Path, prefix: str) -> None:
         match = re.fullmatch(rf"(\d+)-({HEX})({REPLACED})?", left.name.removeprefix(prefix))
         if match is None or _is_running(match[1]) or left.is_symlink():
             continue
-        if match[3] and not os.path.lexists(folder) and not owned_files(left)[1]:
-            left.rename(folder)
-        elif match[3] or marker_of(left).get("id") == match[2]:
+        if match[3]:
+            owned, foreign = owned_files(left)
+            if RECORD in owned and os.path.lexists(folder):
+                remove_owned(left)
+            elif RECORD in owned and not foreign:
+                left.rename(folder)
+        elif marker_of(left).get("id") == match[2]:
             remove_owned(left)
 
 

@@ -12,6 +12,7 @@ import gzip
 import json
 import os
 import re
+import socket
 import stat
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -19,6 +20,8 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+import psutil  # type: ignore[import-untyped]
 
 from dask_uncert.errors import InputError, listed
 from dask_uncert.io.paths import AnyPath, is_remote, list_files, write_atomic
@@ -54,7 +57,7 @@ def new_id() -> str:
 
 
 def make_folder(folder: AnyPath, kind: str, key: str | None = None, files: Iterable[str] = ()) -> None:
-    """Make a folder with a marker; key: its id; files: what it may hold if `kind` does not say so."""
+    """Make a folder with a marker that names this process; key: its id; files: its files if `kind` does not say so."""
     if isinstance(folder, Path):
         folder.mkdir(parents=True, exist_ok=True)
     marker: dict[str, Any] = {
@@ -62,6 +65,7 @@ def make_folder(folder: AnyPath, kind: str, key: str | None = None, files: Itera
         "kind": kind,
         "name": folder.name,
         "id": key or new_id(),
+        "process": [socket.gethostname(), os.getpid(), psutil.Process().create_time()],
     }
     if kind not in KINDS:
         marker["files"] = nested(files)
@@ -73,6 +77,26 @@ def marker_of(folder: AnyPath) -> dict[str, Any]:
     marker = _read(folder / MARKER)
     valid = marker.get("made_by") == "dask-uncert" and marker.get("name") == folder.name
     return marker if valid and _is_id(marker.get("id")) else {}
+
+
+def check_free(folder: AnyPath) -> None:
+    """Raise InputError if another process of this machine is writing to a folder with a marker."""
+    match marker_of(folder).get("process"):
+        case [host, int(number), created] if host == socket.gethostname() and number != os.getpid():
+            with suppress(psutil.Error):
+                if psutil.Process(number).create_time() == created:
+                    raise InputError(
+                        f"another run is writing to {folder} (process {number} on {host}). Wait until it has ended, or "
+                        f"name another output."
+                    )
+
+
+def release(folder: AnyPath) -> None:
+    """Take this process out of a folder's marker, if it is still there: another may go on with the folder."""
+    marker = marker_of(folder)
+    if marker.pop("process", None) is not None:
+        with suppress(OSError):
+            write_atomic(folder / MARKER, json.dumps(marker).encode())
 
 
 def owned_files(folder: AnyPath) -> tuple[list[str], list[str]]:

@@ -1,11 +1,15 @@
 """The output folder: whole or not there, and nothing of anybody's lost on the way."""
 
+import json
 import os
 import socket
+import subprocess
 
+import psutil
 import pytest
 
 from dask_uncert.errors import InputError
+from dask_uncert.execution.checkpoints import open_checkpoints, run_checkpoints
 from dask_uncert.io.output_folder import being_written, is_finished, read_record, write_record
 from dask_uncert.io.owned_folder import make_folder, new_id
 
@@ -40,6 +44,24 @@ def test_two_runs_at_once_do_not_disturb_each_other(tmp_path):
     with being_written(out) as working:
         write_record(working, {"fingerprint": "b"})
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([out.name, other.name, elsewhere.name])
+
+
+def test_a_second_run_is_told_at_its_start(tmp_path):
+    folder = tmp_path / "out.blocks"
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        with run_checkpoints(tmp_path / "out", "key", fresh=False):
+            marker = json.loads((folder / "dask-uncert.json").read_text())
+            marker["process"][1:] = [process.pid, psutil.Process(process.pid).create_time()]
+            (folder / "dask-uncert.json").write_text(json.dumps(marker))
+            with pytest.raises(InputError, match=f"another run is writing .* .process {process.pid} on"):
+                open_checkpoints(tmp_path / "out", "key", fresh=True)
+            assert (folder / "dask-uncert.json").exists()
+    finally:
+        process.kill()
+        process.wait()
+    assert not folder.exists()
+    open_checkpoints(tmp_path / "out", "key", fresh=False)
 
 
 def test_replacing_keeps_the_earlier_one_until_the_end(tmp_path):
