@@ -1,5 +1,8 @@
 """Property tests take the time they need: this suite also runs on busy machines."""
 
+import os
+import shutil
+
 import numpy as np
 import pytest
 import yaml
@@ -12,6 +15,21 @@ settings.register_profile(
     "here", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("here")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Tests that need programs belong to the slow tier, and skip with a reason where one is missing."""
+    for item in items:
+        programs = [name for mark in item.iter_markers("needs") for name in mark.args]
+        programs += ["chromium", "chromedriver"] if "driver" in getattr(item, "fixturenames", ()) else []
+        missing = [
+            name for name in programs if not (os.geteuid() == 0 if name == "root" else shutil.which(name))
+        ]
+        if programs:
+            item.add_marker(pytest.mark.slow)
+        if missing:
+            item.add_marker(pytest.mark.skip(reason=f"needs {' and '.join(missing)}"))
 
 
 @pytest.fixture(scope="module")

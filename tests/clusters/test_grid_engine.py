@@ -13,8 +13,7 @@ import dask_uncert as du
 from tests.support import grid_engine
 
 
-@pytest.mark.skipif(not grid_engine.THERE, reason="Grid Engine is not installed here, or this is not root")
-@pytest.mark.slow
+@pytest.mark.needs(*grid_engine.PROGRAMS)
 def test_a_run_on_grid_engine_gives_the_bits_of_this_machine(
     long_job, tmp_path, monkeypatch, without_pictures
 ):

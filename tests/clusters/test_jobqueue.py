@@ -22,7 +22,7 @@ from dask_uncert.errors import ClusterError, InputError
 from tests.support import ROOT, slurm
 from tests.support.schedulers import not_connected
 
-real = pytest.mark.skipif(not slurm.THERE, reason="SLURM is not installed here, or this is not root")
+real = pytest.mark.needs(*slurm.PROGRAMS)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,6 @@ def job(tmp_path_factory):
 
 
 @real
-@pytest.mark.slow
 def test_the_command_on_slurm_gives_the_bits_of_this_machine(here, job, tmp_path, environment):
     program = Path(sys.executable).with_name("dask-uncert")
     command = [program, "run", job[0], "--cluster", here(), "--out", tmp_path / "out"]
@@ -88,7 +87,6 @@ def test_the_command_on_slurm_gives_the_bits_of_this_machine(here, job, tmp_path
 
 
 @real
-@pytest.mark.slow
 def test_srun_launches_workers_as_mpirun_does(here, job, tmp_path, without_pictures):
     launcher = ["srun", "-n", 2, "--mem", "2000M"]
     words = {"kind": "mpi", "launcher": launcher, "memory_limit": "900 MiB", "interface": "lo", "wait": 60}
@@ -113,7 +111,6 @@ def until(true, seconds=60):
 
 
 @real
-@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_worker_job_that_is_cancelled_is_replaced_and_changes_nothing(
     here, environment, long_job, tmp_path, without_pictures, processes
@@ -139,7 +136,6 @@ def test_a_worker_job_that_is_cancelled_is_replaced_and_changes_nothing(
 
 
 @real
-@pytest.mark.slow
 def test_an_adaptive_cluster_grows_within_a_run_and_changes_nothing(
     here, environment, long_job, tmp_path, without_pictures
 ):
@@ -168,7 +164,6 @@ def test_an_adaptive_cluster_grows_within_a_run_and_changes_nothing(
 
 
 @real
-@pytest.mark.slow
 def test_jobs_that_end_at_once_are_not_submitted_forever(here, environment, job, tmp_path, monkeypatch):
     monkeypatch.setattr(jobqueue, "MAX_SHORT_JOBS", 2)
     before = running(environment, "all")
@@ -217,7 +212,6 @@ def test_a_job_that_slurm_would_refuse_is_reported_at_once(here):
 
 
 @real
-@pytest.mark.slow
 def test_workers_that_never_come_end_the_wait(here, tmp_path):
     not_connected(
         ClusterError,
@@ -227,7 +221,6 @@ def test_workers_that_never_come_end_the_wait(here, tmp_path):
 
 
 @real
-@pytest.mark.slow
 def test_workers_use_tls_by_default(here):
     with du.connect(here(jobs=1)) as client:
         assert client.scheduler.address.startswith("tls://")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -23,7 +22,7 @@ from dask_uncert.errors import ClusterError, InputError
 from dask_uncert.jobs.submit import submit
 from tests.support.schedulers import not_connected
 
-real = pytest.mark.skipif(shutil.which("mpirun") is None, reason="there is no mpirun here")
+real = pytest.mark.needs("mpirun")
 MPIRUN = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", 2]
 
 
@@ -61,7 +60,6 @@ def of_workers(tmp_path):
 
 
 @real
-@pytest.mark.slow
 def test_the_command_on_mpi_gives_the_bits_of_this_machine(described, long_job, tmp_path):
     job, expected = long_job
     command = [Path(sys.executable).with_name("dask-uncert"), "run", job, "--cluster", described()]
@@ -76,7 +74,6 @@ def test_the_command_on_mpi_gives_the_bits_of_this_machine(described, long_job, 
 
 
 @real
-@pytest.mark.slow
 def test_a_worker_that_is_killed_changes_nothing(described, long_job, tmp_path, without_pictures):
     job, expected = long_job
     with du.connect(described()) as client:
@@ -98,7 +95,6 @@ def test_a_worker_that_is_killed_changes_nothing(described, long_job, tmp_path, 
 
 
 @real
-@pytest.mark.slow
 def test_a_client_without_the_keys_is_refused(described, tmp_path):
     with du.connect(described(threads=2)) as client:
         address = client.scheduler.address
@@ -115,7 +111,6 @@ def test_a_client_without_the_keys_is_refused(described, tmp_path):
 
 
 @real
-@pytest.mark.slow
 def test_without_tls_and_with_an_error_inside(described, tmp_path):
     seen = []
 
@@ -131,7 +126,6 @@ def test_without_tls_and_with_an_error_inside(described, tmp_path):
 
 
 @real
-@pytest.mark.slow
 def test_workers_end_with_a_command_that_is_killed(described, tmp_path):
     (tmp_path / "keys").mkdir()
     file = described(shared_folder=str(tmp_path / "keys"))
@@ -143,7 +137,6 @@ def test_workers_end_with_a_command_that_is_killed(described, tmp_path):
 
 
 @real
-@pytest.mark.slow
 def test_a_launcher_that_ends_during_a_run_is_reported(described, long_job, tmp_path, without_pictures):
     def report(what, done, total):
         if what == "evaluate" and 0 < done < total:

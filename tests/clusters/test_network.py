@@ -48,12 +48,7 @@ QUICK = {
 """As cluster/README.md says for clusters that should notice soon."""
 LIMIT = 90  # seconds that a run may take, whatever happens to it
 FAULTS = ("worker", "nanny", "scheduler", "client", "cable", "frozen")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not networks.possible(), reason="this machine does not let us make network namespaces"
-    ),
-]
+pytestmark = pytest.mark.needs("root", "ip")
 
 
 @pytest.fixture(scope="module")

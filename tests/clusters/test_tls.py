@@ -23,6 +23,8 @@ from dask_uncert.errors import ClusterError, InputError
 from tests.support import ROOT
 from tests.support.schedulers import not_connected
 
+pytestmark = pytest.mark.needs("openssl", "bash")
+
 
 def made(folder: Path) -> str:
     """Run the commands of cluster/README.md, word for word, in a folder: an authority, a host and a client."""

@@ -93,8 +93,7 @@ def test_what_goes_wrong_is_found_beside_the_output(tmp_path, job, scheduler):
     assert "6 classes along its class dimension, but the class table has 2" in waited.stderr
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not slurm.THERE, reason="SLURM is not installed here, or this is not root")
+@pytest.mark.needs(*slurm.PROGRAMS)
 def test_a_job_of_slurm(tmp_path, job):
     with (
         tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as folder,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -18,11 +17,7 @@ from pathlib import Path
 
 PLACE = Path("/var/lib/gridengine/default/common")
 SPOOL = Path("/var/spool/gridengine")
-THERE = (
-    PLACE.is_dir()
-    and os.geteuid() == 0
-    and all(map(shutil.which, ("sge_qmaster", "sge_execd", "qconf", "qsub")))
-)
+PROGRAMS = ("root", "sge_qmaster", "sge_execd", "qconf", "qsub")
 NONE = "load_scaling complex_values user_lists xuser_lists projects xprojects usage_scaling report_variables"
 PARALLEL = """pe_name smp
 slots 999

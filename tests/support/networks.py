@@ -9,23 +9,14 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+import pytest
+
 NET = "10.77.0"
 HOSTS = {"sched": 10, "w1": 11, "w2": 12, "cli": 20}
 
 
 def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True)
-
-
-def possible() -> bool:
-    """Whether this machine lets us make such hosts."""
-    name = f"du{uuid.uuid4().hex[:6]}"
-    try:
-        ip("netns", "add", name)
-        ip("netns", "del", name)
-    except (OSError, subprocess.CalledProcessError):
-        return False
-    return os.geteuid() == 0
 
 
 class Network:
@@ -42,7 +33,10 @@ class Network:
         return f"{NET}.{HOSTS[name]}"
 
     def build(self) -> None:
-        ip("netns", "add", self.switch)
+        try:
+            ip("netns", "add", self.switch)
+        except subprocess.CalledProcessError:
+            pytest.skip("this machine does not allow network namespaces")
         ip("-n", self.switch, "link", "add", "br0", "type", "bridge")
         ip("-n", self.switch, "link", "set", "br0", "up")
         for name in HOSTS:
