@@ -162,6 +162,7 @@ def test_the_launchers_own_error_is_repeated(described):
     )
 
 
+@pytest.mark.needs("sh", "false")
 def test_a_launcher_that_fails_or_starts_no_worker_is_reported(described):
     start = time.monotonic()
     for launcher, message in (

@@ -87,6 +87,7 @@ def test_a_scene_leaves_what_a_folder_would_hold(tmp_path, files, dask_uncert_co
     assert left["results.json"] == here["results.json"]
 
 
+@pytest.mark.slow
 def test_what_commands_read_is_read_there(tmp_path, server, dask_uncert_command):
     job, out = scene_job(tmp_path), "s3://bucket/read/out"
     one = du.run(job, out=out)
@@ -118,6 +119,7 @@ def test_what_commands_read_is_read_there(tmp_path, server, dask_uncert_command)
     assert du.load("s3://bucket/read/one.zarr") == one
 
 
+@pytest.mark.slow
 def test_a_cohort_leaves_what_a_folder_would_hold(tmp_path, files, dask_uncert_command):
     cohort = cohorts.Cohort(tmp_path, ["A", "B", "C"], maps=["correct"], measures=["gini"])
     job, out = cohort.job(), "s3://bucket/cohort/out"
@@ -144,6 +146,7 @@ def test_a_cohort_leaves_what_a_folder_would_hold(tmp_path, files, dask_uncert_c
     assert dask_uncert_command("compare", out, cohort.out, "--json")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_server_that_fails_changes_no_bit(tmp_path, server, dask_uncert_command):
     job, number = scene_job(tmp_path), itertools.count(1)
     assert dask_uncert_command("run", job, "--quiet")[0] == 0
@@ -155,6 +158,7 @@ def test_a_server_that_fails_changes_no_bit(tmp_path, server, dask_uncert_comman
     assert contents("s3://bucket/faulty/out") == contents(tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_where_nothing_may_be_written_it_is_said_and_what_was_there_stands(
     tmp_path, server, dask_uncert_command
 ):
@@ -175,6 +179,7 @@ def test_where_nothing_may_be_written_it_is_said_and_what_was_there_stands(
     assert "s3://nobucket/out" in said
 
 
+@pytest.mark.slow
 def test_a_copy_that_was_stopped_is_unfinished_and_done_again(tmp_path, files, server, dask_uncert_command):
     job, out = scene_job(tmp_path), "s3://bucket/stopped/out"
     with server.refusing("results.json"):
