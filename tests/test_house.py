@@ -26,7 +26,7 @@ DOORS = """
     dask_jobqueue: clusters.jobqueue; fsspec: io.paths; upath: io.paths; zarr: io; zarrs: io.readers.zarr
     nibabel: io.readers.nifti io.writers.nifti; rasterio: io.readers.geotiff io.writers.geotiff
     spectral: io.readers.envi_header; h5py: io.readers.netcdf4; h5netcdf: io.writers.netcdf
-    xarray: summaries metrics inputs io execution; pandas: jobs.cohort.manifest; pydantic: io.validation clusters.config spec jobs
+    xarray: summaries metrics inputs io execution; pandas: jobs.cohort.manifest; pydantic: io.validation io.output_folder clusters.config spec jobs
     matplotlib: reports.figures; bokeh: reports.page.bokeh_charts; jinja2: reports.page; markupsafe: reports.page
     click: cli; rich: cli.console
 """  # library: the only folders and modules that import it

@@ -1,8 +1,9 @@
-"""The commands. Exit status: 0 for success, 1 for a failure while running, 2 for a wrong request."""
+"""The commands. Exit status: 0 for success, 1 for a failure while running, 2 for a wrong request, 130 for Ctrl-C, 143 for SIGTERM."""
 
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import traceback
 import warnings
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dask_uncert.cli import console, files, submit
+from dask_uncert.cli import console, files, signals, submit
 
 if TYPE_CHECKING:
     from dask_uncert.io.paths import AnyPath
@@ -213,14 +214,17 @@ def main() -> None:
     from dask_uncert.errors import ClusterError, InputError, OutputError, exception_text, without_secrets
 
     try:
-        cli.main(standalone_mode=False)
+        with signals.ending_soon():
+            cli.main(standalone_mode=False)
     except click.ClickException as error:
         error.show(shown := StringIO())
         click.echo(without_secrets(shown.getvalue()), err=True, nl=False)
         sys.exit(2)
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("stopped; run the same command again to resume.", err=True)
-        sys.exit(1)
+    except (KeyboardInterrupt, click.Abort) as error:
+        number = signals.signal_number(error)
+        if not number:
+            click.echo(signals.STOPPED, err=True)
+        sys.exit(128 + (number or signal.SIGINT))
     except Exception as error:
         if "--debug" in sys.argv:
             click.echo(without_secrets(traceback.format_exc()), err=True)

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import psutil  # type: ignore[import-untyped]
 
 from dask_uncert.clusters import jobqueue, mpi
 from dask_uncert.clusters.config import ADDRESSES, Address, Batch, Local, Mpi, read_cluster
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from distributed import Client, SpecCluster
 
 DASHBOARD_PORT = 8787
+_scratch_folders: list[str] = []  # of local clusters, also of those that are closed
 
 
 @contextmanager
@@ -233,6 +237,7 @@ def _start_local(local: Local) -> Iterator[Client]:
             prefix="dask-uncert-", dir=dask.config.get("temporary-directory"), ignore_cleanup_errors=True
         )
         scratch = stack.enter_context(folder)  # entered first, hence removed last
+        _scratch_folders.append(scratch)
         # distributed would name the machine's outer address, where nothing listens
         config = {"distributed.dashboard.link": "http://127.0.0.1:{port}/status"}
         # Otherwise a worker whose restart takes longer than this would be given up
@@ -245,6 +250,18 @@ def _start_local(local: Local) -> Iterator[Client]:
             reason = one_line(error.__cause__ or error)
             raise ClusterError(f"the local cluster {local} did not start: {reason}") from error
         yield client
+
+
+def remove_local_clusters() -> bool:
+    """End the workers of this process's local clusters, and remove their files; return False if there are none."""
+    if not _scratch_folders:
+        return False
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            process.kill()
+    for folder in _scratch_folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    return True
 
 
 def _local_cluster(local: Local, scratch: str) -> SpecCluster:

@@ -24,6 +24,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
+
 from dask_uncert.errors import InputError, OutputError, listed, one_line
 from dask_uncert.io.owned_folder import (
     HEX,
@@ -49,6 +51,7 @@ from dask_uncert.io.paths import (
     upload_files,
     write_atomic,
 )
+from dask_uncert.io.validation import read_json
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -62,21 +65,44 @@ Progress = Callable[[str, int, int], None]
 """A function that shows progress: called with the stage, how much of it is done, and its total."""
 
 
+class _StoredInput(BaseModel, extra="allow"):
+    store: str
+    array: str
+
+
+class _CaseRecord(BaseModel, extra="allow"):
+    patient: str = ""
+    visit: str = ""
+    groups: dict[str, str] = {}
+
+
+class _Record(BaseModel, extra="allow"):
+    fingerprint: str | None = None
+    asked: str = ""
+    job: dict[str, Any] = {}
+    inputs: dict[str, _StoredInput] = {}
+    about: dict[str, str] = {}
+    maps: list[str] = []
+    cases: dict[str, _CaseRecord] = {}
+    failed: dict[str, str] = {}
+    merged: list[str] = []
+
+
 def read_record(folder: AnyPath) -> dict[str, Any]:
     """Return the `run.json` of a finished folder; raise InputError if there is none."""
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}.")
+    path = folder / RECORD
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        text = path.read_bytes()
     except FileNotFoundError:
         raise InputError(
             f"{folder} holds no {RECORD}: it is unfinished, or not an output of dask-uncert."
         ) from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder / RECORD} cannot be read: {error}.") from None
-    if not isinstance(record, dict):
-        raise InputError(f"{folder / RECORD} is not a record of a run.")
-    return record
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {one_line(error)}.") from None
+    record = read_json(_Record, text, path, "It was changed, or is not an output of dask-uncert.")
+    return record.model_dump(exclude_unset=True)
 
 
 def is_finished(folder: AnyPath, fingerprint: str | None, fresh: bool) -> bool:

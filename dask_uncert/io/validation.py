@@ -7,14 +7,23 @@ from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
-from dask_uncert.errors import InputError, listed
+from dask_uncert.errors import InputError, listed, one_line
 
 MOST_PROBLEMS = 5  # that one message lists
 SHORT = {"missing": "is missing", "too_short": "is empty", "string_too_short": "is empty"}
 """By pydantic's type of an error, what to say instead of its message."""
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
+Content = TypeVar("Content")
 
 
 def _not_bool(value: Any) -> Any:
@@ -76,6 +85,17 @@ def validated(model: type[AnyModel], options: Mapping[str, Any], where: str = ""
         return model.model_validate(options)
     except ValidationError as error:
         raise InputError(f"{where}{problems(error, options)}{hint}") from None
+
+
+def read_json(kind: type[Content], text: bytes, path: object, hint: str) -> Content:
+    """Return the content of a JSON file that dask-uncert wrote; hint: ends the message. Raises InputError."""
+    try:
+        return TypeAdapter(kind).validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = f"`{'.'.join(map(str, first['loc']))}`: " if first["loc"] else ""
+        problem = one_line(f"{where}{first['msg']}", 200)
+        raise InputError(f"{path} is not as dask-uncert writes it ({problem}). {hint}") from None
 
 
 def problems(error: ValidationError, options: Any) -> str:

@@ -14,12 +14,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from dask_uncert.errors import InputError, without_secrets
 from dask_uncert.io.output_folder import Progress
 from dask_uncert.io.owned_folder import check_owned, make_folder, remove_owned
 from dask_uncert.io.paths import AnyPath, absolute, write_atomic
+from dask_uncert.io.validation import Content, read_json
 
 ENDING = ".job"
 SUBMISSION, PROGRESS, LOG, END, CANCEL = "submission.json", "progress.json", "log.txt", "end.json", "cancel"
@@ -41,6 +44,16 @@ class JobStatus:
 
 
 @dataclass(frozen=True)
+class Heartbeat:
+    """What a job writes every few seconds: the time by its machine's clock, and its progress."""
+
+    time: float
+    stage: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
 class Submission:
     """A submitted job: its file, the keys overridden in it, its output, and where it runs.
 
@@ -51,7 +64,7 @@ class Submission:
     output: str
     cluster: str
     system: System
-    key: str
+    key: Annotated[str, Field(pattern=r"^(\w[\w-]*)?$")]
     fresh: bool = False
     overrides: Mapping[str, Any] = field(default_factory=dict)
     submitted: str = ""
@@ -86,26 +99,36 @@ class Submission:
     def read(cls, output: str | AnyPath) -> Submission:
         """Return the submission of an output; InputError if there is none."""
         path = folder_of(output) / SUBMISSION
-        content = _read(path)
+        content = _read(path, cls)
         if content is None:
             raise InputError(
                 f"no job was submitted for {output}: there is no {path}. Name its output folder."
             )
-        return cls(**content)
+        return replace(content, output=str(absolute(output)))
 
     def status(self) -> JobStatus:
         """Return the status, from the files in the folder."""
-        end = _read(self.folder / END)
+        end = _read(self.folder / END, JobStatus)
         if end is not None:
-            return JobStatus(end["status"], end["message"])
-        beat = _read(self.folder / PROGRESS)
+            return end
+        beat = _read(self.folder / PROGRESS, Heartbeat)
         if beat is None:
             return JobStatus("waiting", f"sent to {self.cluster} at {self.submitted}; not started yet")
-        silence = time.time() - beat["time"]
-        stage = f"{beat['stage']}: {beat['done']} of {beat['total']}" if beat["total"] else "started"
-        if silence > LOST_AFTER:
-            return JobStatus("lost", f"{stage}; no heartbeat for {silence:.0f} s: submit it again to resume")
+        stage = f"{beat.stage}: {beat.done} of {beat.total}" if beat.total else "started"
+        silence = time.time() - beat.time
+        if abs(silence) > LOST_AFTER and not self._goes_on(beat):  # the job's clock may be another machine's
+            message = f"{stage}; no heartbeat for {max(silence, 0):.0f} s: submit it again to resume"
+            return JobStatus("lost", message)
         return JobStatus("running", stage)
+
+    def _goes_on(self, beat: Heartbeat) -> bool:
+        """Return whether another heartbeat comes soon."""
+        end = time.monotonic() + 5 * HEARTBEAT
+        while _read(self.folder / PROGRESS, Heartbeat) == beat:
+            if time.monotonic() > end:
+                return False
+            time.sleep(HEARTBEAT / 4)
+        return True
 
     def request_cancel(self) -> None:
         """Ask the job to stop; it checks every few seconds."""
@@ -145,8 +168,7 @@ class Submission:
             cancelled = False
             while True:
                 stage, done, total = last
-                content = {"time": time.time(), "stage": stage, "done": done, "total": total}
-                _write(self.folder / PROGRESS, content)
+                _write(self.folder / PROGRESS, asdict(Heartbeat(time.time(), stage, done, total)))
                 if not cancelled and self.is_cancel_requested():
                     cancelled = True
                     cancel()
@@ -172,9 +194,9 @@ def _write(path: AnyPath, content: Mapping[str, Any]) -> None:
     write_atomic(path, f"{json.dumps(content, indent=1)}\n".encode())
 
 
-def _read(path: AnyPath) -> dict[str, Any] | None:
+def _read(path: AnyPath, kind: type[Content]) -> Content | None:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        text = path.read_bytes()
+    except OSError:
         return None
-    return content if isinstance(content, dict) else None
+    return read_json(kind, text, path, "Remove it, and submit the job again.")

@@ -318,5 +318,5 @@ def test_an_interrupted_run_says_so(job, tmp_path, monkeypatch, dask_uncert_comm
 
     monkeypatch.setattr(run, "_with_distances", stop)
     status, _, said = dask_uncert_command("run", write(job, tmp_path))
-    assert (status, said.strip()) == (1, "stopped; run the same command again to resume.")
+    assert (status, said.strip()) == (130, "stopped; run the same command again to resume.")
     assert sorted(os.listdir(tmp_path)) == ["job.yaml", "scene.zarr"]

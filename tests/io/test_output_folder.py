@@ -8,6 +8,7 @@ import subprocess
 import psutil
 import pytest
 
+import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.execution.checkpoints import open_checkpoints, run_checkpoints
 from dask_uncert.io.output_folder import being_written, is_finished, read_record, write_record
@@ -108,3 +109,18 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot be created"), being_written(tmp_path / "file" / "out"):
         pass
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]", "{", "[" * 100_000, "\x00", '{"failed": ["P1"]}', '{"maps": 3}', '{"cases": {"P1": []}}', '{"job": null}',
+        '{"inputs": {"probabilities": "p.zarr"}}', '{"merged": [1]}', '{"fingerprint": {}}',
+    ],
+)  # fmt: skip
+def test_a_record_that_is_not_ours_is_one_clear_paragraph(tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    for function in (du.report, lambda folder: du.merge(folder / "sum", [folder])):
+        with pytest.raises(InputError, match=r"run\.json is not as dask-uncert writes it") as caught:
+            function(tmp_path)
+        assert "\n" not in str(caught.value)

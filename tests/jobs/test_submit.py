@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import yaml
 
 import dask_uncert as du
+from dask_uncert.io.paths import write_atomic
 from dask_uncert.jobs import submission
 from dask_uncert.jobs.submission import JobStatus, Submission, folder_of
 from tests.support import scenes, schedulers, slurm
@@ -142,6 +144,55 @@ def test_the_folder_next_to_the_output_gives_the_status(tmp_path, monkeypatch):
     job.create()  # one that is lost may be submitted again
     job.end("done", "x")
     assert str(job.status()) == "done: x"
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_differs_does_not_make_a_live_job_lost(tmp_path, monkeypatch, hours):
+    monkeypatch.setattr(submission, "HEARTBEAT", 0.1)
+    job = Submission("j", str(tmp_path / "out"), "tcp://h:1", "scheduler", "k")
+    job.create()
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(0.02):
+            content = {"time": time.time() + 3600 * hours, "stage": "evaluate", "done": 3, "total": 16}
+            write_atomic(job.folder / "progress.json", json.dumps(content).encode())
+
+    thread = threading.Thread(target=beat)
+    thread.start()
+    wait_for((job.folder / "progress.json").exists)
+    assert job.status().status == "running"
+    over.set()
+    thread.join()
+    assert job.status().status == "lost"
+
+
+FOREIGN = {
+    "submission.json": ["[]", "{", "[" * 100_000, '{"job": 1}', "\\x00", '{"a": 1e999}'],
+    "progress.json": ["{}", '{"time": "x"}', '{"time": 1, "stage": "", "done": [], "total": 2}'],
+    "end.json": ["3", '{"status": "done"}'],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [(name, text) for name, texts in FOREIGN.items() for text in texts]
+)
+def test_a_record_that_is_not_ours_is_one_clear_paragraph(tmp_path, name, text):
+    job = Submission("j", str(tmp_path / "out"), "tcp://h:1", "slurm", "12")
+    job.create()
+    (job.folder / name).write_text(text)
+    for function in (du.status, du.wait, du.cancel):
+        with pytest.raises(
+            du.InputError, match=f"{name} is not as dask-uncert writes it .*Remove it, and submit"
+        ) as caught:
+            function(tmp_path / "out")
+        assert "\n" not in str(caught.value)
+
+
+def test_the_number_of_a_job_is_never_an_option(tmp_path):
+    Submission("j", str(tmp_path / "out"), "c.yaml", "slurm", "--user=all").create()
+    with pytest.raises(du.InputError, match=r"submission\.json is not as dask-uncert writes it \(`key`"):
+        du.cancel(tmp_path / "out")
 
 
 def test_what_cannot_be_submitted_is_said(tmp_path, job):

@@ -80,7 +80,9 @@ class FinishedCohort:
         for name in self.record.get("failed", {}):
             entry = self.record.get("cases", {}).get(name, {})
             if "patient" in entry:
-                failed[name] = Case(entry["patient"], entry["visit"], tuple(entry["groups"].items()))
+                failed[name] = Case(
+                    entry["patient"], entry.get("visit", ""), tuple(entry.get("groups", {}).items())
+                )
         return failed
 
     def reported(self, map_folders: Mapping[str, AnyPath], against: OtherModel | None = None) -> Cohort:
