@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
+LONGEST_MESSAGE = 4000  # characters
 USER = re.compile(r"(?<!abfs)(?<!abfss)://[^/\s]*@")
 QUERY = re.compile(r"""(?<=\S)\?\S+?(?=["'`>]?[.,;:]?(?:\s|$))""")
 
@@ -29,9 +30,15 @@ def without_secrets(value: T) -> T:
     return cast(T, clean)
 
 
+def shortened(text: Any) -> Any:
+    """Return a text without most of its middle if it is far longer than a message; anything else unchanged."""
+    long = isinstance(text, str) and len(text) > LONGEST_MESSAGE
+    return f"{text[: LONGEST_MESSAGE // 2]} ... {text[-LONGEST_MESSAGE // 2 :]}" if long else text
+
+
 class _ErrorWithoutSecrets(Exception):
     def __init__(self, *args: Any) -> None:
-        super().__init__(*without_secrets(args))
+        super().__init__(*(shortened(text) for text in without_secrets(args)))
 
 
 class InputError(_ErrorWithoutSecrets, ValueError):
