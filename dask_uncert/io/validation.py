@@ -38,7 +38,6 @@ WholeNumber = Annotated[int, BeforeValidator(_not_bool)]
 AboveZero = Annotated[Number, Field(gt=0)]
 Finite = Annotated[Number, Field(allow_inf_nan=False)]
 Counting = Annotated[WholeNumber, Field(ge=1, le=10**6)]
-PixelCount = Annotated[WholeNumber, Field(ge=1, le=2**31 - 1)]
 
 
 def one_or_more(value: Any) -> Any:

@@ -15,15 +15,7 @@ from dask_uncert.formulas.class_distances import Metric
 from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY, Measure, parse_measure, upper_bound
 from dask_uncert.formulas.soft_confusion import ReferenceCertainty
 from dask_uncert.io.maps import MAPS, Layer
-from dask_uncert.io.validation import (
-    AboveZero,
-    Counting,
-    Number,
-    PixelCount,
-    StrictModel,
-    WholeNumber,
-    one_or_more,
-)
+from dask_uncert.io.validation import AboveZero, Counting, Number, StrictModel, WholeNumber, one_or_more
 from dask_uncert.spec.map_names import soft_labels
 from dask_uncert.spec.request import SoftMaps, map_layers
 from dask_uncert.summaries.evaluation import Class
@@ -34,6 +26,7 @@ UNCERTAINTY_THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 Distribution = Literal["gaussian", "logistic", "laplace", "uniform", "triangular", "cauchy", "student-t"]
 DampingForm = Literal["exponential", "reciprocal", "gaussian"]
 Inside = Annotated[Number, Field(gt=0, lt=1)]
+Side = Annotated[WholeNumber, Field(ge=1, le=2**31 - 1)]
 NotNegative = Annotated[Number, Field(ge=0)]
 Scale = Annotated[NotNegative, Field(le=1e6)]
 Code = Annotated[WholeNumber, Field(ge=-(2**63), le=2**63 - 1)]
@@ -170,7 +163,7 @@ class TileConfidence(PatientConfidence):
     """Confidence intervals by drawing square tiles of the scene with replacement."""
 
     unit: Literal["tile"] = "tile"  # type: ignore[assignment]
-    size: PixelCount | None = Field(
+    size: Side | None = Field(
         None,
         description=f"Pixels a side; by default {TILE}, doubled until the scene has at most {MOST} tiles",
     )
