@@ -65,11 +65,6 @@ Progress = Callable[[str, int, int], None]
 """A function that shows progress: called with the stage, how much of it is done, and its total."""
 
 
-class _StoredInput(BaseModel, extra="allow"):
-    store: str
-    array: str
-
-
 class _CaseRecord(BaseModel, extra="allow"):
     patient: str = ""
     visit: str = ""
@@ -80,7 +75,7 @@ class _Record(BaseModel, extra="allow"):
     fingerprint: str | None = None
     asked: str = ""
     job: dict[str, Any] = {}
-    inputs: dict[str, _StoredInput] = {}
+    inputs: dict[str, dict[str, Any]] = {}
     about: dict[str, str] = {}
     maps: list[str] = []
     cases: dict[str, _CaseRecord] = {}

@@ -56,7 +56,7 @@ def report(folder: str | AnyPath, against: str | AnyPath | None = None) -> AnyEv
     record = read_record(path)
     about = {f"part {number}": part for number, part in enumerate(record.get("merged", []), 1)}
     for name, source in record.get("inputs", {}).items():
-        about[f"input {name}"] = f"{source['store']}:{source['array']}"
+        about[f"input {name}"] = f"{source.get('store')}:{source.get('array')}"
     maps: dict[str, Any] = {}
     cohort = None
     if is_cohort(path):
