@@ -86,6 +86,8 @@ def write_new(path: Path, text: str) -> None:
             file.write(text)
     except FileExistsError:
         raise click.UsageError(f"{path} exists; name another file.") from None
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be written: {error.strerror}.") from None
 
 
 PATH = PathOrUrl()

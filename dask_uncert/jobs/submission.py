@@ -76,6 +76,7 @@ class Submission:
 
     def create(self) -> None:
         """Write the submission in place of an earlier one of this output; InputError while that one waits or runs."""
+        check_owned(self.folder)
         if (self.folder / SUBMISSION).exists():
             status = Submission.read(self.output).status().status
             if status in ("waiting", "running"):
@@ -86,7 +87,6 @@ class Submission:
                 f"an address in the cluster or the overrides has a user part or a query string, which {SUBMISSION} would "
                 f"hold. Write it in the job file, or take credentials from the environment."
             )
-        check_owned(self.folder)
         remove_owned(self.folder)
         make_folder(self.folder, "submission")
         replace(self, submitted=datetime.now(UTC).isoformat(timespec="seconds")).write()

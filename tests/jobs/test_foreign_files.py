@@ -46,6 +46,15 @@ NAMES = (
     "tables/mine.csv", "figures/mine.png", "maps.zarr/notes.txt", "maps.zarr/gini/c/mine", "data/mine", "mine/zarr.json",
     "summary.zarr/mine.txt", "P1.maps/zarr.json", "submission.json", "c/0", "done/notes.txt", "RUN.JSON", "0.case", "raters/a.txt",
 )  # fmt: skip
+WRITTEN = (
+    "run.json",
+    "UNFINISHED.txt",
+    "report.html",
+    "checkpoints.json",
+    "submission.json",
+    "tables/mine.csv",
+    "figures/mine.png",
+)
 CONTENTS = (
     b"",
     b"mine",
@@ -58,22 +67,27 @@ TREES = st.dictionaries(PATHS, st.sampled_from(CONTENTS) | st.just("link"), max_
 
 
 def plant(base, tree):
-    """Put the user's files where nothing of ours lies; return what each of them is."""
+    """Put the user's files where nothing of ours lies; return what each of them is.
+
+    Not among them: files under the very names that dask-uncert writes, inside of a folder that it is still writing.
+    """
     (base / "elsewhere").mkdir()
     (base / "elsewhere" / "precious").write_text("precious")
+    files = {base / "elsewhere" / "precious"}
     for name, content in tree.items():
         path = base / name
         with suppress(OSError):  # a file where another drawn path needs a folder
             path.parent.mkdir(parents=True, exist_ok=True)
-            if os.path.lexists(path):
+            top, _, inside = name.partition("/")
+            is_marked = (base / top / "dask-uncert.json").exists()
+            if os.path.lexists(path) or (is_marked and inside in WRITTEN):
                 continue
             if content == "link":
                 path.symlink_to(base / "elsewhere")
             else:
                 path.write_bytes(content)
-    planted = [base / name for name in tree if os.path.lexists(base / name)]
-    files = {path for path in planted if path.is_symlink() or path.is_file()}
-    return {path: state(path) for path in {*files, base / "elsewhere" / "precious"}}
+            files.add(path)
+    return {path: state(path) for path in files}
 
 
 def state(path):
