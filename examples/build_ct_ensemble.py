@@ -131,9 +131,7 @@ def build(source: Path, destination: Path) -> None:
 
 def main() -> None:
     """Read the command line and build."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path, help="folder of the raw npz files")
     parser.add_argument("destination", type=Path, help="the folder to write")
     given = parser.parse_args()

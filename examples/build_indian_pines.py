@@ -184,9 +184,7 @@ def build(source: Path, destination: Path) -> None:
 
 def main() -> None:
     """Read the command line and build."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path, help="folder of the raw npz files")
     parser.add_argument("destination", type=Path, help="the Zarr store to write, replaced when it exists")
     given = parser.parse_args()

@@ -41,9 +41,7 @@ def find(source: Path, name: str) -> Path:
         raise SystemExit(f"expected one file {name} in {source} and below, found {len(found)}")
     digest = hashlib.sha256(found[0].read_bytes()).hexdigest()
     if digest != SHA256[name]:
-        raise SystemExit(
-            f"{found[0]} has SHA-256 {digest}, expected {SHA256[name]}: another version of the data"
-        )
+        raise SystemExit(f"{found[0]} has SHA-256 {digest}, expected {SHA256[name]}: another version of the data")
     return found[0]
 
 
@@ -117,9 +115,7 @@ def build(source: Path, destination: Path) -> None:
 
 def main() -> None:
     """Read the command line and build."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", type=Path, help="folder of the raw files")
     parser.add_argument("destination", type=Path, help="the folder to write")
     given = parser.parse_args()

@@ -11,9 +11,7 @@ from hypothesis import HealthCheck, settings
 
 zarr.config.set({"array.write_empty_chunks": True})  # a chunk that a store lacks is refused
 
-settings.register_profile(
-    "here", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("here", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("here")
 
 
@@ -23,9 +21,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         programs = [name for mark in item.iter_markers("needs") for name in mark.args]
         programs += ["chromium", "chromedriver"] if "driver" in getattr(item, "fixturenames", ()) else []
-        missing = [
-            name for name in programs if not (os.geteuid() == 0 if name == "root" else shutil.which(name))
-        ]
+        missing = [name for name in programs if not (os.geteuid() == 0 if name == "root" else shutil.which(name))]
         if programs:
             item.add_marker(pytest.mark.slow)
         if missing:

@@ -89,9 +89,7 @@ def problems(package: Path) -> Iterator[str]:
             if library == "dask_uncert":
                 if other != folder and FLOOR[other] >= FLOOR[folder]:
                     yield f"{path}:{line} imports {name}, which is not on a lower floor"
-            elif not (
-                typing or library in EVERYWHERE or any(f"{dotted}.".startswith(f"{d}.") for d in doors)
-            ):
+            elif not (typing or library in EVERYWHERE or any(f"{dotted}.".startswith(f"{d}.") for d in doors)):
                 yield f"{path}:{line} imports {name}; its door is {' or '.join(doors) or 'none'}"
         text = (package / path).read_text(encoding="utf-8")
         if (lines := text.count("\n")) > LONGEST:
@@ -141,9 +139,7 @@ def test_what_stands_at_the_top_and_what_files_are_called() -> None:
     files = [path for path in ROOT.glob("*/**/*.py") if path.name in ("utils.py", "core.py", "base.py")]
     assert not [*files, *ROOT.glob("*/**/*_impl.py")]
     ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").split()]
-    assert {p.name for p in ROOT.iterdir() if not any(fnmatch(p.name, name) for name in ignored)} <= {
-        *TOP.split(" ")
-    }
+    assert {p.name for p in ROOT.iterdir() if not any(fnmatch(p.name, name) for name in ignored)} <= {*TOP.split(" ")}
     assert len([*PACKAGE.glob("*/__init__.py")]) <= 12
     assert len([path for path in PACKAGE.iterdir() if path.is_file()]) <= 4
 

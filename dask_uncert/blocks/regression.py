@@ -99,9 +99,7 @@ def evaluate_regression_block(
     return {name: values.reshape(shape) for name, values in maps.items()}, total
 
 
-def _batches(
-    request: RegressionRequest, arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]
-) -> Iterator[Batch]:
+def _batches(request: RegressionRequest, arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]) -> Iterator[Batch]:
     size = int(np.prod(shape, dtype=np.int64))
     stated = "variance" if "variance" in arrays else "covariance"
     flat = {name: values.reshape(size, -1) for name, values in arrays.items()}
@@ -109,15 +107,10 @@ def _batches(
     rounding = float(np.finfo(dtype).eps) if dtype.kind == "f" else 0.0
     for start in range(0, size, STEP):
         part = slice(start, start + STEP)
-        values = {
-            name: np.ascontiguousarray(flat[name][part].T, np.float64)
-            for name in (stated, "mean", "reference")
-        }
+        values = {name: np.ascontiguousarray(flat[name][part].T, np.float64) for name in (stated, "mean", "reference")}
         reason = np.full(min(STEP, size - start), COUNTED, np.int64)
         for name, numbers in values.items():  # the first reason that applies is set last
-            reason[np.isnan(numbers).any(axis=0)] = REASONS.index(
-                "variance_nan" if name == stated else f"{name}_nan"
-            )
+            reason[np.isnan(numbers).any(axis=0)] = REASONS.index("variance_nan" if name == stated else f"{name}_nan")
         if GAPS in flat:
             gaps = flat[GAPS][part, 0].astype(np.int64)
             reason[gaps > 0] = gaps[gaps > 0] - 1
@@ -178,9 +171,7 @@ def unusable_uncertainties(
     return total
 
 
-def unusable_uncertainties_message(
-    pixels: UnusableUncertainties, name: str, dims: tuple[str, ...], where: str
-) -> str:
+def unusable_uncertainties_message(pixels: UnusableUncertainties, name: str, dims: tuple[str, ...], where: str) -> str:
     """Return one paragraph about uncertainties that cannot be used."""
     first = ", ".join(f"{d} = {i}" for d, i in zip(dims, pixels.first, strict=True))
     if name == "variance":

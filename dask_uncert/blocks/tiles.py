@@ -27,9 +27,7 @@ class TileCounter:
     total: the block's Evaluation, with empty tiles of its frame. shape, offset: of the block in the grid.
     """
 
-    def __init__(
-        self, total: Evaluation, kernels: ModuleType, shape: Sequence[int], offset: Sequence[int]
-    ) -> None:
+    def __init__(self, total: Evaluation, kernels: ModuleType, shape: Sequence[int], offset: Sequence[int]) -> None:
         assert total.tiles is not None
         self.kernels, self.tiles, size = kernels, total.tiles, total.tiles.size
         layout = tile_layout(total)

@@ -44,9 +44,7 @@ class CommaSeparated(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"expected {self.name} separated by commas, found {value!r}.", param, ctx)
 
 
-def key_values(
-    flag: str, name: str, parse: Callable[[str], Any], metavar: str, text: str
-) -> Callable[[Any], Any]:
+def key_values(flag: str, name: str, parse: Callable[[str], Any], metavar: str, text: str) -> Callable[[Any], Any]:
     """Return a repeatable option of a key and a value, such as `KEY=VALUE`; the command gets a dictionary."""
 
     def pairs(ctx: Any, param: Any, values: tuple[str, ...]) -> dict[str, Any]:

@@ -43,9 +43,7 @@ def convert_command(source: str, target: AnyPath, quiet: bool, **options: Any) -
 @click.argument("target", metavar="OUT")
 @click.option("--map", "name", required=True, help="Name of the map.")
 @click.option("--case", help="Name of the case, for a cohort.")
-@console.key_values(
-    "--slice", "at", int, "DIM=INDEX", "Take one index along a dimension, e.g. z=12. Repeatable."
-)
+@console.key_values("--slice", "at", int, "DIM=INDEX", "Take one index along a dimension, e.g. z=12. Repeatable.")
 @console.replace_option
 @console.quiet_option
 def export_command(folder: AnyPath, name: str, target: str, quiet: bool, **options: Any) -> None:

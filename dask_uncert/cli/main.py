@@ -37,9 +37,7 @@ def cli(debug: bool) -> None:
 @console.set_option
 @console.quiet_option
 @console.json_option
-@click.option(
-    "--performance-report", type=console.FILE, help="Write dask's performance report to this HTML file."
-)
+@click.option("--performance-report", type=console.FILE, help="Write dask's performance report to this HTML file.")
 def run_command(
     job: Path, out: AnyPath | None, overrides: dict[str, Any], quiet: bool, as_json: bool, **options: Any
 ) -> None:
@@ -103,9 +101,7 @@ def merge_command(out: AnyPath, folders: tuple[AnyPath, ...], **options: Any) ->
 
 @cli.command("report")
 @console.folder_argument
-@click.option(
-    "--against", type=console.PATH, help="Cohort of another model on the same cases to compare with."
-)
+@click.option("--against", type=console.PATH, help="Cohort of another model on the same cases to compare with.")
 def report_command(folder: AnyPath, against: AnyPath | None) -> None:
     """Rewrite tables, figures and page.
 
@@ -119,9 +115,7 @@ def report_command(folder: AnyPath, against: AnyPath | None) -> None:
 @cli.command("compare")
 @click.argument("first", type=console.PATH)
 @click.argument("second", type=console.PATH)
-@click.option(
-    "--metric", "metrics", multiple=True, metavar="NAME", help="A metric, e.g. 'classes/*/f1'. Repeatable."
-)
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help="A metric, e.g. 'classes/*/f1'. Repeatable.")
 @click.option("--replicates", default=1000, help="Number of bootstrap replicates.")
 @click.option("--level", default=0.95, help="Confidence level of the intervals.")
 @click.option("--seed", default=0, help="Seed of the random draws.")
@@ -164,9 +158,7 @@ def compare_command(
 @click.option("--uncertainty", help="Name of the measure that damps; needed if there are several.")
 @click.option("--distribution", default="gaussian", help="Distribution of the threshold, e.g. logistic.")
 @click.option("--df", type=float, help="Degrees of freedom of student-t.")
-@click.option(
-    "--damping-form", default="exponential", help="Form of damping: exponential, reciprocal or gaussian."
-)
+@click.option("--damping-form", default="exponential", help="Form of damping: exponential, reciprocal or gaussian.")
 @click.option("--reference-threshold", type=float, help="Threshold of the reference; default: the threshold.")
 @click.option("--reference-certainty", default="paper", help="Certainty of the reference: paper or none.")
 @console.csv_option

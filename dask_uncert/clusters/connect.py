@@ -101,9 +101,7 @@ def connect(
     if isinstance(cluster, str | Path):
         described = Address(address=str(cluster)) if running else read_cluster(cluster)
         if options and not isinstance(described, Local):
-            raise InputError(
-                f"{', '.join(options)} are of local clusters; {cluster} is not one: leave them out"
-            )
+            raise InputError(f"{', '.join(options)} are of local clusters; {cluster} is not one: leave them out")
         if isinstance(described, Address):
             opened = _connect(described, timeout)
         elif isinstance(described, Batch):

@@ -130,9 +130,7 @@ def _replace_lost_jobs(batch: Batch, cluster: Any, patience: float) -> Iterator[
     def replace_lost() -> None:
         names = {str(worker.name) for worker in list(cluster.scheduler.workers.values())}
         present = {
-            (name, cluster.workers[name].job_id): any(
-                f"{name}{end}" in names for end in spec.get("group", [""])
-            )
+            (name, cluster.workers[name].job_id): any(f"{name}{end}" in names for end in spec.get("group", [""]))
             for name, spec in list(cluster.worker_spec.items())
             if name in cluster.workers
         }

@@ -151,9 +151,7 @@ def _options(mpi: Mpi, keys: Path | None) -> list[str]:
 def _launched(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run the launcher in its own session, so that Ctrl-C reaches only this process; end it with the `with`."""
     with log.open("wb") as file:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
-        )
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True)
     try:
         yield process
     finally:

@@ -96,9 +96,7 @@ class GatherLabelled:
         self.request, self.spans, self.decode = request, spans, DecodeBlock(scene)
         self.has_nodata = bool(scene.cubes["features"].decoding.missing)
 
-    def __call__(
-        self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]
-    ) -> list[tuple[NDArray[Any], Counts]]:
+    def __call__(self, arrays: dict[str, NDArray[Any]], offset: tuple[int, ...]) -> list[tuple[NDArray[Any], Counts]]:
         decoded = self.decode(arrays)
         index = reference_indices(self.request, decoded["reference"])
         if self.request.reference == "codes" and (index == UNKNOWN).any():

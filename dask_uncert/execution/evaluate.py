@@ -172,9 +172,7 @@ def evaluate(
 def evaluate_plan(plan: Plan, maps_store: str | Path | None, compute: bool) -> Any:
     """Return the evaluation of a plan, or a Delayed of it, that writes its maps to a Zarr group."""
     if bool(plan.request.layers) != (maps_store is not None):
-        raise InputError(
-            "maps and maps_store go together: name the maps and the Zarr group to write them to."
-        )
+        raise InputError("maps and maps_store go together: name the maps and the Zarr group to write them to.")
     if maps_store is not None:
         plan = with_maps(plan, str(maps_store))
     return plan.compute() if compute else plan.with_distances().delayed()
@@ -199,9 +197,7 @@ def prepare(options: SceneOptions, cubes: Mapping[str, Cube], **pass_options: An
     return Plan(request, scene, grid, metric, None, checked.split_every, checked.engine)
 
 
-def with_maps(
-    plan: Plan, store: str, attributes: Mapping[str, Any] | None = None, again: bool = False
-) -> Plan:
+def with_maps(plan: Plan, store: str, attributes: Mapping[str, Any] | None = None, again: bool = False) -> Plan:
     """Return the plan with a Zarr group for its maps, with their geometry, to be written block by block.
 
     again: an earlier run of the same plan has made the group, and this one continues it.
@@ -232,9 +228,7 @@ def write_coordinates(plan: Plan) -> None:
     cubes = plan.scene.cubes
     for name in (n for n in ("reference", "mean", "samples_0", "samples", "probabilities") if n in cubes):
         known, attributes = cubes[name].coordinates or {}, cubes[name].coordinate_attributes
-        coordinates.update(
-            {dim: (known[dim], attributes[dim]) for dim in plan.scene.dims if dim in attributes}
-        )
+        coordinates.update({dim: (known[dim], attributes[dim]) for dim in plan.scene.dims if dim in attributes})
     geometry = shared_geometry(cubes)
     if geometry is not None:
         sizes = dict(zip(plan.scene.dims, plan.scene.shape, strict=True))

@@ -96,9 +96,7 @@ def _delayed(function: Callable[..., Any], name: str, *args: Any) -> Any:
 
 def _tree(parts: list[Any], width: int) -> Any:
     while True:
-        parts = [
-            _delayed(_merge, "merge-summaries", parts[i : i + width]) for i in range(0, len(parts), width)
-        ]
+        parts = [_delayed(_merge, "merge-summaries", parts[i : i + width]) for i in range(0, len(parts), width)]
         if len(parts) == 1:
             return parts[0]
 

@@ -64,9 +64,7 @@ def axis_number(values: Any, axis: int | str) -> int:
     """Return the axis as a number from 0; a name is looked up among the dimensions of a labelled array."""
     if isinstance(axis, str):
         if not is_labelled(values):
-            raise ValueError(
-                f"axis {axis!r} is a name, but the array has no named dimensions; give its number"
-            )
+            raise ValueError(f"axis {axis!r} is a name, but the array has no named dimensions; give its number")
         if axis not in values.dims:
             raise ValueError(f"no dimension {axis!r}; the array has {', '.join(map(repr, values.dims))}")
         return int(values.get_axis_num(axis))

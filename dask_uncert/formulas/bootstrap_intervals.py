@@ -67,14 +67,10 @@ def quantiles_of(values: ArrayLike, shares: ArrayLike) -> Floats:
     [0.25, 1.0]
     """
     ordered, defined = _ordered(values)
-    return np.stack(
-        [_quantile(ordered, defined, np.full(defined.shape, s)) for s in np.asarray(shares, np.float64)]
-    )
+    return np.stack([_quantile(ordered, defined, np.full(defined.shape, s)) for s in np.asarray(shares, np.float64)])
 
 
-def bca_interval(
-    estimate: ArrayLike, replicates: ArrayLike, left_out: ArrayLike, level: float = 0.95
-) -> Interval:
+def bca_interval(estimate: ArrayLike, replicates: ArrayLike, left_out: ArrayLike, level: float = 0.95) -> Interval:
     """Return the BCa interval: estimate (...), replicates (B, ...), left_out (n, ...) to three of (...).
 
     Bias-corrected and accelerated.

@@ -98,9 +98,7 @@ def equal_mass_groups(n: ArrayLike, groups: int) -> Counts:
     return np.asarray(np.minimum(middle, groups - 1))  # an empty bin behind all mass joins the last
 
 
-def equal_mass_bins(
-    n: ArrayLike, hits: ArrayLike, sums: Counts, groups: int
-) -> tuple[Counts, Counts, Counts]:
+def equal_mass_bins(n: ArrayLike, hits: ArrayLike, sums: Counts, groups: int) -> tuple[Counts, Counts, Counts]:
     """Return fine bins (..., B) merged into ``groups`` bins of about equal mass, by ``equal_mass_groups``.
 
     Returns n and hits (..., M) and sums (..., M, 2), for ``reliability`` and the calibration errors.

@@ -71,9 +71,7 @@ def class_distances(features: Any, labels: Any, classes: Sequence[int], metric: 
     [[0.0, 0.5], [0.5, 0.0]]
     """
     if is_lazy(features) or is_lazy(labels):
-        raise TypeError(
-            "arrays in memory expected; compute them first, or let a scene's evaluation read them"
-        )
+        raise TypeError("arrays in memory expected; compute them first, or let a scene's evaluation read them")
     values, codes = np.asarray(features), np.asarray(labels)
     if values.dtype.kind not in "biuf":
         raise TypeError(f"features must be numbers, found dtype {values.dtype}")
@@ -85,9 +83,7 @@ def class_distances(features: Any, labels: Any, classes: Sequence[int], metric: 
     index = index[labelled]
     check_counts(np.bincount(index, minlength=len(classes)), classes)
     _check(metric)
-    bands = [
-        band_distances(samples[:, band], index, len(classes), metric) for band in range(samples.shape[1])
-    ]
+    bands = [band_distances(samples[:, band], index, len(classes), metric) for band in range(samples.shape[1])]
     return combine_bands(np.stack(bands), metric)
 
 
@@ -117,9 +113,7 @@ def check_counts(counts: Indices, classes: Sequence[int]) -> None:
     """Raise ValueError, naming them, where classes have no sample."""
     missing = [code for code, count in zip(classes, counts, strict=True) if not count]
     if missing:
-        raise ValueError(
-            f"no labelled sample of class {', '.join(map(str, missing))}; leave it out of the classes"
-        )
+        raise ValueError(f"no labelled sample of class {', '.join(map(str, missing))}; leave it out of the classes")
 
 
 def band_distances(values: NDArray[Any], index: Indices, n_classes: int, metric: Metric = "energy") -> Floats:

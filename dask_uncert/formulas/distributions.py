@@ -173,7 +173,5 @@ def _edges(edges: ArrayLike, histogram: Counts) -> NDArray[np.floating]:
     if bounds.dtype.kind != "f":
         bounds = bounds.astype(np.float64)
     if bounds.shape != (histogram.shape[-1] + 1,):
-        raise ValueError(
-            f"{histogram.shape[-1]} bins have {histogram.shape[-1] + 1} edges, found {bounds.shape}"
-        )
+        raise ValueError(f"{histogram.shape[-1]} bins have {histogram.shape[-1] + 1} edges, found {bounds.shape}")
     return bounds

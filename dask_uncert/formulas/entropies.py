@@ -19,9 +19,7 @@ POLE = 1e-6
 
 
 @shared_sections
-def renyi_entropy(
-    probabilities: Any, alpha: float = 2.0, axis: int | str = -1, normalised: bool = True
-) -> Any:
+def renyi_entropy(probabilities: Any, alpha: float = 2.0, axis: int | str = -1, normalised: bool = True) -> Any:
     """Return the Rényi entropy of each probability vector.
 
     1 at the uniform vector, exactly 0 where one class has probability 1; does not grow with alpha.

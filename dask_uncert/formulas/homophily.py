@@ -74,9 +74,7 @@ def check_distances(distances: ArrayLike) -> Floats:
         raise ValueError(f"class distances must be numbers, found dtype {table.dtype}")
     h = table.astype(np.float64)
     if h.ndim != 2 or h.shape[0] != h.shape[1] or len(h) < 2:
-        raise ValueError(
-            f"class distances must be a square table of at least 2 classes, found shape {h.shape}"
-        )
+        raise ValueError(f"class distances must be a square table of at least 2 classes, found shape {h.shape}")
     faults = []
     for wrong, rule in (
         (~np.isfinite(h), "finite"),

@@ -25,9 +25,7 @@ def softmax(logits: NDArray[Any], axis: int) -> Floats:
     with np.errstate(invalid="ignore"):
         z -= top
         np.exp(z, out=z)
-    vectors[unbounded] = np.where(
-        np.isnan(infinite), infinite, infinite == infinite.max(axis=-1, keepdims=True)
-    )
+    vectors[unbounded] = np.where(np.isnan(infinite), infinite, infinite == infinite.max(axis=-1, keepdims=True))
     z /= z.sum(axis=axis, keepdims=True)
     return z
 

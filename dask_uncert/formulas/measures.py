@@ -114,14 +114,10 @@ def parse_measure(entry: str | Mapping[str, Any] | Measure) -> Measure:
 def _geometric(parameters: dict[str, Any]) -> Measure:
     distance = parameters.pop("distance", "euclidean")
     if distance not in DISTANCES:
-        raise ValueError(
-            f"unknown distance {distance!r} of measure 'geometric'; known: {', '.join(DISTANCES)}"
-        )
+        raise ValueError(f"unknown distance {distance!r} of measure 'geometric'; known: {', '.join(DISTANCES)}")
     n = parameters.pop("n", 2)
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= LARGEST_POWER:
-        raise ValueError(
-            f"n of measure 'geometric' must be a whole number from 1 to {LARGEST_POWER}, found {n!r}"
-        )
+        raise ValueError(f"n of measure 'geometric' must be a whole number from 1 to {LARGEST_POWER}, found {n!r}")
     if distance != "renyi":
         return Measure(f"geometric({distance}, n={n})", "geometric", distance=distance, n=n)
     alpha = _alpha("geometric", parameters.pop("alpha", 2.0))

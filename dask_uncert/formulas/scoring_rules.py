@@ -53,9 +53,7 @@ def brier_terms(n: ArrayLike, positives: ArrayLike, sums: Counts) -> BrierTerms:
     base = ratio(positives.sum(axis=-1), items)
     stated, observed = reliability(n, positives, sums)
     off, spread = (np.where(n > 0, gap, 0.0) for gap in (stated - observed, observed - base[..., None]))
-    return BrierTerms(
-        ratio((n * off**2).sum(axis=-1), items), ratio((n * spread**2).sum(axis=-1), items), base
-    )
+    return BrierTerms(ratio((n * off**2).sum(axis=-1), items), ratio((n * spread**2).sum(axis=-1), items), base)
 
 
 def brier_parts(terms: BrierTerms, n: ArrayLike, squared_error_sums: Counts) -> dict[str, Floats]:
@@ -94,9 +92,7 @@ def brier_decomposition(
     return brier_parts(brier_terms(n, positives, sums), items, squared_error_sums)
 
 
-def negative_log_likelihood(
-    n: ArrayLike, sums: Counts, infinite: ArrayLike
-) -> dict[str, NDArray[np.generic]]:
+def negative_log_likelihood(n: ArrayLike, sums: Counts, infinite: ArrayLike) -> dict[str, NDArray[np.generic]]:
     """Mean of ``-ln p`` of the true class, natural logarithm: (...), (..., 2), (...) to a dict of (...).
 
     ``n`` counts all items, ``infinite`` those whose true class got 0, ``sums`` adds the finite others.

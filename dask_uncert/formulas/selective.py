@@ -233,7 +233,5 @@ def _from(counts: Counts) -> Counts:
 def _counts(correct: ArrayLike, wrong: ArrayLike) -> tuple[Counts, Counts]:
     c, w = np.asarray(correct, np.int64), np.asarray(wrong, np.int64)
     if c.shape != w.shape or c.ndim == 0 or c.shape[-1] == 0:
-        raise ValueError(
-            f"correct and wrong are counts over the same bins, found shapes {c.shape}, {w.shape}"
-        )
+        raise ValueError(f"correct and wrong are counts over the same bins, found shapes {c.shape}, {w.shape}")
     return c, w

@@ -131,9 +131,7 @@ _DISTANCES: dict[str, Distance] = {
 
 def _check(distance: str | Distance, n: int, alpha: float | None) -> None:
     if not callable(distance) and distance not in DISTANCES:
-        raise ValueError(
-            f"unknown distance {distance!r}; known: {', '.join(DISTANCES)}, or a function d(p, u, axis)"
-        )
+        raise ValueError(f"unknown distance {distance!r}; known: {', '.join(DISTANCES)}, or a function d(p, u, axis)")
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n must be a positive integer, found {n!r}")
     if alpha is not None and distance != "renyi":

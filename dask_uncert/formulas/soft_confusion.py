@@ -255,16 +255,12 @@ def _certainty_function(distribution: str | Any, df: float | None) -> Function:
     if df is not None:
         raise ValueError("df belongs to the distribution 'student-t'; leave it out for any other")
     if not all(hasattr(distribution, name) for name in ("cdf", "ppf", "pdf")):
-        raise ValueError(
-            f"a name or a frozen continuous scipy.stats distribution expected, found {distribution!r}"
-        )
+        raise ValueError(f"a name or a frozen continuous scipy.stats distribution expected, found {distribution!r}")
     centre = float(distribution.ppf(0.5))
     levels = np.array([0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4])
     low, high = distribution.ppf(levels), distribution.ppf(1 - levels)
     if not np.allclose(centre - low, high - centre, rtol=1e-6, atol=0.0):
-        raise ValueError(
-            "the threshold's distribution must be symmetric about its median, and this one is not"
-        )
+        raise ValueError("the threshold's distribution must be symmetric about its median, and this one is not")
     return partial(_frozen_certainty, frozen=distribution, centre=centre)
 
 
@@ -305,8 +301,6 @@ def _clipped(values: NDArray[Any], allowed: float, refuse: bool, name: str) -> F
     if beyond.any():
         if refuse:
             worst = x[beyond][int(np.argmax(np.abs(x[beyond] - 0.5)))]
-            raise ValueError(
-                f"{name} must lie in [0, 1]; {int(beyond.sum())} values do not, the furthest is {worst:g}"
-            )
+            raise ValueError(f"{name} must lie in [0, 1]; {int(beyond.sum())} values do not, the furthest is {worst:g}")
         x = np.where(beyond, np.nan, x)
     return np.clip(x, 0.0, 1.0)

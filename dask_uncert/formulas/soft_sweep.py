@@ -84,9 +84,7 @@ class RowCertainty(NamedTuple):
     error: Floats  # bound on the tangent's error
 
 
-def row_certainty(
-    rows: Floats, threshold: float, sigmas: Floats, distribution: ThresholdDistribution
-) -> RowCertainty:
+def row_certainty(rows: Floats, threshold: float, sigmas: Floats, distribution: ThresholdDistribution) -> RowCertainty:
     """Return the certainty that p is off the threshold, on rows that are not astride it."""
     low, high = rows.T
     sigma = sigmas[:, np.newaxis]
@@ -97,9 +95,7 @@ def row_certainty(
         return RowCertainty(value, value, value, zero, zero)
     nearest = np.maximum(np.maximum(low - threshold, threshold - high), 0.0)
     furthest = np.maximum(high - threshold, threshold - low)
-    z, z_low, z_high, reach = (
-        in_sigmas(x, sigma) for x in (np.abs(middle - threshold), nearest, furthest, half)
-    )
+    z, z_low, z_high, reach = (in_sigmas(x, sigma) for x in (np.abs(middle - threshold), nearest, furthest, half))
     rising = np.where(middle >= threshold, 1.0, -1.0)
     return RowCertainty(
         value,
@@ -179,9 +175,7 @@ def _split_rows(
     most = (sums.weight + sums.error)[:, astride]
     parts = []
     for reach in (high - threshold, threshold - low):
-        at_end, at_middle = (
-            certainty_at(x, sigmas[:, np.newaxis], distribution.certainty) for x in (reach, reach / 2)
-        )
+        at_end, at_middle = (certainty_at(x, sigmas[:, np.newaxis], distribution.certainty) for x in (reach, reach / 2))
         share = reach / (high - low)
         value = (at_middle * share)[:, np.newaxis] * sums.weight[:, astride]
         error = np.maximum(value, at_end[:, np.newaxis] * most - value)

@@ -43,9 +43,7 @@ def named_distribution(name: str, df: float | None = None) -> ThresholdDistribut
     """
     if name == "student-t":
         if df is None or not df > 0:
-            raise ValueError(
-                f"the distribution 'student-t' needs degrees of freedom df above 0, found {df!r}"
-            )
+            raise ValueError(f"the distribution 'student-t' needs degrees of freedom df above 0, found {df!r}")
         return _student(float(df))
     if df is not None:
         raise ValueError("df belongs to the distribution 'student-t'; leave it out for any other")
@@ -54,9 +52,7 @@ def named_distribution(name: str, df: float | None = None) -> ThresholdDistribut
     return _NAMED[name]
 
 
-def tangent_error(
-    distribution: ThresholdDistribution, nearest: Floats, furthest: Floats, reach: Floats
-) -> Floats:
+def tangent_error(distribution: ThresholdDistribution, nearest: Floats, furthest: Floats, reach: Floats) -> Floats:
     """Return how far a tangent to a(z) can miss it within `reach` of the point where it touches.
 
     nearest, furthest: ends of the interval of z, (n,); reach: (n,), in the same unit. Half the largest
@@ -118,9 +114,7 @@ _NAMED: dict[str, ThresholdDistribution] = {
         lambda z: np.tanh(z / 2) * _logistic_slope(z),
         2 * math.atanh(1 / math.sqrt(3)),
     ),
-    "laplace": ThresholdDistribution(
-        lambda z: -np.expm1(-z), lambda z: np.exp(-z), lambda z: np.exp(-z), 0.0
-    ),
+    "laplace": ThresholdDistribution(lambda z: -np.expm1(-z), lambda z: np.exp(-z), lambda z: np.exp(-z), 0.0),
     "uniform": ThresholdDistribution(
         lambda z: np.minimum(z, 1.0), lambda z: np.where(z < 1, 1.0, 0.0), np.zeros_like, 0.0, kink=1.0
     ),

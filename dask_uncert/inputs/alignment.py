@@ -195,9 +195,7 @@ def _aligned(cube: Cube, target: Cube) -> Cube:
     )
 
 
-def _moves(
-    own: Geometry, others: Geometry, sizes: Mapping[str, int]
-) -> tuple[dict[str, str], list[str]] | None:
+def _moves(own: Geometry, others: Geometry, sizes: Mapping[str, int]) -> tuple[dict[str, str], list[str]] | None:
     """Return the target's name of each own dimension, and the reversed dimensions; None if the grids differ more."""
     # Own indices along each axis, for one of the target's.
     signs = np.rint(np.linalg.pinv(own.affine[:3, :-1]) @ others.affine[:3, :-1])

@@ -90,9 +90,7 @@ def over_the_reference(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
             )  # fmt: skip
             placed[mask.name] = mask
         if data is not cube.data:
-            placed[name] = replace(
-                cube, data=data, geometry=None, coordinates=None, crs=None, coordinate_attributes={}
-            )
+            placed[name] = replace(cube, data=data, geometry=None, coordinates=None, crs=None, coordinate_attributes={})
     return placed
 
 

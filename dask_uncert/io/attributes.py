@@ -64,8 +64,7 @@ def _numbers(value: Any, dtype: np.dtype[Any], where: str) -> tuple[float, ...]:
             raise ValueError(f"of type {flat.dtype}")
         whole = 1 << (8 * dtype.itemsize)  # a negative code for unsigned numbers means the same bits
         return tuple(
-            code + whole if dtype.kind == "u" and isinstance(code, int) and code < 0 else code
-            for code in flat.tolist()
+            code + whole if dtype.kind == "u" and isinstance(code, int) and code < 0 else code for code in flat.tolist()
         )
     except (ValueError, TypeError, binascii.Error, struct.error):
         raise InputError(f"{where} is {str(value)[:60]!r}; expected a number.") from None

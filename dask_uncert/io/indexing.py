@@ -39,9 +39,7 @@ def region_text(region: Any) -> str:
     """
     parts = region if isinstance(region, tuple) else (region,)
     texts = (
-        f"{part.start or 0}:{'' if part.stop is None else part.stop}"
-        if isinstance(part, slice)
-        else str(part)
+        f"{part.start or 0}:{'' if part.stop is None else part.stop}" if isinstance(part, slice) else str(part)
         for part in parts
     )
     return ", ".join(texts).replace("Ellipsis", "...")

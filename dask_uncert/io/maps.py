@@ -67,8 +67,7 @@ class MapWriter:
         """Write one block of every map at its offset in the grid."""
         with opening(self.store, to_write=True):
             arrays = {
-                name: zarr.open_array(writable_store(f"{self.store}/{name}"), mode="r+", zarr_format=3)
-                for name in maps
+                name: zarr.open_array(writable_store(f"{self.store}/{name}"), mode="r+", zarr_format=3) for name in maps
             }
         for name, values in maps.items():
             region = tuple(slice(o, o + n) for o, n in zip(offset, values.shape, strict=False))

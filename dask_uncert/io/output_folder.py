@@ -91,9 +91,7 @@ def read_record(folder: AnyPath) -> dict[str, Any]:
     try:
         text = path.read_bytes()
     except FileNotFoundError:
-        raise InputError(
-            f"{folder} holds no {RECORD}: it is unfinished, or not an output of dask-uncert."
-        ) from None
+        raise InputError(f"{folder} holds no {RECORD}: it is unfinished, or not an output of dask-uncert.") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {one_line(error)}.") from None
     record = read_json(_Record, text, path, "It was changed, or is not an output of dask-uncert.")
@@ -191,11 +189,7 @@ def _copied(folder: AnyPath, elsewhere: Mapping[str, AnyPath]) -> Iterator[Path]
     with tempfile.TemporaryDirectory(prefix="dask-uncert-") as local:
         working = Path(local)
         yield working
-        copied = {
-            f"{name}/{file}": source / file
-            for name, source in elsewhere.items()
-            for file in list_files(source)
-        }
+        copied = {f"{name}/{file}": source / file for name, source in elsewhere.items() for file in list_files(source)}
         _list_in_record(working, [*list_files(working), *copied])
         with _unfinished_copy(folder, [*list_files(working), *copied]) as stale:
             remove_files(folder, [RECORD])

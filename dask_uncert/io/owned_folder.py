@@ -144,9 +144,7 @@ def check_exported(path: Path) -> None:
                 last = block[-len(EXPORTED) :]
         except (OSError, EOFError):  # not compressed
             pass
-    raise InputError(
-        f"{path} is not a map that dask-uncert exported: it is not ours to replace. Name another file."
-    )
+    raise InputError(f"{path} is not a map that dask-uncert exported: it is not ours to replace. Name another file.")
 
 
 def remove_owned(folder: AnyPath, keep: Iterable[str] = ()) -> None:
@@ -228,9 +226,7 @@ def check_outside(folders: Iterable[AnyPath], paths: Mapping[str, str]) -> None:
         else:
             found = next((local[i] for i in _ancestors(_real(inner)) if i in local), None) if local else None
         if found is not None:
-            raise InputError(
-                f"{label}: {path} lies in {found}, which this run would replace. Name another output."
-            )
+            raise InputError(f"{label}: {path} lies in {found}, which this run would replace. Name another output.")
 
 
 def check_saved(folder: AnyPath) -> None:
@@ -238,9 +234,7 @@ def check_saved(folder: AnyPath) -> None:
     is_saved = re.compile(rf"{NODE}|total/{ZARR}").fullmatch
     foreign = [name for name, plain in _entries(folder) if not (plain and is_saved(name))]
     if foreign:
-        raise InputError(
-            f"{folder} holds {listed(sorted(foreign), SHOWN)} beside an Evaluation. Name another group."
-        )
+        raise InputError(f"{folder} holds {listed(sorted(foreign), SHOWN)} beside an Evaluation. Name another group.")
 
 
 def check_new_file_outside(file: Path, folders: Iterable[AnyPath]) -> None:
@@ -248,9 +242,7 @@ def check_new_file_outside(file: Path, folders: Iterable[AnyPath]) -> None:
     path = os.path.realpath(file)
     for folder in folders:
         if isinstance(folder, Path) and Path(path).is_relative_to(os.path.realpath(folder)):
-            raise InputError(
-                f"{file} lies in the output {folder}, where only its own files belong. Name another."
-            )
+            raise InputError(f"{file} lies in the output {folder}, where only its own files belong. Name another.")
 
 
 def _owned_names(folder: AnyPath) -> Callable[[str], bool]:

@@ -30,9 +30,7 @@ AnyPath: TypeAlias = "Path | UPath"
 NO_CACHE = {"use_listings_cache": False}
 WHOLE_CHUNKS = {"max_concurrency": 1}
 """Option of s3fs for chunks: otherwise it first asks for the size of each, to read large ones in parts."""
-NO_RETRIES = {
-    "config_kwargs": {"retries": {"total_max_attempts": 1}, "connect_timeout": 10, "read_timeout": 30}
-}
+NO_RETRIES = {"config_kwargs": {"retries": {"total_max_attempts": 1}, "connect_timeout": 10, "read_timeout": 30}}
 """Option of s3fs for inputs: `retries` repeats every failed read and counts the attempts."""
 EXTRAS = {"s3": "s3", "s3a": "s3"}
 TAGS = ("ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "Last-Modified")

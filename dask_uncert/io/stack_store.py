@@ -23,9 +23,7 @@ CHUNK_ENTRIES = 1 << 18  # 2 MiB of counts
 NAMES = ("starts", "cells", "counts")
 
 
-def write_cases(
-    store: str, cases: Sequence[Case], layout: Layout, rows: Iterable[Mapping[str, SparseRow]]
-) -> None:
+def write_cases(store: str, cases: Sequence[Case], layout: Layout, rows: Iterable[Mapping[str, SparseRow]]) -> None:
     """Write `cases/` into the summary at `store`: the cases, and a row of every array for each, in their order.
 
     rows may be an iterator: no more than a chunk of each array is held in memory.

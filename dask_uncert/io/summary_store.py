@@ -86,9 +86,7 @@ def load(path: str | AnyPath) -> AnyEvaluation:
         raise InputError(f"{store} is damaged: {exception_text(error)}. Compute it again.") from error
 
 
-def write_counts(
-    store: str, frame: Mapping[str, Any], arrays: Iterable[tuple[str, tuple[str, ...], Counts]]
-) -> None:
+def write_counts(store: str, frame: Mapping[str, Any], arrays: Iterable[tuple[str, tuple[str, ...], Counts]]) -> None:
     """Write a Summary's frame and arrays under `total/`; the same Summary gives the same bytes."""
     with opening(store, to_write=True):
         root = zarr.open_group(writable_store(store), mode="w", attributes=format_attributes(SUMMARY))

@@ -120,20 +120,14 @@ class _Loader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep)
         except (ValueError, KeyError, AttributeError, TypeError, OverflowError):
-            raise _problem(
-                f"{one_line(node.value, 40)!r} is not what its form or tag says", node.start_mark
-            ) from None
+            raise _problem(f"{one_line(node.value, 40)!r} is not what its form or tag says", node.start_mark) from None
 
     def construct_yaml_int(self, node: Any) -> Any:
         """Return a number written 010 as 10, not 8, and 1:30 as text, not 90."""
         text = str(self.construct_scalar(node))
         if ":" in text:
             return text
-        return (
-            int(text.replace("_", ""))
-            if re.fullmatch(r"[-+]?0[\d_]+", text)
-            else super().construct_yaml_int(node)
-        )
+        return int(text.replace("_", "")) if re.fullmatch(r"[-+]?0[\d_]+", text) else super().construct_yaml_int(node)
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)

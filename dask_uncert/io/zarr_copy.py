@@ -55,9 +55,7 @@ class Layout:
         """Return every block as a region; no two share a chunk or a shard."""
         numbers = np.ndindex(*(-(-n // b) for n, b in zip(self.shape, self.block, strict=True)))
         return [
-            tuple(
-                slice(i * b, min((i + 1) * b, n)) for i, b, n in zip(at, self.block, self.shape, strict=True)
-            )
+            tuple(slice(i * b, min((i + 1) * b, n)) for i, b, n in zip(at, self.block, self.shape, strict=True))
             for at in numbers
         ]
 

@@ -114,9 +114,7 @@ def convert(
         remove_owned(working)
         if isinstance(working, Path):
             working.parent.mkdir(parents=True, exist_ok=True)
-        attributes = copied_attributes(
-            stored.attributes, stored.decoding, stored.dtype, stored.geometry(cube.dims)
-        )
+        attributes = copied_attributes(stored.attributes, stored.decoding, stored.dtype, stored.geometry(cube.dims))
         coordinates = stored.coordinates(cube.dims)
         create(
             working, new_name, layout, stored.dtype, cube.dims, attributes, coordinates,
@@ -155,9 +153,7 @@ def _check_apart(source: str, target: AnyPath) -> None:
     paths = [inner, str(target)] if is_remote(target) else map(os.path.realpath, (inner, str(target)))
     short, long = sorted(paths, key=len)
     if short == long or long.startswith(short + os.sep):
-        raise InputError(
-            f"the target {target} is the input {source}, or one is inside the other. Name another."
-        )
+        raise InputError(f"the target {target} is the input {source}, or one is inside the other. Name another.")
 
 
 def _check_complete(stored: StoredArray, source: str) -> None:

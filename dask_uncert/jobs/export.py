@@ -186,13 +186,9 @@ class _Slice(ArrayView):
 def _slice(whole: Map, at: Mapping[str, int]) -> Map:
     for dim, index in at.items():
         if dim not in whole.grid:
-            raise InputError(
-                f"the map {whole.name} has no dimension {dim!r}; it has {', '.join(whole.grid)}."
-            )
+            raise InputError(f"the map {whole.name} has no dimension {dim!r}; it has {', '.join(whole.grid)}.")
         if not 0 <= index < (n := whole.size(dim)):
-            raise InputError(
-                f"{dim} = {index} is outside the map {whole.name}, which has size {n} along {dim}."
-            )
+            raise InputError(f"{dim} = {index} is outside the map {whole.name}, which has size {n} along {dim}.")
     if not at:
         return whole
     geometry = whole.geometry

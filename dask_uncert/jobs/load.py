@@ -35,9 +35,7 @@ def read_job(
         folder, where = path.resolve().parent, str(path)
         keys = read_yaml(path, "job file")
         if not isinstance(keys, dict):
-            raise InputError(
-                f"{path} does not hold a job: a mapping with keys such as `version`, `kind`, `inputs`."
-            )
+            raise InputError(f"{path} does not hold a job: a mapping with keys such as `version`, `kind`, `inputs`.")
     for dotted, value in (sets or {}).items():
         keys = _with(keys, dotted.split("."), value)
     kind = keys.get("kind", "scene")
@@ -86,9 +84,7 @@ def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     for name, options in inputs.items():
         if isinstance(options, Input):
             kind = "samples" if isinstance(options, Probabilities) and name != "probabilities" else name
-            cubes |= open_cubes(
-                input_spec(name, kind, options, resolve(options.store, folder), options.store)
-            )
+            cubes |= open_cubes(input_spec(name, kind, options, resolve(options.store, folder), options.store))
     if inputs.get("weight") == "geometry":
         cubes["weight"] = pixel_sizes(cubes)
     return cubes

@@ -103,9 +103,7 @@ def _scenes(paths: Sequence[AnyPath], records: Sequence[Mapping[str, Any]]) -> l
         both = own | set(record.get("scenes", ()))
         for earlier, others in zip(paths, scenes, strict=False):
             if others & both:
-                raise InputError(
-                    f"{earlier} and {path} hold the same scene; it would count twice. Leave one out."
-                )
+                raise InputError(f"{earlier} and {path} hold the same scene; it would count twice. Leave one out.")
         scenes.append(both)
     return scenes
 

@@ -47,8 +47,7 @@ class Weight(WeightOptions, Input):
 
 
 Samples = Annotated[
-    Annotated[Probabilities, Tag("stacked")]
-    | Annotated[list[Probabilities], Tag("apart"), Field(min_length=1)],
+    Annotated[Probabilities, Tag("stacked")] | Annotated[list[Probabilities], Tag("apart"), Field(min_length=1)],
     Discriminator(lambda samples: "apart" if isinstance(samples, list) else "stacked"),
 ]
 
@@ -138,9 +137,7 @@ class CohortJob(ClassificationOptions, AnyKind):
     """A job on many cases: the inputs of each, options and output."""
 
     kind: Literal["cohort"]
-    classes: ClassTable = Field(
-        description="Reference code: name, in the order of the class axis; or the names"
-    )
+    classes: ClassTable = Field(description="Reference code: name, in the order of the class axis; or the names")
     manifest: str = Field(
         description="CSV or Parquet file with one row per case: a column `patient`, a column for each input, and any "
         "others; paths in it are relative to it"
@@ -187,7 +184,5 @@ def job_schema() -> str:
     >>> sorted(json.loads(du.job_schema())["discriminator"]["mapping"])
     ['cohort', 'regression', 'scene']
     """
-    every: TypeAdapter[AnyJob | CohortJob] = TypeAdapter(
-        Annotated[AnyJob | CohortJob, Field(discriminator="kind")]
-    )
+    every: TypeAdapter[AnyJob | CohortJob] = TypeAdapter(Annotated[AnyJob | CohortJob, Field(discriminator="kind")])
     return json.dumps(every.json_schema(), indent=2) + "\n"

@@ -101,9 +101,7 @@ class Submission:
         path = folder_of(output) / SUBMISSION
         content = _read(path, cls)
         if content is None:
-            raise InputError(
-                f"no job was submitted for {output}: there is no {path}. Name its output folder."
-            )
+            raise InputError(f"no job was submitted for {output}: there is no {path}. Name its output folder.")
         return replace(content, output=str(absolute(output)))
 
     def status(self) -> JobStatus:

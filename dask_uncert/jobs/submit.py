@@ -239,9 +239,7 @@ def _to_slurm(submission: Submission, batch: Batch) -> Submission:
     command = shlex.join([sys.executable, "-m", "dask_uncert.jobs.drive", submission.output])
     script = "\n".join(["#!/bin/bash", *lines, command, ""])
     try:
-        answer = subprocess.run(
-            ["sbatch", "--parsable"], input=script, capture_output=True, text=True, check=False
-        )
+        answer = subprocess.run(["sbatch", "--parsable"], input=script, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         submission.end("failed", "there is no sbatch on this machine")
         raise InputError("sbatch is not on this machine's PATH. Submit on a login node.") from None

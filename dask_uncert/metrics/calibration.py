@@ -123,9 +123,7 @@ def negative_log_likelihood(evaluation: Evaluation) -> dict[str, float]:
     0.4149
     """
     tallies = evaluation.calibration
-    parts = scoring_rules.negative_log_likelihood(
-        tallies.fine.number.sum(), tallies.log_loss, tallies.infinite
-    )
+    parts = scoring_rules.negative_log_likelihood(tallies.fine.number.sum(), tallies.log_loss, tallies.infinite)
     return {name: value.item() for name, value in parts.items()}
 
 

@@ -106,9 +106,7 @@ def compare(
     common, only = _common_cases(first, second)
     stacks = first.select(common), second.select(common)
     if stacks[0].patients != stacks[1].patients:
-        raise InputError(
-            "the two evaluations name other patients for the same cases; use one manifest for both."
-        )
+        raise InputError("the two evaluations name other patients for the same cases; use one manifest for both.")
     try:
         check_equal(stacks[0].frame, stacks[1].frame, common[0])
     except ValueError as error:
@@ -122,9 +120,7 @@ def compare(
     with np.errstate(invalid="ignore"):  # inf - inf: undefined
         differences = values[0] - values[1]
         pooled_difference = pooled[0] - pooled[1]
-        replicates = _difference(
-            [bootstrap.bootstrap_replicates(model, confidence) for model in units], chosen
-        )
+        replicates = _difference([bootstrap.bootstrap_replicates(model, confidence) for model in units], chosen)
         left_out = _difference([jackknife(model) for model in units], chosen)
     permuted, exact = _permuted(units[0], units[1], chosen, permutations, confidence.seed)
     tests = {
@@ -161,9 +157,7 @@ def _common_cases(first: Stack, second: Stack) -> tuple[list[str], tuple[tuple[s
     return sorted(names & others), (tuple(sorted(names - others)), tuple(sorted(others - names)))
 
 
-def _permuted(
-    first: Units, second: Units, metrics: Sequence[str], number: int, seed: int
-) -> tuple[Floats, bool]:
+def _permuted(first: Units, second: Units, metrics: Sequence[str], number: int, seed: int) -> tuple[Floats, bool]:
     """Return pooled differences with patients swapped, (permutations, metrics), and whether these are all."""
     n = len(first.names)
     exact = n <= 20 and 2 ** (n - 1) <= number

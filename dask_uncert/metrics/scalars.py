@@ -113,9 +113,7 @@ def concatenated(pieces: Sequence[Mapping[K, Floats]]) -> dict[K, Floats]:
     return {key: np.concatenate([piece[key] for piece in pieces]) for key in pieces[0]}
 
 
-def _in_steps(
-    leading: bool, formula: Callable[..., dict[K, Floats]], *marginals: Counts | None
-) -> dict[K, Floats]:
+def _in_steps(leading: bool, formula: Callable[..., dict[K, Floats]], *marginals: Counts | None) -> dict[K, Floats]:
     """Apply a formula to parts of the leading dimension; return nothing where a marginal was not kept."""
     counts = [marginal for marginal in marginals if marginal is not None]
     if len(counts) < len(marginals):
@@ -226,9 +224,7 @@ def _calibration(
     if squared is not None:
         parts = {"score": scoring_rules.brier_score(n, squared)}
         if "base" in by_class:
-            brier = scoring_rules.BrierTerms(
-                by_class["reliability"], by_class["resolution"], by_class["base"]
-            )
+            brier = scoring_rules.BrierTerms(by_class["reliability"], by_class["resolution"], by_class["base"])
             parts = scoring_rules.brier_parts(brier, n, squared)
         results |= {("calibration", "brier", name): values for name, values in parts.items()}
     if log_loss is not None and infinite is not None:

@@ -221,16 +221,12 @@ def open_input(
         path = shown if "://" in shown else os.path.realpath(shown)
         return open_cubes(input_spec(name, kind or name, options, path, shown))
     if options.array or options.missing_chunks != "refuse":
-        raise InputError(
-            f"{name}: `array` and `missing_chunks` belong to the path of a store; this is an array."
-        )
+        raise InputError(f"{name}: `array` and `missing_chunks` belong to the path of a store; this is an array.")
     spec = input_spec(name, kind or name, options, "", "")
     return {name: with_options(cube_of(name, entry.data, axes, grid, spec.dims), spec)}
 
 
-def open_arrays(
-    inputs: Mapping[str, Any], axis: Axis | None, sample_axis: Axis, band_axis: Axis
-) -> dict[str, Cube]:
+def open_arrays(inputs: Mapping[str, Any], axis: Axis | None, sample_axis: Axis, band_axis: Axis) -> dict[str, Cube]:
     """Return the inputs of a classification that are there (not None) as Cubes; samples in a list one by one.
 
     The prediction comes first: it names the grid's dimensions. axis: where the classes lie, counted without the

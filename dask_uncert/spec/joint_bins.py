@@ -59,9 +59,7 @@ def joint_settings(
     wanted = []
     for soft, sweep in sweeps:
         level = None if share_dtype is None else soft.reference_threshold  # any threshold parts 0 from 1
-        wanted.append(
-            _Wanted(soft.class_index, soft.uncertainty, level, soft.thresholds, sweep.error, sweep.memory)
-        )
+        wanted.append(_Wanted(soft.class_index, soft.uncertainty, level, soft.thresholds, sweep.error, sweep.memory))
     return tuple(
         _sized(request, each, dtype, scale, share_dtype, _single(each, dtype, scale, stored_as_pair))
         for each in _merged(wanted)
@@ -150,9 +148,7 @@ def _rows(error: float) -> int:
     return min(max(size, FEWEST_ROWS), MOST_ROWS)
 
 
-def _levels(
-    request: Request, wanted: _Wanted, share_dtype: np.dtype[Any] | None
-) -> tuple[tuple[float, float], ...]:
+def _levels(request: Request, wanted: _Wanted, share_dtype: np.dtype[Any] | None) -> tuple[tuple[float, float], ...]:
     """Return single values where they are known to be few, else 0, 1 and intervals that the thresholds cut."""
     if share_dtype is None:
         return ((0.0, 0.0), (1.0, 1.0))

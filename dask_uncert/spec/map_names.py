@@ -10,10 +10,7 @@ from dask_uncert.summaries.evaluation import Class
 def soft_labels(table: tuple[Class, ...]) -> list[str]:
     """Return the label of each class in names of maps: its name made safe, doubles with their code."""
     safe = [re.sub(r"[^\w-]+", "_", entry.name) for entry in table]
-    return [
-        name if safe.count(name) == 1 else f"{name}_{entry.code}"
-        for name, entry in zip(safe, table, strict=True)
-    ]
+    return [name if safe.count(name) == 1 else f"{name}_{entry.code}" for name, entry in zip(safe, table, strict=True)]
 
 
 def soft_weight_map(cell: str, label: str) -> str:

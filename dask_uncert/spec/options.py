@@ -76,9 +76,7 @@ class ClassDistances(StrictModel):
 class Sweep(StrictModel):
     """How fine the joint histogram is from which `dask-uncert sweep` computes any other setting."""
 
-    error: AboveZero = Field(
-        5e-5, le=1, description="Wanted error of TP, TN, FP and FN, as a share of their pixels"
-    )
+    error: AboveZero = Field(5e-5, le=1, description="Wanted error of TP, TN, FP and FN, as a share of their pixels")
     memory: AboveZero = Field(8e6, le=1e10, description="Largest number of bytes of counts per class")
 
 
@@ -104,9 +102,7 @@ class SoftConfusion(StrictModel):
         description="Write the four weights and the picture they make, soft_TP_<class> to soft_<class>, at the "
         "first threshold, sigma and damping",
     )
-    sweep: StrictBool | Sweep = Field(
-        True, description="Keep what `dask-uncert sweep` needs for any other setting"
-    )
+    sweep: StrictBool | Sweep = Field(True, description="Keep what `dask-uncert sweep` needs for any other setting")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -128,9 +124,7 @@ class SoftConfusion(StrictModel):
         known = [name for _, name in table]
         unknown = [name for name in self.classes or () if name not in known]
         if unknown:
-            raise InputError(
-                f"soft_confusion: there is no class {unknown[0]!r}; there are {', '.join(known)}."
-            )
+            raise InputError(f"soft_confusion: there is no class {unknown[0]!r}; there are {', '.join(known)}.")
         shared = {f.name: getattr(self, f.name) for f in fields(SoftSettings) if f.name != "class_index"}
         return [SoftSettings(known.index(name), **shared) for name in self.classes or known]
 
@@ -139,9 +133,7 @@ class UncertaintyConfusion(StrictModel):
     """Right or wrong against certain or uncertain, for these measures (by default all) at these thresholds."""
 
     measures: list[str] | None = None
-    thresholds: list[Annotated[AboveZero, Field(le=LARGEST_UNCERTAINTY)]] = Field(
-        list(UNCERTAINTY_THRESHOLDS)
-    )
+    thresholds: list[Annotated[AboveZero, Field(le=LARGEST_UNCERTAINTY)]] = Field(list(UNCERTAINTY_THRESHOLDS))
 
 
 class Calibration(StrictModel):
@@ -224,9 +216,7 @@ class ClassificationOptions(StrictModel):
         if self.classes is not None:
             both = sorted(set(self.ignore) & set(self.classes))
             if both:
-                raise InputError(
-                    f"ignore: codes {both} are in the class table too; a code is a class or ignored."
-                )
+                raise InputError(f"ignore: codes {both} are in the class table too; a code is a class or ignored.")
             self.thresholds()
             self.soft_maps()
         return self
@@ -246,8 +236,7 @@ class ClassificationOptions(StrictModel):
         for name in self.maps:
             if name not in names and name not in MAPS:
                 raise InputError(
-                    f"maps: {name!r} is neither a measure asked for ({', '.join(names)}) nor one of "
-                    f"{', '.join(MAPS)}."
+                    f"maps: {name!r} is neither a measure asked for ({', '.join(names)}) nor one of {', '.join(MAPS)}."
                 )
 
     def _check_class_distances(self) -> None:
@@ -286,9 +275,7 @@ class ClassificationOptions(StrictModel):
 
     def soft_maps(self) -> tuple[SoftMaps, ...]:
         """Return the soft confusions to be drawn, with labels that are array names."""
-        drawn = [
-            settings for soft in self.soft_confusion if soft.maps for settings in soft.settings(self.table)
-        ]
+        drawn = [settings for soft in self.soft_confusion if soft.maps for settings in soft.settings(self.table)]
         indices = [settings.class_index for settings in drawn]
         twice = {self.table[i].name for i in indices if indices.count(i) > 1}
         if twice:
@@ -298,9 +285,7 @@ class ClassificationOptions(StrictModel):
         labels = soft_labels(self.table)
         soft_maps = tuple(SoftMaps(settings, labels[settings.class_index]) for settings in drawn)
         if len(map_layers(self.maps, soft_maps)) < len(self.maps) + 5 * len(soft_maps):
-            raise InputError(
-                "soft_confusion: maps of two classes have the same name; rename one of the classes."
-            )
+            raise InputError("soft_confusion: maps of two classes have the same name; rename one of the classes.")
         return soft_maps
 
 

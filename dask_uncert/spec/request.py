@@ -91,12 +91,9 @@ class Request:
         """Return the request with the class-distance table H of homophily and the certified maximum of H∘H."""
         rows = tuple(tuple(row) for row in table.tolist())
         measures = tuple(
-            replace(measure, distances=rows) if measure.kind == "homophily" else measure
-            for measure in self.measures
+            replace(measure, distances=rows) if measure.kind == "homophily" else measure for measure in self.measures
         )
-        return replace(
-            self, measures=measures, maxima=tuple(_maximum(measure) or 1.0 for measure in measures)
-        )
+        return replace(self, measures=measures, maxima=tuple(_maximum(measure) or 1.0 for measure in measures))
 
     def zero(self, dimensions: int = 1) -> Evaluation:
         """Return the Evaluation of no pixels, in new arrays; dimensions: their number in the grid."""

@@ -38,9 +38,7 @@ def resolve(options: SceneOptions, scene: Scene) -> Request:
     if kind == "codes" and reference.role == "shares":
         kind = "share"
     _check_reference(kind, reference, options)
-    soft = [
-        (settings, entry) for entry in options.soft_confusion for settings in entry.settings(options.table)
-    ]
+    soft = [(settings, entry) for entry in options.soft_confusion for settings in entry.settings(options.table)]
     request = Request(
         classes=options.table,
         ignore=tuple(options.ignore),
@@ -82,9 +80,7 @@ def check_inputs(options: ClassificationOptions, inputs: Collection[str]) -> Non
     soft = any(entry.uncertainty == "uncertainty" for entry in options.soft_confusion)
     for measure in options.records:
         if measure.kind in SAMPLE_KINDS and "samples" not in inputs:
-            raise InputError(
-                f"measures: `{measure.name}` needs the input `samples`; one prediction has none."
-            )
+            raise InputError(f"measures: `{measure.name}` needs the input `samples`; one prediction has none.")
         soft |= measure.kind == "uncertainty"
     if soft and "uncertainty" not in inputs:
         raise InputError("measures: `uncertainty` needs an input of that name.")
@@ -97,9 +93,7 @@ def _check_reference(kind: ReferenceKind, reference: Cube, options: SceneOptions
     if kind != "codes" and options.ignore:
         raise InputError("ignore: a fuzzy reference holds shares and no codes to ignore; use `mask`, or NaN.")
     if kind == "codes" and reference.raters is not None:
-        raise InputError(
-            "reference: raters belongs to a fuzzy reference of shares, and this one holds codes."
-        )
+        raise InputError("reference: raters belongs to a fuzzy reference of shares, and this one holds codes.")
     if kind == "share" and len(options.table) != 2:
         raise InputError(
             f"reference: a fuzzy one without a class dimension holds the share of the second of two classes, but "

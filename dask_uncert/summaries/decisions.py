@@ -24,9 +24,7 @@ class Decisions(Summary):
 
     @classmethod
     def zero(cls, classes: int) -> Self:
-        return cls(
-            pairs=np.zeros((classes, classes, 2), np.int64), by_confused=np.zeros((classes + 1, 2), np.int64)
-        )
+        return cls(pairs=np.zeros((classes, classes, 2), np.int64), by_confused=np.zeros((classes + 1, 2), np.int64))
 
     @property
     def confusion(self) -> Counts:

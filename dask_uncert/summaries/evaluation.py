@@ -101,6 +101,4 @@ class Evaluation(Summary):
         if self.tiles is None or any(other.tiles is None for other in others):
             return sum(others, start=self)
         total = sum((replace(other, tiles=None) for other in others), start=replace(self, tiles=None))
-        return replace(
-            total, tiles=self.tiles.plus_all([other.tiles for other in others if other.tiles is not None])
-        )
+        return replace(total, tiles=self.tiles.plus_all([other.tiles for other in others if other.tiles is not None]))

@@ -98,9 +98,7 @@ def marginals_for(evaluation: Evaluation, scalars: Collection[str]) -> set[str]:
     if wanted("calibration/ece", "calibration/mce", "calibration/equal_mass_ece"):
         found |= {"winning", "winning_in_bins"}
     if wanted("calibration/classwise_ece", "calibration/classes/", "calibration/brier/"):
-        found |= {
-            f"{kind}/{c}" for c in range(len(evaluation.classes)) for kind in ("class", "class_in_bins")
-        }
+        found |= {f"{kind}/{c}" for c in range(len(evaluation.classes)) for kind in ("class", "class_in_bins")}
     if wanted("calibration/brier/", "calibration/nll/"):
         found |= {"squared_error", "log_loss", "infinite"}
     if wanted("weighted/"):

@@ -202,9 +202,7 @@ class Stack:
             batch = {}
             for path, rows in self.rows.items():
                 counts = rows.read(order)
-                batch[path] = split_rows(
-                    *(a.astype(np.int64) for a in (counts.indptr, counts.indices, counts.data))
-                )
+                batch[path] = split_rows(*(a.astype(np.int64) for a in (counts.indptr, counts.indices, counts.data)))
             for i, case in enumerate(self.cases[start : start + BATCH]):
                 yield case, {path: rows[i] for path, rows in batch.items()}
 

@@ -86,9 +86,7 @@ class Summary:
         if isinstance(mine, Summary):
             return mine._combine(theirs, operation)
         if len(mine) != len(theirs):
-            raise UnequalFramesError(
-                f"{type(self).__name__}s with {len(mine)} and {len(theirs)} {name} do not add"
-            )
+            raise UnequalFramesError(f"{type(self).__name__}s with {len(mine)} and {len(theirs)} {name} do not add")
         return tuple(a._combine(b, operation) for a, b in zip(mine, theirs, strict=True))
 
     def frame(self) -> dict[str, Any]:

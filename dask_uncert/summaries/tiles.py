@@ -75,8 +75,7 @@ class Tiles(Summary):
         Two models on one scene have tiles of the same names, and are resampled alike.
         """
         return tuple(
-            f"{scene:06}/{','.join(f'{i:06}' for i in position)}"
-            for scene, *position in self.positions.tolist()
+            f"{scene:06}/{','.join(f'{i:06}' for i in position)}" for scene, *position in self.positions.tolist()
         )
 
     def sealed(self, scene: str) -> Self:

@@ -41,9 +41,7 @@ def main(classes: int) -> None:
     for i in range(PATIENTS):
         p = rng.dirichlet(np.full(classes, 0.3), PIXELS).astype("float32")
         y = np.where(rng.random(PIXELS) < 0.6, p.argmax(axis=1), rng.integers(0, classes, PIXELS))
-        _, cases[f"P{i:04}"] = evaluate_block(
-            request, {"probabilities": p, "reference": y}, Encoding(1), compiled
-        )
+        _, cases[f"P{i:04}"] = evaluate_block(request, {"probabilities": p, "reference": y}, Encoding(1), compiled)
     units = patients(Stack.of(cases))
     del cases
 

@@ -120,9 +120,7 @@ def main() -> None:
                 for y, x in blocks():
                     np.array(stored[(slice(None), y, x) if axis == 0 else (y, x)])
 
-            def theirs(
-                open_it: Callable[[], Any] = open_it, read: Callable[[Any, Any, Any], Any] = read
-            ) -> None:
+            def theirs(open_it: Callable[[], Any] = open_it, read: Callable[[Any, Any, Any], Any] = read) -> None:
                 opened = open_it()
                 for y, x in blocks():
                     read(opened, y, x)

@@ -28,9 +28,7 @@ def main() -> None:
         store = str(Path(folder) / "cube.zarr")
         rng = np.random.default_rng(0)
         tile = rng.dirichlet(np.full(CLASSES, 0.3), (512, 512)).astype("float32")
-        array = zarr.create_array(
-            store, shape=(SIDE, SIDE, CLASSES), chunks=(64, 64, CLASSES), dtype="float32"
-        )
+        array = zarr.create_array(store, shape=(SIDE, SIDE, CLASSES), chunks=(64, 64, CLASSES), dtype="float32")
         array[...] = np.tile(tile, (SIDE // 512, SIDE // 512, 1))
         stored = ZarrArray(store, "", "probabilities")
         probabilities = Cube("probabilities", stored, ("y", "x", "class"), stored.chunks, store)

@@ -49,9 +49,7 @@ def test_without_spread_and_damping_soft_is_scikit_learns_confusion(dtype, seed,
 def test_binary_brier_is_scikit_learns_twice():
     p, y = drawn(1, 2)
     found = evaluate(p[:, 1], y, axis=None, classes=["no", "yes"])
-    assert calibration_metrics.brier(found)["score"] == pytest.approx(
-        2 * brier_score_loss(y, p[:, 1]), abs=1e-12
-    )
+    assert calibration_metrics.brier(found)["score"] == pytest.approx(2 * brier_score_loss(y, p[:, 1]), abs=1e-12)
 
 
 def test_one_against_the_rest_is_scikit_learns_curve():

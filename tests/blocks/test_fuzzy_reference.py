@@ -119,10 +119,7 @@ def test_certain_shares_are_codes():
     words = {**WORDS, "soft_confusion": [{**one, **exact} for one in SOFT]}
     hard = evaluate(arrays["probabilities"], codes, **words)
     for dtype in ("bool", "uint8", "float32", "float64"):
-        assert (
-            evaluate(arrays["probabilities"], Input(np.eye(3, dtype=dtype)[codes], fuzzy=True), **words)
-            == hard
-        )
+        assert evaluate(arrays["probabilities"], Input(np.eye(3, dtype=dtype)[codes], fuzzy=True), **words) == hard
 
 
 def test_binary_shares_of_the_second_class():
@@ -159,9 +156,7 @@ def test_a_share_on_the_threshold_as_it_is_stored():
 
 def test_shares_within_rounding_are_clipped():
     c = np.array([1.00005, -0.00005, 0.5], "float32")
-    found = evaluate(
-        np.array([0.9, 0.2, 0.4]), Input(c, fuzzy=True), **BINARY, soft_confusion=[{"sigmas": [0.1]}]
-    )
+    found = evaluate(np.array([0.9, 0.2, 0.4]), Input(c, fuzzy=True), **BINARY, soft_confusion=[{"sigmas": [0.1]}])
     same = evaluate(
         np.array([0.9, 0.2, 0.4]),
         Input(c.clip(0, 1), fuzzy=True),
@@ -172,10 +167,7 @@ def test_shares_within_rounding_are_clipped():
 
 
 def test_any_order_of_dimensions_and_samples_beside(whole):
-    arrays = {
-        name: xr.DataArray(values, dims=("y", "x", "class")[: values.ndim])
-        for name, values in scene().items()
-    }
+    arrays = {name: xr.DataArray(values, dims=("y", "x", "class")[: values.ndim]) for name, values in scene().items()}
     arrays["reference"] = arrays["reference"].transpose("class", "x", "y")
     assert evaluate(**arrays, **WORDS) == whole  # a class dimension says it already
     first = {**scene(), "reference": np.moveaxis(scene()["reference"], 2, 0)}

@@ -27,9 +27,7 @@ SIZE = 12
 def scenes(draw):
     """Stored arrays with every fault somewhere, and which chunks of the prediction are missing."""
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
-    reference = rng.choice([*CODES, NODATA, IGNORED], (SIZE, SIZE), p=[0.25, 0.25, 0.3, 0.1, 0.1]).astype(
-        "u1"
-    )
+    reference = rng.choice([*CODES, NODATA, IGNORED], (SIZE, SIZE), p=[0.25, 0.25, 0.3, 0.1, 0.1]).astype("u1")
     p = rng.integers(0, 200, (SIZE, SIZE, 3))
     p[..., 2] = 250 - p[..., :2].sum(axis=-1)
     p[p[..., 2] < 0] = (100, 100, 50)

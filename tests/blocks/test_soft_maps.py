@@ -63,9 +63,7 @@ def test_the_maps_are_those_of_the_formulas(whole):
     arrays = scene()
     inside = counted(arrays)
     cells = ("TP_", "TN_", "FP_", "FN_", "")
-    assert set(whole) == {"gini"} | {
-        f"soft_{cell}{label}" for label in ("Corn_no_till", "tree") for cell in cells
-    }
+    assert set(whole) == {"gini"} | {f"soft_{cell}{label}" for label in ("Corn_no_till", "tree") for cell in cells}
     for index, code, label in ((1, 2, "Corn_no_till"), (2, 7, "tree")):
         wanted = weights(arrays, index, code)
         for cell in CELLS:
@@ -168,9 +166,7 @@ def test_a_job_draws_them(tmp_path, whole):
     )
     pictures = {path.name: path.read_bytes() for path in (tmp_path / "out" / "figures").iterdir()}
     labels = ("Corn_no_till", "tree")
-    assert {
-        f"{stem}_{label}.png" for stem in ("soft_maps", "map_soft", "soft_f1") for label in labels
-    } <= set(pictures)
+    assert {f"{stem}_{label}.png" for stem in ("soft_maps", "map_soft", "soft_f1") for label in labels} <= set(pictures)
     report(tmp_path / "out")  # reads the names of the maps from run.json
     assert pictures == {path.name: path.read_bytes() for path in (tmp_path / "out" / "figures").iterdir()}
     found = drawn(tmp_path / "out" / "maps.zarr")

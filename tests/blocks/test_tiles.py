@@ -131,9 +131,7 @@ def test_tiles_add_up_to_the_scene(whole):
 def test_volumes_and_rows_have_tiles_too():
     for shape in ((30,), (5, 9, 10)):
         found = evaluate(**scene(1, shape), **WORDS, confidence={**CONFIDENCE, "size": 4})
-        again = evaluate(
-            **scene(1, shape), **WORDS, confidence={**CONFIDENCE, "size": 4}, block=[3] * len(shape)
-        )
+        again = evaluate(**scene(1, shape), **WORDS, confidence={**CONFIDENCE, "size": 4}, block=[3] * len(shape))
         assert found == again
         assert found.tiles.positions.shape[1] == 1 + len(shape)
         counted = TileUnits(found).counts("confusion", 0, len(found.tiles.positions)).sum()
@@ -177,9 +175,7 @@ def test_intervals_are_those_of_a_plain_loop_over_tiles(whole):
 
 
 def test_two_models_on_one_scene_are_resampled_alike(whole):
-    other = evaluate(
-        **{**scene(), "probabilities": scene(9)["probabilities"]}, **WORDS, confidence=CONFIDENCE
-    )
+    other = evaluate(**{**scene(), "probabilities": scene(9)["probabilities"]}, **WORDS, confidence=CONFIDENCE)
     assert other.tiles.names == whole.tiles.names
     assert other.tiles.scenes != whole.tiles.scenes
 
@@ -211,9 +207,7 @@ def test_open_tiles_of_one_scene_add():
     request = request_of("uncertainty", shape=SHAPE, **WORDS, confidence=CONFIDENCE)
     arrays = scene()
     halves = [
-        evaluate_block(
-            request, {k: v[rows] for k, v in arrays.items()}, Encoding(2), compiled, (rows.start, 0)
-        )[1]
+        evaluate_block(request, {k: v[rows] for k, v in arrays.items()}, Encoding(2), compiled, (rows.start, 0))[1]
         for rows in (slice(0, 12), slice(12, 21))
     ]
     _, whole = evaluate_block(request, arrays, Encoding(2), compiled)

@@ -124,9 +124,7 @@ def test_a_wrong_request_is_one_paragraph(job, tmp_path, dask_uncert_command):
         "Unknown key `clases`. Did you mean `classes`?": {"clases": {}},
         "`version` ": {"version": 2},
         "`inputs.mask.store` is missing": {"inputs": {**job["inputs"], "mask": {"array": "labels"}}},
-        "`soft_confusion.0.distribution` should be 'gaussian'": {
-            "soft_confusion": [{"distribution": "normal"}]
-        },
+        "`soft_confusion.0.distribution` should be 'gaussian'": {"soft_confusion": [{"distribution": "normal"}]},
         "there is no table at": {
             "measures": ["homophily"],
             "maps": [],
@@ -192,9 +190,7 @@ def test_merge_adds_without_reading(job, tmp_path, dask_uncert_command):
     with pytest.raises(InputError, match="given twice"):
         du.merge(tmp_path / "c", [tmp_path / "a", tmp_path / "a"])
     for one, other in (("a", "again"), ("b", "copy"), ("both", "copy")):
-        with pytest.raises(
-            InputError, match=f"{one} and .*{other} hold the same scene; it would count twice"
-        ):
+        with pytest.raises(InputError, match=f"{one} and .*{other} hold the same scene; it would count twice"):
             du.merge(tmp_path / "c", [tmp_path / one, tmp_path / other])
     with pytest.raises(InputError, match=r"both lies in .*both, which this run would replace"):
         du.merge(tmp_path / "both", [tmp_path / "both", tmp_path / "b"], fresh=True)
@@ -211,9 +207,7 @@ def test_merge_adds_without_reading(job, tmp_path, dask_uncert_command):
 
 
 def test_sweep_answers_from_the_folder_alone(job, tmp_path, dask_uncert_command):
-    soft = [
-        {"class": "tree", "thresholds": [0.4], "sigmas": [0.1], "dampings": [0.5], "uncertainty": "entropy"}
-    ]
+    soft = [{"class": "tree", "thresholds": [0.4], "sigmas": [0.1], "dampings": [0.5], "uncertainty": "entropy"}]
     du.run(write(job, tmp_path, soft_confusion=soft))
     (tmp_path / "scene.zarr").rename(tmp_path / "away.zarr")
     (direct,) = json.loads((tmp_path / "out" / "results.json").read_text())["soft_confusion"]

@@ -239,9 +239,7 @@ def test_progress_counts_a_recomputed_task_once() -> None:
 
 
 def test_the_client_is_the_one_dask_uses() -> None:
-    where = dask.delayed(
-        lambda: get_worker().scheduler.address
-    )  # get_client there would change dask's config
+    where = dask.delayed(lambda: get_worker().scheduler.address)  # get_client there would change dask's config
     own = Client(processes=False, set_as_default=False, dashboard_address="127.0.0.1:0")
     with own, own.cluster, connect() as client:
         assert where().compute() == client.scheduler.address

@@ -79,9 +79,7 @@ def test_the_command_on_slurm_gives_the_bits_of_this_machine(here, job, tmp_path
     assert done.returncode == 0, done.stderr
     assert du.load(tmp_path / "out") == job[1]
     assert "Traceback" not in done.stderr
-    left = subprocess.run(
-        ["squeue", "-h", "-t", "R,PD"], env=environment, capture_output=True, text=True, check=False
-    )
+    left = subprocess.run(["squeue", "-h", "-t", "R,PD"], env=environment, capture_output=True, text=True, check=False)
     assert left.stdout == ""
     assert not list(tmp_path.glob(".dask-uncert-*/*"))  # keys
 

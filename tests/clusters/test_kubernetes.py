@@ -23,15 +23,10 @@ def strict(schema: Any) -> Any:
         return [strict(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {
-        key: value if key in ("properties", "default", "enum") else strict(value)
-        for key, value in schema.items()
-    }
+    found = {key: value if key in ("properties", "default", "enum") else strict(value) for key, value in schema.items()}
     if "properties" in found:
         found["properties"] = {key: strict(value) for key, value in found["properties"].items()}
-        if not any(
-            found.get(f"x-kubernetes-{word}") for word in ("preserve-unknown-fields", "embedded-resource")
-        ):
+        if not any(found.get(f"x-kubernetes-{word}") for word in ("preserve-unknown-fields", "embedded-resource")):
             found.setdefault("additionalProperties", False)
     if found.get("x-kubernetes-int-or-string"):
         found = {key: value for key, value in found.items() if key not in ("type", "anyOf")}

@@ -131,9 +131,7 @@ def test_a_case_that_hangs_ends_a_cohort_in_time(tmp_path):
     with (
         schedulers.scheduler(tmp_path, workers=1, environment=environment) as (address, _),
         dask.config.set({"dask-uncert.stall": 6}),
-        pytest.raises(
-            ClusterError, match=r"nothing has moved for 6 s \(B.* on tcp://.*Finished cases are kept"
-        ),
+        pytest.raises(ClusterError, match=r"nothing has moved for 6 s \(B.* on tcp://.*Finished cases are kept"),
     ):
         du.run(cohort.job(), cluster=address)
     du.run(cohort.job())

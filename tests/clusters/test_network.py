@@ -78,9 +78,7 @@ class Cluster:
         more = ("--nthreads", str(THREADS), "--no-dashboard", "--local-directory", str(self.folder))
         more += ("--preload", str(self.preload))
         self.workers = {
-            name: self.net.run(
-                name, *dask, "worker", self.address, "--host", self.net.address(name), *more, **words
-            )
+            name: self.net.run(name, *dask, "worker", self.address, "--host", self.net.address(name), *more, **words)
             for name in ("w1", "w2")
         }
 

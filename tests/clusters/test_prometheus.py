@@ -55,8 +55,7 @@ def test_prometheus_sees_workers_and_the_tasks_of_a_run(watched, tmp_path, witho
     np.save(tmp_path / "p.npy", p)
     np.save(tmp_path / "y.npy", np.ones(p.shape, "u1"))
     inputs = {
-        name: {"store": file, "dims": ["y", "x"]}
-        for name, file in (("probabilities", "p.npy"), ("reference", "y.npy"))
+        name: {"store": file, "dims": ["y", "x"]} for name, file in (("probabilities", "p.npy"), ("reference", "y.npy"))
     }
     words = {
         "version": 1,
@@ -70,14 +69,10 @@ def test_prometheus_sees_workers_and_the_tasks_of_a_run(watched, tmp_path, witho
     with du.connect(address, timeout=60) as client:
         client.wait_for_workers(1, timeout=60)
         du.run(tmp_path / "job.yaml", cluster=client)
-        workers = {
-            name: float(n) for name, n in metrics(page).items() if name.startswith("dask_scheduler_workers{")
-        }
+        workers = {name: float(n) for name, n in metrics(page).items() if name.startswith("dask_scheduler_workers{")}
         assert sum(workers.values()) == 1
     blocks = yaml.safe_load((tmp_path / "out" / "run.json").read_text())["blocks"]
-    done = (
-        'dask_scheduler_prefix_state_totals_total{state="memory",task_prefix_name="evaluate-block-write-map"}'
-    )
+    done = 'dask_scheduler_prefix_state_totals_total{state="memory",task_prefix_name="evaluate-block-write-map"}'
     end = time.monotonic() + 20
     while float(metrics(page).get(done, 0)) != blocks and time.monotonic() < end:
         time.sleep(0.1)

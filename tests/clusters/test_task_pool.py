@@ -59,9 +59,7 @@ def test_an_abandoned_stream_leaves_no_tasks(client):
     for _ in map_items(client, time.sleep, [0.01] * 100, "sleep"):
         break
     end = time.monotonic() + 10
-    while (
-        client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) and time.monotonic() < end
-    ):
+    while client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) and time.monotonic() < end:
         time.sleep(0.01)
     assert client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) == 0
 

@@ -29,9 +29,7 @@ pytestmark = pytest.mark.needs("openssl", "bash")
 def made(folder: Path) -> str:
     """Run the commands of cluster/README.md, word for word, in a folder: an authority, a host and a client."""
     text = (ROOT / "cluster" / "README.md").read_text(encoding="utf-8")
-    (block,) = [
-        one for one in re.findall(r"```bash\n(.*?)```", text, re.DOTALL) if "openssl req -x509" in one
-    ]
+    (block,) = [one for one in re.findall(r"```bash\n(.*?)```", text, re.DOTALL) if "openssl req -x509" in one]
     folder.mkdir()
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block], cwd=folder, capture_output=True, text=True, check=False
@@ -96,9 +94,7 @@ def running(tmp_path_factory):
             *keys,
         ],
     ]
-    processes = [
-        subprocess.Popen(list(map(str, one)), cwd=folder, stderr=subprocess.DEVNULL) for one in started
-    ]
+    processes = [subprocess.Popen(list(map(str, one)), cwd=folder, stderr=subprocess.DEVNULL) for one in started]
     for _ in range(200):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
             break
@@ -130,9 +126,7 @@ def test_certificates_of_the_same_authority_are_accepted(running, tmp_path):
     ids=["no_own", "none"],
 )
 def test_a_client_without_a_certificate_is_refused(running, tmp_path, changes):
-    not_connected(
-        ClusterError, "no scheduler answered at tls://", described(running, tmp_path, **changes), timeout=5
-    )
+    not_connected(ClusterError, "no scheduler answered at tls://", described(running, tmp_path, **changes), timeout=5)
 
 
 def test_a_certificate_of_another_authority_is_refused(running, tmp_path):

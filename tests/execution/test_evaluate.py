@@ -58,9 +58,7 @@ def whole():
     split_every=st.integers(2, 20),
 )
 def test_same_bits_for_every_cut(whole, block, chunks, split_every):
-    inputs = {
-        name: da.from_array(values, chunks=(*chunks, *values.shape[2:])) for name, values in scene().items()
-    }
+    inputs = {name: da.from_array(values, chunks=(*chunks, *values.shape[2:])) for name, values in scene().items()}
     found = evaluate(**inputs, **WORDS, block=block, split_every=split_every)
     assert found == whole
     assert to_json(scene_results(found)) == to_json(scene_results(whole))
@@ -84,17 +82,14 @@ def test_every_kind_of_array_gives_the_same(whole, tmp_path):
     arrays = scene()
     group = zarr.open_group(str(tmp_path / "scene.zarr"), mode="w")
     stored = {
-        name: group.create_array(name, data=values, chunks=(4, 5, *values.shape[2:]))
-        for name, values in arrays.items()
+        name: group.create_array(name, data=values, chunks=(4, 5, *values.shape[2:])) for name, values in arrays.items()
     }
     assert evaluate(**stored, **WORDS) == whole
     dims = {"probabilities": ("y", "x", "class"), "features": ("y", "x", "band")}
     labelled = {name: xr.DataArray(v, dims=dims.get(name, ("y", "x"))) for name, v in arrays.items()}
     labelled["reference"] = labelled["reference"].transpose("x", "y")
     labelled["features"] = labelled["features"].transpose("band", "y", "x")
-    labelled["probabilities"] = (
-        labelled["probabilities"].transpose("y", "class", "x").rename({"class": "kind"})
-    )
+    labelled["probabilities"] = labelled["probabilities"].transpose("y", "class", "x").rename({"class": "kind"})
     assert evaluate(**labelled, **WORDS, axis="kind", band_axis="band") == whole
     first = {**arrays, "probabilities": np.moveaxis(arrays["probabilities"], 2, 0)}
     assert evaluate(**first, **WORDS, axis=0) == whole
@@ -110,9 +105,7 @@ def test_inputs_are_left_alone():
 
 
 def test_nothing_is_read_before_compute():
-    p = da.from_array(
-        Unreadable((64, 64, 3), "float32"), chunks=(8, 8, 3), meta=np.empty((0, 0, 0), "float32")
-    )
+    p = da.from_array(Unreadable((64, 64, 3), "float32"), chunks=(8, 8, 3), meta=np.empty((0, 0, 0), "float32"))
     r = da.from_array(Unreadable((64, 64), "uint8"), chunks=(8, 8), meta=np.empty((0, 0), "uint8"))
     lazy = evaluate(p, r, compute=False)
     with pytest.raises(AssertionError, match="read"):
@@ -141,8 +134,7 @@ def test_every_chunk_is_read_once():
     store = CountingStore()
     group = zarr.open_group(store, mode="w")
     stored = {
-        name: group.create_array(name, data=values, chunks=(8, 8, *values.shape[2:]))
-        for name, values in arrays.items()
+        name: group.create_array(name, data=values, chunks=(8, 8, *values.shape[2:])) for name, values in arrays.items()
     }
     store.fetched.clear()
     words = {k: v for k, v in WORDS.items() if k not in ("measures", "class_distances", "soft_confusion")}

@@ -105,9 +105,7 @@ def test_own_cholesky_is_the_linear_solve(seed, outputs):
     assert ((least > 0) == (least_eigenvalues > 0))[clear].all()
 
 
-@pytest.mark.parametrize(
-    ("factor", "side"), [(1.0, None), (2.0, "underconfident"), (0.5, "overconfident")], ids=str
-)
+@pytest.mark.parametrize(("factor", "side"), [(1.0, None), (2.0, "underconfident"), (0.5, "overconfident")], ids=str)
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_calibrated_and_not(factor, side, outputs):
     arrays = scene(outputs, "variance", seed=5, shape=(300, 200), factor=factor)
@@ -280,9 +278,7 @@ def test_unusable_uncertainty_is_said_whole_for_every_cut(block):
     arrays["mask"][...] = True
     arrays["mask"][0, 0] = False
     arrays["variance"][[0, 4, 11], [0, 7, 1], 1] = (-9.0, 0.0, -0.25)
-    message = (
-        r"variance: .* holds 2 counted pixels whose variance is not positive: the least value is -0\.25; "
-    )
+    message = r"variance: .* holds 2 counted pixels whose variance is not positive: the least value is -0\.25; "
     with pytest.raises(InputError, match=message + r"the first at dim_0 = 4, dim_1 = 7\. ") as caught:
         evaluate_regression(**arrays, output_axis=-1, block=block)
     assert "\n" not in str(caught.value)

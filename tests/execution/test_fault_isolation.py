@@ -83,10 +83,7 @@ def test_the_block_is_named_and_all_others_are_kept(tmp_path, cluster, many):
         du.run(scene.job, cluster=address)
     said = str(caught.value)
     assert "a block ended the worker's process every time" in said
-    assert (
-        f"no other task beside it: y 200:300, x 300:400 (it ended its worker process {ALLOWED} times)."
-        in said
-    )
+    assert f"no other task beside it: y 200:300, x 300:400 (it ended its worker process {ALLOWED} times)." in said
     assert "Inputs: probabilities: s.zarr:p, reference: s.zarr:y." in said
     assert "All other groups of blocks are finished; what was finished is kept." in said
     assert "\n" not in said
@@ -116,9 +113,7 @@ def test_what_was_the_others_fault_ends_well(tmp_path, cluster, many, monkeypatc
     address, folder = cluster
     scene, tried = scenes.Scene(tmp_path, shape=(300, 200)), []
     by_groups = fault_isolation._compute_by_groups
-    monkeypatch.setattr(
-        fault_isolation, "_compute_by_groups", lambda *given: tried.append(1) or by_groups(*given)
-    )
+    monkeypatch.setattr(fault_isolation, "_compute_by_groups", lambda *given: tried.append(1) or by_groups(*given))
     poisoned(folder, *((y, x) for y in range(0, 300, 100) for x in range(0, 200, 100)), word="once")
     assert du.run(scene.job, cluster=address) == scene.wanted()
     assert len(tried) == 1

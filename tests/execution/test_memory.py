@@ -210,16 +210,12 @@ def test_a_described_cluster_says_how_much_there_is(tmp_path):
         per_thread = described_memory(tmp_path / "c.yaml")
         return per_thread and round(per_thread)
 
-    assert memory("kind: local\nmemory_limit: 4 GiB\nthreads: 2") == round(
-        (0.8 * 4096 * MIB - PROCESS_BYTES) / 2
-    )
+    assert memory("kind: local\nmemory_limit: 4 GiB\nthreads: 2") == round((0.8 * 4096 * MIB - PROCESS_BYTES) / 2)
     assert memory("kind: slurm\noptions: {memory: 32 GB, cores: 8, processes: 2}") == round(
         (0.8 * 16e9 - PROCESS_BYTES) / 4
     )
     assert memory("kind: sge\noptions: {cores: 8}") is None
-    assert memory("kind: mpi\nmemory_limit: 8 GiB\nthreads: 4") == round(
-        (0.8 * 8192 * MIB - PROCESS_BYTES) / 4
-    )
+    assert memory("kind: mpi\nmemory_limit: 8 GiB\nthreads: 4") == round((0.8 * 8192 * MIB - PROCESS_BYTES) / 4)
     assert memory("kind: mpi") is None
     assert memory("kind: address\naddress: tls://h:1") is None
     assert described_memory("tcp://nobody:1") is None

@@ -33,9 +33,7 @@ def test_a_thousand_blocks_leave_the_schedulers_memory_flat(tmp_path, monkeypatc
     for rows in (100, 1000):
         (tmp_path / f"{rows}").mkdir()
         soft = [{"class": "3", "sigmas": [0.1]}]
-        scene = scenes.Scene(
-            tmp_path / f"{rows}", shape=(rows, 100), chunk=10, soft_confusion=soft, maps=["correct"]
-        )
+        scene = scenes.Scene(tmp_path / f"{rows}", shape=(rows, 100), chunk=10, soft_confusion=soft, maps=["correct"])
         jobs.append(scene.job)
     few, many = jobs
     with schedulers.scheduler(tmp_path, threads=1) as (address, _), du.connect(address) as client:

@@ -69,9 +69,7 @@ def test_normalise_refuses_what_is_further_off():
     p = np.tile([0.5, 0.5], (2, 3, 1))
     p[1, 2] = [0.2, 0.3]
     p[0, 0] = [1.1, -0.1]
-    with pytest.raises(
-        ValueError, match=r"2 of 6 .* from \[0, 1\] 0\.1, .* from 1 is 0\.5, at index \(1, 2\)"
-    ):
+    with pytest.raises(ValueError, match=r"2 of 6 .* from \[0, 1\] 0\.1, .* from 1 is 0\.5, at index \(1, 2\)"):
         normalise(p)
     with pytest.raises(ValueError, match="1 of 1"):
         normalise(np.array([85, 85, 85], dtype="uint8"))

@@ -132,9 +132,7 @@ def test_scores_agree_with_scikit_learn():
     nll = scoring_rules.negative_log_likelihood(400, encode(losses).sum(axis=0), 0)
     np.testing.assert_allclose(nll["value"], log_loss(y, p), rtol=1e-12)
     squared = encode((p[:, 1] - (y == 1)) ** 2).sum(axis=0)
-    np.testing.assert_allclose(
-        scoring_rules.brier_score(400, squared), brier_score_loss(y == 1, p[:, 1]), rtol=1e-12
-    )
+    np.testing.assert_allclose(scoring_rules.brier_score(400, squared), brier_score_loss(y == 1, p[:, 1]), rtol=1e-12)
     only_zeros = scoring_rules.negative_log_likelihood(2, encode(0.0), 2)
     assert only_zeros["value"] == np.inf
     assert np.isnan(only_zeros["finite"])

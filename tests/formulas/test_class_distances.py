@@ -28,9 +28,7 @@ def scene(dtype="float64", seed=0):
 def test_agrees_with_scipy(dtype):
     features, labels = scene(dtype)
     classes = [1, 2, 4]
-    energy, wasserstein, mean, largest = (
-        class_distances(features, labels, classes, metric) for metric in METRICS
-    )
+    energy, wasserstein, mean, largest = (class_distances(features, labels, classes, metric) for metric in METRICS)
     assert METRICS == ("energy", "wasserstein", "mean", "infinity")
     for i, first in enumerate(classes):
         for j, second in enumerate(classes):
@@ -63,9 +61,7 @@ def test_pieces_join_to_the_whole():
     index = labels.reshape(-1)
     for metric in METRICS:
         bands = np.stack([band_distances(features[..., k].reshape(-1), index, 5, metric) for k in range(4)])
-        np.testing.assert_array_equal(
-            combine_bands(bands, metric), class_distances(features, labels, range(5), metric)
-        )
+        np.testing.assert_array_equal(combine_bands(bands, metric), class_distances(features, labels, range(5), metric))
 
 
 def test_labelled_arrays_and_integers_do_not_wrap():
@@ -91,9 +87,7 @@ def test_refusals():
         class_distances(xr.DataArray(features).chunk(), labels, [1, 2])
     broken = features.copy()
     broken[labels == 0] = np.nan  # unlabelled: no harm
-    np.testing.assert_array_equal(
-        class_distances(broken, labels, [1, 2]), class_distances(features, labels, [1, 2])
-    )
+    np.testing.assert_array_equal(class_distances(broken, labels, [1, 2]), class_distances(features, labels, [1, 2]))
     broken[labels == 1] = np.nan
     with pytest.raises(ValueError, match=rf"{(labels == 1).sum()} of .* not finite"):
         class_distances(broken, labels, [1, 2])

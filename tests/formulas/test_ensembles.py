@@ -24,9 +24,7 @@ def test_agrees_with_scipy_and_adds_up():
     mean = p.mean(axis=0)
     np.testing.assert_allclose(found["mean"], mean, rtol=0, atol=1e-15)
     np.testing.assert_allclose(found["predictive_entropy"], stats.entropy(mean, axis=-1), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(
-        found["expected_entropy"], stats.entropy(p, axis=-1).mean(axis=0), rtol=0, atol=1e-12
-    )
+    np.testing.assert_allclose(found["expected_entropy"], stats.entropy(p, axis=-1).mean(axis=0), rtol=0, atol=1e-12)
     np.testing.assert_allclose(
         found["mutual_information"],
         found["predictive_entropy"] - found["expected_entropy"],
@@ -53,9 +51,7 @@ def test_ties_and_agreement():
     assert (same["mutual_information"] >= 0).all()
     assert (same["mutual_information"] < 1e-15).all()
     hot = sample_uncertainty(np.eye(3, dtype="uint8")[[0, 0]])
-    assert [
-        float(hot[name]) for name in ("predictive_entropy", "expected_entropy", "mutual_information")
-    ] == [0, 0, 0]
+    assert [float(hot[name]) for name in ("predictive_entropy", "expected_entropy", "mutual_information")] == [0, 0, 0]
     assert not np.signbit(hot["mutual_information"])
 
 

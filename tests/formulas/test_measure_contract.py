@@ -92,9 +92,7 @@ def test_classes_may_be_permuted(name):
     if measure.distances is not None:
         h = np.array(measure.distances)[np.ix_(order, order)]
         permuted = dataclasses.replace(measure, distances=tuple(map(tuple, h.tolist())))
-    np.testing.assert_allclose(
-        measure_values(permuted, p[:, order]), measure_values(measure, p), rtol=0, atol=1e-13
-    )
+    np.testing.assert_allclose(measure_values(permuted, p[:, order]), measure_values(measure, p), rtol=0, atol=1e-13)
 
 
 @every_measure

@@ -40,10 +40,7 @@ def test_signed_ranks_by_listing_all_signs(d):
     seen = min(ranks[left > 0].sum(), ranks[left < 0].sum())
     assert statistic == seen
     if len(np.unique(np.abs(left))) == len(left):
-        every = [
-            sum(r for r, s in zip(ranks, signs, strict=True) if s)
-            for signs in product((0, 1), repeat=len(left))
-        ]
+        every = [sum(r for r, s in zip(ranks, signs, strict=True) if s) for signs in product((0, 1), repeat=len(left))]
         tail = sum(w <= seen for w in every) / len(every)
         np.testing.assert_allclose(p, min(1.0, 2 * tail), rtol=1e-12)
     else:

@@ -168,10 +168,6 @@ def test_means_are_of_the_defined(values):
     for b, i in np.ndindex(found.shape):
         drawn = np.repeat(values[:, i], weights[b])
         drawn = drawn[~np.isnan(drawn)]
-        np.testing.assert_allclose(
-            found[b, i], drawn.mean() if len(drawn) else np.nan, rtol=1e-12, atol=1e-15
-        )
+        np.testing.assert_allclose(found[b, i], drawn.mean() if len(drawn) else np.nan, rtol=1e-12, atol=1e-15)
     kept = 1 - np.eye(len(values), dtype=int)
-    np.testing.assert_allclose(
-        rs.left_out_means(values), rs.weighted_means(kept, values), rtol=1e-12, atol=1e-15
-    )
+    np.testing.assert_allclose(rs.left_out_means(values), rs.weighted_means(kept, values), rtol=1e-12, atol=1e-15)

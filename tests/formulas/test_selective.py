@@ -137,9 +137,7 @@ def test_huge_counts():
     correct, wrong = np.array([2**39, 2**38, 1]), np.array([1, 2**38 - 3, 1])
     a = correct.sum() / (correct.sum() + wrong.sum())
     auroc = se.error_auroc(correct, wrong)
-    np.testing.assert_allclose(
-        se.augrc(correct, wrong), (1 - auroc) * a * (1 - a) + (1 - a) ** 2 / 2, rtol=1e-12
-    )
+    np.testing.assert_allclose(se.augrc(correct, wrong), (1 - auroc) * a * (1 - a) + (1 - a) ** 2 / 2, rtol=1e-12)
     # The sum is an integral over the coverage x: no errors up to 1/2, then rho (x - 1/2).
     x, rho = np.array([0.5, 1.0]), 0.5
     expected = rho * (x[1] - x[0]) - rho * x[0] * np.log(x[1] / x[0])
@@ -156,9 +154,7 @@ def test_risk_at_coverage_is_the_mean_over_orders(counts):
     for k in range(1, n + 1):
         expected = sum(Fraction(sum(order[:k]), k) for order in losses) / len(losses)
         np.testing.assert_allclose(se.risk_at_coverage(correct, wrong, k / n), float(expected), atol=1e-14)
-        np.testing.assert_allclose(
-            se.risk_at_coverage(correct, wrong, (k - 0.5) / n), float(expected), atol=1e-14
-        )
+        np.testing.assert_allclose(se.risk_at_coverage(correct, wrong, (k - 0.5) / n), float(expected), atol=1e-14)
 
 
 def test_coverage_at_risk():

@@ -46,9 +46,7 @@ def test_agrees_with_mpmath(distance, alpha):
         for p in drawn:
             for n in (1, 2, 3):
                 expected = exact(p, distance, n, alpha)
-                assert geometric_uncertainty(p, distance, n, alpha) == pytest.approx(
-                    expected, rel=0, abs=1e-12
-                )
+                assert geometric_uncertainty(p, distance, n, alpha) == pytest.approx(expected, rel=0, abs=1e-12)
             single = geometric_uncertainty(p.astype("float32"), distance, 2, alpha)
             assert single.dtype == np.float32
             assert single == pytest.approx(exact(p, distance, 2, alpha), rel=0, abs=2e-6)

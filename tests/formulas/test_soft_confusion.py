@@ -114,9 +114,7 @@ def test_kinds_and_dtypes():
     found = soft_weights(labelled, xr.DataArray(c, dims=("y", "x")), 0.8)
     assert found["TP"].dims == ("y", "x")
     frozen = soft_weights(da.from_array(p), c, 0.8, 0.1, distribution=stats.norm())
-    np.testing.assert_allclose(
-        np.asarray(frozen["TP"]), soft_weights(p, c, 0.8, 0.1)["TP"], rtol=0, atol=1e-14
-    )
+    np.testing.assert_allclose(np.asarray(frozen["TP"]), soft_weights(p, c, 0.8, 0.1)["TP"], rtol=0, atol=1e-14)
 
 
 def test_nan_spreads_to_all_four():

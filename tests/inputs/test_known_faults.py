@@ -118,9 +118,7 @@ def test_unlabelled_is_no_class(ask):
 
 def test_confidences_of_exactly_one_and_zero(ask):
     table = {0: "a", 1: "b"}
-    found = ask(
-        np.array([[0.92, 0.08], [1.0, 0.0]]), np.array([0, 1]), classes=table, calibration={"bins": 10}
-    )
+    found = ask(np.array([[0.92, 0.08], [1.0, 0.0]]), np.array([0, 1]), classes=table, calibration={"bins": 10})
     assert found["calibration"]["ece"] == pytest.approx(0.46)
     assert [one["n"] for one in found["calibration"]["bins"]] == [0] * 9 + [2]
 
@@ -154,10 +152,7 @@ def test_sums(ask):
     assert "not probabilities" in ask(np.array([[0.2, 0.3]]), np.array([0]), 2, classes={0: "a", 1: "b"})
     packed = np.full((1, 3), 85, "u1")
     assert "declared `scale`" in ask(packed, np.array([0]), 2, classes=table)
-    assert (
-        ask(packed, np.array([0]), classes=table, inputs={"probabilities": {"scale": 1 / 255}})["counted"]
-        == 1
-    )
+    assert ask(packed, np.array([0]), classes=table, inputs={"probabilities": {"scale": 1 / 255}})["counted"] == 1
 
 
 def test_on_the_threshold(ask):
@@ -214,9 +209,7 @@ def test_a_fill_value_is_a_value(ask, tmp_path, version):
     stored(tmp_path / "a.zarr", "y", np.array([[0, 1, 2, 0]], "i2"), version, fill_value=0)
     p = np.array([[[0, 0.25, 0.75], [0.5, 0.5, 0], [1, 0, 0], [0, 0, 1]]])
     stored(tmp_path / "a.zarr", "p", p, version, ("y", "x", "class"), fill_value=0)
-    found = ask(
-        {"store": "a.zarr", "array": "p"}, {"store": "a.zarr", "array": "y"}, classes={0: "a", 1: "b", 2: "c"}
-    )
+    found = ask({"store": "a.zarr", "array": "p"}, {"store": "a.zarr", "array": "y"}, classes={0: "a", 1: "b", 2: "c"})
     assert found["counted"] == 4
     assert [one["support"] for one in found["classes"]] == [2, 1, 1]
 
@@ -260,21 +253,15 @@ def test_coordinates_equal_to_the_eye(ask, tmp_path):
     x = np.arange(11) / 10
     for name, at in {"p": x, "same": x.astype("f4"), "near": x + 1e-7, "off": x + 0.05}.items():
         values = np.where(x < 0.45, 0.1, 0.9) if name == "p" else (x > 0.45).astype("u1")
-        xr.Dataset({"v": ("x", values)}, coords={"x": at}).to_zarr(
-            tmp_path / f"{name}.zarr", consolidated=False
-        )
-        xr.Dataset({"v": ("x", values)}, coords={"x": at}).to_netcdf(
-            tmp_path / f"{name}.nc", engine="h5netcdf"
-        )
+        xr.Dataset({"v": ("x", values)}, coords={"x": at}).to_zarr(tmp_path / f"{name}.zarr", consolidated=False)
+        xr.Dataset({"v": ("x", values)}, coords={"x": at}).to_netcdf(tmp_path / f"{name}.nc", engine="h5netcdf")
     for end in ("zarr", "nc"):
         p = {"store": f"p.{end}", "array": "v", "missing_chunks": "fill"}
         for name in ("same", "near"):
             y = {"store": f"{name}.{end}", "array": "v", "missing_chunks": "fill"}
             found = ask(p, y, classes={0: "a", 1: "b"})
             assert (found["counted"], found["overall"]["accuracy"]) == (11, 1)
-        message = ask(
-            p, {"store": f"off.{end}", "array": "v", "missing_chunks": "fill"}, 2, classes={0: "a", 1: "b"}
-        )
+        message = ask(p, {"store": f"off.{end}", "array": "v", "missing_chunks": "fill"}, 2, classes={0: "a", 1: "b"})
         assert "differ from those in" in message
         assert "by up to 0.05" in message
 
@@ -299,12 +286,8 @@ def test_labels_through_nifti_scaling(ask, tmp_path):
 def test_the_same_object_on_a_flipped_axis(ask, tmp_path):
     flipped = np.diag([-1.0, 1, 1, 1])
     flipped[0, 3] = 3
-    nibabel.save(
-        nibabel.Nifti1Image(np.array([1, 0, 0, 0], "u1").reshape(4, 1, 1), flipped), tmp_path / "y.nii"
-    )
-    nibabel.save(
-        nibabel.Nifti1Image(np.array([0, 0, 0, 1], "f4").reshape(4, 1, 1), np.eye(4)), tmp_path / "p.nii"
-    )
+    nibabel.save(nibabel.Nifti1Image(np.array([1, 0, 0, 0], "u1").reshape(4, 1, 1), flipped), tmp_path / "y.nii")
+    nibabel.save(nibabel.Nifti1Image(np.array([0, 0, 0, 1], "f4").reshape(4, 1, 1), np.eye(4)), tmp_path / "p.nii")
     words = {"classes": {0: "out", 1: "in"}}
     assert ask({"store": "p.nii"}, {"store": "y.nii"}, **words)["classes"][1]["f1"] == 1
     profile = {"driver": "GTiff", "height": 3, "width": 2, "count": 1, "crs": "EPSG:32616"}
@@ -312,9 +295,7 @@ def test_the_same_object_on_a_flipped_axis(ask, tmp_path):
     for name, values, step, top in (("down", cells, -10.0, 30.0), ("up", cells[::-1], 10.0, 0.0)):
         for kind, dtype in (("p", "float32"), ("y", "uint8")):
             lies = rasterio.Affine(10, 0, 0, 0, step, top)
-            with rasterio.open(
-                tmp_path / f"{name}_{kind}.tif", "w", dtype=dtype, transform=lies, **profile
-            ) as file:
+            with rasterio.open(tmp_path / f"{name}_{kind}.tif", "w", dtype=dtype, transform=lies, **profile) as file:
                 file.write(values.astype(dtype), 1)
     found = ask({"store": "up_p.tif"}, {"store": "down_y.tif"}, **words)
     assert (found["classes"][1]["f1"], found["classes"][1]["support"]) == (1, 2)
@@ -332,9 +313,7 @@ def test_nothing_is_broadcast(ask, tmp_path):
     np.save(tmp_path / "y2.npy", np.ones((2, 2), "u1"))
     np.save(tmp_path / "p2.npy", np.full((2, 2), 0.7))
     one = {"store": "p2.npy", "dims": ["y", "x"]}
-    assert "must name the same dimensions" in ask(
-        one, {"store": "y2.npy", "dims": ["lat", "lon"]}, 2, **words
-    )
+    assert "must name the same dimensions" in ask(one, {"store": "y2.npy", "dims": ["lat", "lon"]}, 2, **words)
     np.save(tmp_path / "p3.npy", np.moveaxis(vectors([[0, 1], [1, 0]], 2), -1, 0) * 0.6 + 0.1)
     wrong = {"store": "p3.npy", "dims": ["y", "x", "class"]}
     assert "not probabilities" in ask(wrong, {"store": "y2.npy", "dims": ["y", "x"]}, 2, **words)

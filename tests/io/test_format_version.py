@@ -39,9 +39,7 @@ def test_another_version_is_refused_with_both_versions_and_what_to_do(tmp_path, 
 def test_a_group_of_another_tool_is_refused_and_never_overwritten(tmp_path, evaluation):
     zarr.open_group(str(tmp_path / "other.zarr"), mode="w").create_array("a", shape=(2,), dtype="u1")
     for read in (du.load, read_cases, lambda store: du.save(evaluation, store)):
-        with pytest.raises(
-            InputError, match=r"other\.zarr is a Zarr group, but holds no summary of dask_uncert"
-        ):
+        with pytest.raises(InputError, match=r"other\.zarr is a Zarr group, but holds no summary of dask_uncert"):
             read(str(tmp_path / "other.zarr"))
     assert "a" in zarr.open_group(str(tmp_path / "other.zarr"), mode="r")
 

@@ -37,9 +37,7 @@ from dask_uncert.spec.options import RegressionOptions
 def turned(values, affine, order, signs):
     """The same voxels with other axes: array axis i is the old axis order[i], from its end where the sign is -1."""
     n = len(order)
-    moved = np.transpose(values, [*order, *range(n, values.ndim)])[
-        tuple(slice(None, None, sign) for sign in signs)
-    ]
+    moved = np.transpose(values, [*order, *range(n, values.ndim)])[tuple(slice(None, None, sign) for sign in signs)]
     matrix = np.eye(4)
     matrix[:3, :n] = affine[:3, list(order)] * signs
     matrix[:3, 3] = affine[:3, 3]
@@ -114,9 +112,7 @@ def test_other_differences_are_refused(placement, axis, how):
         "probabilities": cube("probabilities", moved, matrix),
         "reference": cube("reference", values, affine),
     }
-    with pytest.raises(
-        InputError, match=r"probabilities\.nii and reference\.nii \(reference\) have different grids"
-    ):
+    with pytest.raises(InputError, match=r"probabilities\.nii and reference\.nii \(reference\) have different grids"):
         align_axes(inputs)
 
 
@@ -125,8 +121,7 @@ def test_reversed_reads_any_part(shape, data):
     values = np.arange(np.prod(shape)).reshape(shape)
     axes = data.draw(st.sets(st.integers(0, len(shape) - 1)))
     part = tuple(
-        slice(data.draw(st.integers(0, n)), data.draw(st.integers(0, n)), data.draw(st.integers(1, 3)))
-        for n in shape
+        slice(data.draw(st.integers(0, n)), data.draw(st.integers(0, n)), data.draw(st.integers(1, 3))) for n in shape
     )[: data.draw(st.integers(1, len(shape)))]
     lazy = pickle.loads(pickle.dumps(Reversed(values, sorted(axes))))
     assert np.array_equal(lazy[part], np.flip(values, sorted(axes))[part])
@@ -302,9 +297,7 @@ def test_many_blocks_decompress_a_volume_once(tmp_path, monkeypatch):
     }
     reads = []
     whole = nifti_reader.read_to_end
-    monkeypatch.setattr(
-        nifti_reader, "read_to_end", lambda store, *rest: reads.append(store) or whole(store, *rest)
-    )
+    monkeypatch.setattr(nifti_reader, "read_to_end", lambda store, *rest: reads.append(store) or whole(store, *rest))
     monkeypatch.setattr(stored_array, "MIN_CHUNK_BYTES", 1 << 12)
     plan = plan_job(*read_job(job(tmp_path, inputs, classes=BINARY)))
     assert plan.grid.blocks > 10

@@ -78,9 +78,7 @@ def test_patients_are_seen_from_the_feet_or_the_front(tmp_path, signs, order, ac
     sign = dict(zip("xyz", signs, strict=True))
     index = dict(zip(order, np.indices(shape), strict=True))
     place = {axis: sign[axis] * index[axis] for axis in "xyz"}
-    store = maps(
-        tmp_path / "m.zarr", tuple(order), shape, code=sum(place[a] * 10**k for k, a in enumerate("xyz"))
-    )
+    store = maps(tmp_path / "m.zarr", tuple(order), shape, code=sum(place[a] * 10**k for k, a in enumerate("xyz")))
     array = zarr.open_group(store, mode="r+")["code"]
     affine = np.eye(4)
     affine[:3, :3] = 0

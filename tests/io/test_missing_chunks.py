@@ -48,9 +48,7 @@ LAYOUTS = [(2, None, "."), (2, None, "/"), (3, None, "/"), (3, None, "."), (3, (
 def test_exactly_the_chunks_that_were_removed_are_absent(tmp_path_factory, layout, gone):
     place = tmp_path_factory.mktemp("z") / "s.zarr"
     array = write(place, *layout)
-    numbers = list(
-        np.ndindex(*(-(-n // c) for n, c in zip(array.shape, array.shards or array.chunks, strict=True)))
-    )
+    numbers = list(np.ndindex(*(-(-n // c) for n, c in zip(array.shape, array.shards or array.chunks, strict=True))))
     expected = sorted(numbers[i % len(numbers)] for i in gone)
     for number in set(expected):
         (place / "a" / array.metadata.encode_chunk_key(number)).unlink()
@@ -146,9 +144,7 @@ def test_names_stay_inside(tmp_path):
             ZarrArray(str(tmp_path / "s.zarr"), name, "p")
 
 
-@pytest.mark.parametrize(
-    ("shape", "chunks"), [([6, 10], [2, 0]), ([1 << 70, 10], [2, 3]), ([10**6, 10**6], [2, 3])]
-)
+@pytest.mark.parametrize(("shape", "chunks"), [([6, 10], [2, 0]), ([1 << 70, 10], [2, 3]), ([10**6, 10**6], [2, 3])])
 def test_impossible_shapes_are_refused(tmp_path, shape, chunks):
     write(tmp_path / "s.zarr")
     place = tmp_path / "s.zarr" / "a" / "zarr.json"

@@ -36,9 +36,7 @@ def write(stack, store):
 @given(order=st.permutations(range(6)), piece=st.sampled_from([30, 1 << 18]))
 def test_written_and_read_back(tmp_path_factory, order, piece):
     folder = tmp_path_factory.mktemp("cases")
-    cases = {
-        Case(f"P{i % 4}", f"v{i}", (("site", "AB"[i % 2]),), f"fingerprint {i}"): PARTS[i] for i in order
-    }
+    cases = {Case(f"P{i % 4}", f"v{i}", (("site", "AB"[i % 2]),), f"fingerprint {i}"): PARTS[i] for i in order}
     stack = Stack.of(cases)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stack_store, "CHUNK_ENTRIES", piece)

@@ -12,12 +12,10 @@ from dask_uncert.io.summary_cache import CaseFile, CaseFolder, Frame, _packed, _
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.sparse_rows import SparseRow
 
-ROW = st.dictionaries(
-    st.integers(0, 2**40), st.integers(-(2**63), 2**63 - 1).filter(lambda n: n != 0), max_size=8
-).map(lambda d: SparseRow(np.array(sorted(d), np.int64), np.array([d[k] for k in sorted(d)], np.int64)))
-LABELS = st.dictionaries(
-    st.text(max_size=4), st.dictionaries(st.text(max_size=4), ROW, max_size=3), max_size=3
+ROW = st.dictionaries(st.integers(0, 2**40), st.integers(-(2**63), 2**63 - 1).filter(lambda n: n != 0), max_size=8).map(
+    lambda d: SparseRow(np.array(sorted(d), np.int64), np.array([d[k] for k in sorted(d)], np.int64))
 )
+LABELS = st.dictionaries(st.text(max_size=4), st.dictionaries(st.text(max_size=4), ROW, max_size=3), max_size=3)
 
 
 def equal(one, two):

@@ -12,8 +12,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.io.yaml_file import MOST_BYTES, parse_yaml, read_yaml
 
 BOMB = "a: &a [1, 2, 3, 4, 5, 6, 7, 8, 9]\n" + "".join(
-    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
-    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 REFUSED = {
     BOMB: "line 5: the aliases up to here stand for more than 20000 values",

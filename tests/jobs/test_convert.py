@@ -38,9 +38,7 @@ def test_numbers_meaning_and_place_are_kept(tmp_path, shared_client, name):
     words = SOURCES[name]
     one = open_stored(str(CROSS_FORMAT / name), words.get("array", ""), "input", words.get("dims"))
     dims = tuple(words.get("dims") or one.dims or "xyzc")
-    place = du.convert(
-        CROSS_FORMAT / name, tmp_path / "a.zarr", **{"dims": dims, **words}, cluster=shared_client
-    )
+    place = du.convert(CROSS_FORMAT / name, tmp_path / "a.zarr", **{"dims": dims, **words}, cluster=shared_client)
     new = open_stored(str(place), Path(one.array).name or "data", "input")
     assert new.dims == dims
     assert new.dtype == one.dtype
@@ -51,9 +49,7 @@ def test_numbers_meaning_and_place_are_kept(tmp_path, shared_client, name):
     assert xr.open_zarr(place, mask_and_scale=False)[Path(one.array).name or "data"].dims == dims
     assert not (place / DONE).exists()
     assert (
-        du.convert(
-            CROSS_FORMAT / name, tmp_path / "a.zarr", **{"dims": dims, **words}, cluster="not even looked at"
-        )
+        du.convert(CROSS_FORMAT / name, tmp_path / "a.zarr", **{"dims": dims, **words}, cluster="not even looked at")
         == place
     )
 
@@ -89,9 +85,7 @@ def test_z4_random_numbers_through_shards_come_back_to_the_bit(tmp_path, shared_
         assert (array.chunks, array.shards) == (chunks, shards)
         assert np.array_equal(array[...], values)
     with pytest.raises(InputError, match=r"shards: \[100, 90\] are not multiples of the chunks \[25, 25\]"):
-        du.convert(
-            tmp_path / "a.npy", tmp_path / "b.zarr", dims=["y", "x"], chunks=(25, 25), shards=(100, 90)
-        )
+        du.convert(tmp_path / "a.npy", tmp_path / "b.zarr", dims=["y", "x"], chunks=(25, 25), shards=(100, 90))
 
 
 class Fragile:
@@ -138,9 +132,7 @@ def test_a_stopped_conversion_goes_on_unless_its_input_changed(tmp_path, shared_
 
     written = []
     call = Writer.__call__
-    monkeypatch.setattr(
-        Writer, "__call__", lambda self, region: written.append(call(self, region)) or written[-1]
-    )
+    monkeypatch.setattr(Writer, "__call__", lambda self, region: written.append(call(self, region)) or written[-1])
     stop()
     du.convert(tmp_path / "a.npy", tmp_path / "a.zarr", **words)
     assert written.count(0) == 3

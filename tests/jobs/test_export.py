@@ -76,9 +76,7 @@ def test_geotiff(scene, tmp_path, name):
     if name == "correct":
         assert nodata == 255
     again = open_stored(str(tmp_path / "a.tif"), "", "p")  # we read what we wrote
-    assert again.geometry(["y", "x"]) == open_stored(str(tmp_path / "p.tif"), "", "p").geometry(
-        ["c", "y", "x"]
-    )
+    assert again.geometry(["y", "x"]) == open_stored(str(tmp_path / "p.tif"), "", "p").geometry(["c", "y", "x"])
 
 
 @pytest.mark.parametrize("name", ["gini", "predicted"])
@@ -166,9 +164,7 @@ def test_nifti_and_slices_of_volumes(tmp_path, dask_uncert_command):
 
 
 def test_what_cannot_be_is_said(scene, tmp_path, dask_uncert_command, monkeypatch):
-    with pytest.raises(
-        InputError, match=r"holds no map 'nothing'; it holds gini, correct, predicted, soft_TP_b"
-    ):
+    with pytest.raises(InputError, match=r"holds no map 'nothing'; it holds gini, correct, predicted, soft_TP_b"):
         du.export(scene, "nothing", tmp_path / "a.tif")
     with pytest.raises(InputError, match=r"the ending gives the format; known are \.tif"):
         du.export(scene, "gini", tmp_path / "a.jpg")

@@ -245,9 +245,7 @@ def test_inputs_are_never_inside_of_what_is_replaced(tmp_path):
             check_outside([tmp_path / "out"], {"y": path})
     with pytest.raises(InputError, match="lies in"):
         check_outside([as_path("memory://b/out")], {"y": "memory://b/out/maps.zarr"})
-    check_outside(
-        [tmp_path / "out", tmp_path / "no"], {"y": str(tmp_path / "free.npy"), "z": f"{tmp_path}/out2/a.npy"}
-    )
+    check_outside([tmp_path / "out", tmp_path / "no"], {"y": str(tmp_path / "free.npy"), "z": f"{tmp_path}/out2/a.npy"})
 
 
 @pytest.fixture(scope="module")

@@ -198,9 +198,7 @@ def test_a_patient_that_kills_its_process_is_named(cohort, client):
         del cohort.rows[name]
     client.register_plugin(Poison())
     try:
-        with pytest.warns(
-            run_job.FailedCasesWarning, match="1 case failed .* P07: its worker process ended every"
-        ):
+        with pytest.warns(run_job.FailedCasesWarning, match="1 case failed .* P07: its worker process ended every"):
             pooled = run_job.run(cohort.job(), cluster=client)
     finally:
         client.unregister_worker_plugin("poison")

@@ -63,9 +63,7 @@ def test_a_server_that_fails_and_stalls_changes_no_bit(tmp_path, server, scene, 
     assert du.load(tmp_path / "out") == du.evaluate(p, y, classes=["0", "1", "2"], measures=["entropy"])
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert server.failed > 2
-    assert (
-        0 < record["reads_tried_again"] <= server.failed
-    )  # reads that fail together are tried again together
+    assert 0 < record["reads_tried_again"] <= server.failed  # reads that fail together are tried again together
     for file in (tmp_path / "out").rglob("*"):
         if file.is_file():
             assert object_stores.SECRET.encode() not in file.read_bytes(), file
@@ -107,9 +105,7 @@ def test_an_object_that_is_gone_is_an_error_not_zeros(tmp_path, server, scene, d
 
 
 @pytest.mark.parametrize("place", ["inputs.reference.store", "output"])
-def test_credentials_in_an_address_are_refused_and_not_repeated(
-    tmp_path, server, scene, dask_uncert_command, place
-):
+def test_credentials_in_an_address_are_refused_and_not_repeated(tmp_path, server, scene, dask_uncert_command, place):
     address = f"s3://AKIA123:{object_stores.SECRET}@bucket/scene.zarr"
     status, _, said = dask_uncert_command("run", job(tmp_path), "--set", f"{place}={address}")
     assert status == 2
@@ -123,9 +119,7 @@ def test_files_of_other_formats(tmp_path, server):
     import s3fs
 
     values = np.arange(24, dtype="f4").reshape(2, 3, 4)
-    with rasterio.open(
-        tmp_path / "a.tif", "w", driver="GTiff", count=2, height=3, width=4, dtype="float32"
-    ) as file:
+    with rasterio.open(tmp_path / "a.tif", "w", driver="GTiff", count=2, height=3, width=4, dtype="float32") as file:
         file.write(values)
     np.save(tmp_path / "a.npy", values)
     for name in ("a.tif", "a.npy"):

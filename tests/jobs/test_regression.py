@@ -118,9 +118,7 @@ def test_a_run_that_was_stopped_goes_on(job, tmp_path, monkeypatch, maps_are_gon
     assert du.run(path) == load(out) == whole
     assert json.loads((out / "run.json").read_text())["blocks_computed"] == (6 if maps_are_gone else 2)
     for name in job["maps"]:
-        one, other = (
-            zarr.open_group(str(tmp_path / at / "maps.zarr"), mode="r")[name][...] for at in ("out", "whole")
-        )
+        one, other = (zarr.open_group(str(tmp_path / at / "maps.zarr"), mode="r")[name][...] for at in ("out", "whole"))
         assert np.array_equal(one, other, equal_nan=True)
     assert not (tmp_path / "out.blocks").exists()
 
@@ -159,9 +157,7 @@ def test_a_wrong_request_is_one_paragraph(job, tmp_path):
 
 def test_an_unusable_variance_leaves_nothing_behind(job, tmp_path):
     zarr.open_group(str(tmp_path / "scene.zarr"), mode="r+")["variance"][6, 3, 1] = 0
-    message = (
-        "1 counted pixel whose variance is not positive: the least value is 0; the first at y = 6, x = 3"
-    )
+    message = "1 counted pixel whose variance is not positive: the least value is 0; the first at y = 6, x = 3"
     with pytest.raises(InputError, match=message):
         du.run(ask(job, tmp_path))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["job.yaml", "scene.zarr"]

@@ -159,9 +159,7 @@ def test_a_server_that_fails_changes_no_bit(tmp_path, server, dask_uncert_comman
 
 
 @pytest.mark.slow
-def test_where_nothing_may_be_written_it_is_said_and_what_was_there_stands(
-    tmp_path, server, dask_uncert_command
-):
+def test_where_nothing_may_be_written_it_is_said_and_what_was_there_stands(tmp_path, server, dask_uncert_command):
     job, out = scene_job(tmp_path), "s3://bucket/denied/out"
     assert dask_uncert_command("run", job, "--out", out, "--quiet")[0] == 0
     before = contents(out)

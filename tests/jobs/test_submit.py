@@ -55,9 +55,7 @@ def test_a_job_on_a_scheduler_outlives_its_command_and_its_worker(tmp_path, job,
         with suppress(ProcessLookupError):
             os.kill(child.pid, signal.SIGKILL)
     waited = command("wait", out, "--timeout", 200)
-    assert waited.returncode == 0, (
-        waited.stdout + waited.stderr + (tmp_path / "out.job" / "log.txt").read_text()
-    )
+    assert waited.returncode == 0, waited.stdout + waited.stderr + (tmp_path / "out.job" / "log.txt").read_text()
     assert waited.stdout.startswith("done: the result is in")
     assert du.load(out) == job[1]
     assert command("status", out).stdout.startswith("done")
@@ -105,9 +103,7 @@ def test_a_job_of_slurm(tmp_path, job):
             "queue": "debug", "cores": 1, "memory": "1500MB", "walltime": "00:10:00", "interface": "lo", "python": sys.executable,
             "scheduler_options": {"interface": "lo"}, "local_directory": str(tmp_path), "log_directory": str(tmp_path),
         }  # fmt: skip
-        (tmp_path / "c.yaml").write_text(
-            yaml.safe_dump({"kind": "slurm", "jobs": 2, "wait": 60, "options": options})
-        )
+        (tmp_path / "c.yaml").write_text(yaml.safe_dump({"kind": "slurm", "jobs": 2, "wait": 60, "options": options}))
         words = ("submit", job[0], "--cluster", tmp_path / "c.yaml", "--out", tmp_path / "out")
         sent = command(*words, check=0, env=environment, cwd=tmp_path)
         waited = command("wait", sent.stdout.strip(), "--timeout", 200, env=environment)
@@ -174,9 +170,7 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [(name, text) for name, texts in FOREIGN.items() for text in texts]
-)
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in FOREIGN.items() for text in texts])
 def test_a_record_that_is_not_ours_is_one_clear_paragraph(tmp_path, name, text):
     job = Submission("j", str(tmp_path / "out"), "tcp://h:1", "slurm", "12")
     job.create()

@@ -51,9 +51,7 @@ def test_differences_and_tests_by_hand():
     # Every way to swap the two models' Summaries, patient by patient.
     far = []
     for swap in product((0, 1), repeat=6):
-        parts = [
-            sum((first, second)[s ^ k][name] for s, name in zip(swap, names, strict=True)) for k in (0, 1)
-        ]
+        parts = [sum((first, second)[s ^ k][name] for s, name in zip(swap, names, strict=True)) for k in (0, 1)]
         far.append(np.abs(numbers(parts[0]) - numbers(parts[1])) >= np.abs(seen) - 1e-12)
     assert found.exact
     np.testing.assert_allclose(found.permutation.p_value, np.mean(far, axis=0), rtol=1e-12)

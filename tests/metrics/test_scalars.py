@@ -69,9 +69,7 @@ def rows_are(found, evaluations):
 def with_intervals(found):
     """Every (number, interval) in results."""
     if isinstance(found, dict):
-        yield from (
-            (found[key.removesuffix("_interval")], ends) for key, ends in found.items() if "_interval" in key
-        )
+        yield from ((found[key.removesuffix("_interval")], ends) for key, ends in found.items() if "_interval" in key)
     for part in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
         yield from with_intervals(part)
 
@@ -111,9 +109,7 @@ def test_replicates_are_sums_of_the_cases_drawn(stack, evaluations):
 
 
 def test_visits_of_a_patient_are_drawn_together(evaluations):
-    units = patients(
-        Stack.of({Case(f"Q{i // 3}", name): e for i, (name, e) in enumerate(evaluations.items())})
-    )
+    units = patients(Stack.of({Case(f"Q{i // 3}", name): e for i, (name, e) in enumerate(evaluations.items())}))
     assert units.names == ("Q0", "Q1", "Q2")
     every = [*evaluations.values()]
     rows_are(unit_scalars(units), [sum(every[i : i + 3]) for i in (0, 3, 6)])

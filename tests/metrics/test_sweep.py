@@ -132,9 +132,7 @@ def test_fuzzy_references(seed, raters, dtype, fixed, threshold, sigma, name):
     stored, p, _, u = drawn(seed, 300)
     votes = np.random.default_rng(seed).integers(0, 13 if raters is None else raters + 1, 300)
     shares = (votes / (12 if raters is None else raters)).astype(dtype)
-    soft = [
-        {"class": name, "thresholds": [0.3, 0.5], "uncertainty": "uncertainty", "reference_threshold": fixed}
-    ]
+    soft = [{"class": name, "thresholds": [0.3, 0.5], "uncertainty": "uncertainty", "reference_threshold": fixed}]
     soft[0] = {k: v for k, v in soft[0].items() if v is not None}
     reference = Input(shares, fuzzy=True, **({} if raters is None else {"raters": raters}))
     evaluation = evaluate(stored, reference, uncertainty=u, **{**BINARY, "soft_confusion": soft})

@@ -35,9 +35,7 @@ def test_keywords_options_and_keys_of_jobs_are_the_same():
     keys = {key for model in models for key in model.model_fields}
     assert {*input_options.InputKeywords.__annotations__} == keys
     for inputs in (Inputs, CaseInputs):
-        assert {"probabilities", "samples", "reference", "mask", "uncertainty", "weight"} <= {
-            *inputs.model_fields
-        }
+        assert {"probabilities", "samples", "reference", "mask", "uncertainty", "weight"} <= {*inputs.model_fields}
 
 
 def test_options_know_every_formula():
@@ -224,7 +222,5 @@ def test_options_of_an_input_are_checked_by_what_it_is(scene):
         with pytest.raises(InputError) as error:
             du.evaluate(*inputs)
         assert message in str(error.value)
-    with pytest.raises(
-        InputError, match=r"`scale` belongs to one input: give `du.Input\(array, scale=...\)`"
-    ):
+    with pytest.raises(InputError, match=r"`scale` belongs to one input: give `du.Input\(array, scale=...\)`"):
         du.evaluate(p, y, scale=1 / 250)

@@ -114,9 +114,7 @@ WORDS = {
 
 def evaluated(request, p, y):
     """Return the Evaluation of a binary prediction, without dask."""
-    return evaluate_block(
-        request, {"probabilities": p, "reference": np.asarray(y, int)}, Encoding(), compiled
-    )[1]
+    return evaluate_block(request, {"probabilities": p, "reference": np.asarray(y, int)}, Encoding(), compiled)[1]
 
 
 def stack_of(skill, patients=7):

@@ -63,16 +63,12 @@ def grid_engine() -> Iterator[dict[str, str]]:
         raise RuntimeError("Grid Engine did not come up")
 
     (PLACE / "act_qmaster").write_text(f"{host}\n")
-    (PLACE / "host_aliases").write_text(
-        f"{host} localhost\n"
-    )  # else it denies access: 127.0.0.1 is two names
+    (PLACE / "host_aliases").write_text(f"{host} localhost\n")  # else it denies access: 127.0.0.1 is two names
     with tempfile.TemporaryDirectory() as made:
 
         def put(option: str, text: str, name: str = "said") -> None:
             Path(made, name).write_text(text)
-            subprocess.run(
-                ["qconf", option, name], env=environment, cwd=made, capture_output=True, check=False
-            )
+            subprocess.run(["qconf", option, name], env=environment, cwd=made, capture_output=True, check=False)
 
         for place in SPOOL.glob("*/**/*.pid"):  # of daemons that are long gone
             place.unlink()
@@ -90,9 +86,7 @@ def grid_engine() -> Iterator[dict[str, str]]:
             root = {"min_uid": "0", "min_gid": "0", "execd_params": "ENABLE_ADDGRP_KILL=TRUE"}
             put("-Mconf", changed(ask("qconf", "-sconf", "global").stdout, root), "global")
             ask("sge_execd")
-            until(
-                lambda: "all.q@" in (said := ask("qstat", "-f").stdout) and not re.search(r" au\b|-NA-", said)
-            )
+            until(lambda: "all.q@" in (said := ask("qstat", "-f").stdout) and not re.search(r" au\b|-NA-", said))
             yield variables
         finally:
             ask("qdel", "-f", "-u", "root")

@@ -69,9 +69,7 @@ class Network:
         return subprocess.Popen(["ip", "netns", "exec", self.host(name), *words], **more)
 
     def processes(self, name: str) -> list[int]:
-        found = subprocess.run(
-            ["ip", "netns", "pids", self.host(name)], capture_output=True, text=True, check=False
-        )
+        found = subprocess.run(["ip", "netns", "pids", self.host(name)], capture_output=True, text=True, check=False)
         return [int(word) for word in found.stdout.split()]
 
     def remove(self) -> None:

@@ -59,8 +59,7 @@ class Faulty:
         with self.following(
             lambda environment: (
                 "denied"
-                if environment["REQUEST_METHOD"] == "PUT"
-                and all(part in environment["PATH_INFO"] for part in parts)
+                if environment["REQUEST_METHOD"] == "PUT" and all(part in environment["PATH_INFO"] for part in parts)
                 else None
             )
         ):

@@ -98,9 +98,7 @@ def _tables(
     squares = np.zeros((len(measures), classes, classes))
     for i, measure in enumerate(measures):
         code = (
-            GEOMETRIC_CODES[measure.distance or ""]
-            if measure.kind == "geometric"
-            else CODES.get(measure.kind, OTHER)
+            GEOMETRIC_CODES[measure.distance or ""] if measure.kind == "geometric" else CODES.get(measure.kind, OTHER)
         )
         codes[i], orders[i] = code, measure.n or 1
         alphas[i] = 1.0 if measure.alpha is None or abs(measure.alpha - 1.0) <= 1e-6 else measure.alpha

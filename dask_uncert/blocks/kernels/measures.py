@@ -183,9 +183,7 @@ def renyi(p, logs, best, total, alpha, n, out):
     if np.isinf(alpha):
         for j in range(STRIP):
             out[j] = -logarithm(best[j] / total[j]) * scale
-    elif (
-        alpha * np.log(p.shape[0]) > 650.0
-    ):  # relative to the largest, so that the powers do not all underflow
+    elif alpha * np.log(p.shape[0]) > 650.0:  # relative to the largest, so that the powers do not all underflow
         for j in range(STRIP):
             top, largest = -np.inf, -np.inf
             for c in range(p.shape[0]):

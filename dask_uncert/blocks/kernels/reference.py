@@ -233,9 +233,7 @@ def find_rows(values: Floats, above: Bools, finder: Finder, rows: Counts, offset
     offsets[:] = (2.0 * values - low - high) / (high - low)
 
 
-def count_joint(
-    rows: Counts, offsets: Floats, levels: Counts, u: Floats, intervals: Floats, moments: Counts
-) -> None:
+def count_joint(rows: Counts, offsets: Floats, levels: Counts, u: Floats, intervals: Floats, moments: Counts) -> None:
     """Add pixels to the moments of the joint histogram; see `compiled.count_joint`."""
     zeroths = int(intervals[:, 2].sum())
     before = np.concatenate([[[0, 0]], np.cumsum(intervals[:, 2:], axis=0)]).astype(int)
@@ -260,9 +258,7 @@ def filled_cells(counts: Counts) -> tuple[Counts, Indices, Counts]:
     return np.bincount(rows, minlength=len(counts)), cells, counts[rows, cells]
 
 
-def _add_values(
-    tiles: TileRows, counted: Bools, right: Indices, bins: Indices, number: int, limbs: Counts
-) -> None:
+def _add_values(tiles: TileRows, counted: Bools, right: Indices, bins: Indices, number: int, limbs: Counts) -> None:
     """Add values of counted pixels to histograms (right, bin) and power sums (right, 3 powers, limbs).
 
     right, bins: (counted,); limbs: (counted, 3, limbs); number: of bins.

@@ -80,9 +80,7 @@ class TileRows(NamedTuple):
     bins: Indices
 
 
-NO_TILES = TileRows(
-    np.empty(0, np.int64), np.empty((0, 0), np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
-)
+NO_TILES = TileRows(np.empty(0, np.int64), np.empty((0, 0), np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def finder(edges: Sequence[float], upper: float) -> Finder:

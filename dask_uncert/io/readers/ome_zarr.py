@@ -150,9 +150,7 @@ def _names(names: Sequence[str], array: Any, where: str) -> tuple[str, ...]:
 def _steps(transformations: Any, where: str) -> list[Mapping[str, Any]]:
     steps = [] if transformations is None else transformations
     kinds = ("scale", "translation", "identity")
-    if not isinstance(steps, list) or not all(
-        isinstance(s, Mapping) and s.get("type") in kinds for s in steps
-    ):
+    if not isinstance(steps, list) or not all(isinstance(s, Mapping) and s.get("type") in kinds for s in steps):
         raise InputError(
             f"{where}: its OME-Zarr metadata have `coordinateTransformations` other than scale and translation: "
             f"{_short(steps)}."

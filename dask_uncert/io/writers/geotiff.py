@@ -16,9 +16,7 @@ from dask_uncert.io.owned_folder import EXPORTED
 TILE = 512
 
 
-def write_geotiff(
-    path: str, map_: Any, dims: tuple[str, ...], geometry: Geometry | None, nodata: float | None
-) -> None:
+def write_geotiff(path: str, map_: Any, dims: tuple[str, ...], geometry: Geometry | None, nodata: float | None) -> None:
     """Write a map (y, x), or a picture with its colours last, with its transform and reference system.
 
     map_: an array with shape and dtype that is read by slicing. Raises InputError if the map's plane is tilted.

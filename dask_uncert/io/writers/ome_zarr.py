@@ -40,8 +40,7 @@ def write_pyramid(
         # The centre of averaged pixels is between theirs; a sampled pixel stays where it is.
         shift = [0.0 if labels else (f - 1) / 2 for f in factors]
         scale, translation = (
-            [pixels * spacing[dim] for pixels, dim in zip(lengths, dims, strict=True)]
-            for lengths in (factors, shift)
+            [pixels * spacing[dim] for pixels, dim in zip(lengths, dims, strict=True)] for lengths in (factors, shift)
         )
         steps = [{"type": "scale", "scale": scale}, {"type": "translation", "translation": translation}]
         datasets.append({"path": str(number), "coordinateTransformations": steps})

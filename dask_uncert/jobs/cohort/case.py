@@ -183,9 +183,7 @@ class EvaluateCase:
         raters = {cube.name: cube for cube in cubes["reference"]} if in_columns else raters_of(first)
         if not raters:
             if per_rater or (number is not None and not shares):
-                raise InputError(
-                    f"reference: {first.where} has no dimension `rater`, so there is one reference."
-                )
+                raise InputError(f"reference: {first.where} has no dimension `rater`, so there is one reference.")
             return {REFERENCE_LABEL: prepare(options, inputs)}
         if number is not None and len(raters) != number:
             raise InputError(f"reference: {first.where} holds {len(raters)} raters; the job says {number}.")

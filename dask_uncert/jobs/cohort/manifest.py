@@ -44,9 +44,7 @@ def read_manifest(
     wanted = [PATIENT, *([visits] if visits else []), *inputs, *groups]
     repeated = sorted({column for column in wanted if wanted.count(column) > 1})
     if repeated:
-        raise InputError(
-            f"the manifest column {', '.join(repeated)} is used for two things; name two columns."
-        )
+        raise InputError(f"the manifest column {', '.join(repeated)} is used for two things; name two columns.")
     rows: dict[str, tuple[int, ManifestRow]] = {}
     spellings: dict[tuple[str, ...], tuple[int, str]] = {}
     for number, cells in _cells(manifest, wanted):
@@ -90,11 +88,7 @@ def _duplicate_message(manifest: str, visits: str | None, *rows: tuple[int, Mani
     case = rows[0][1].case
     where = " and ".join(f"{next(iter(row.paths.values()))} in row {number}" for number, row in rows)
     name = f"visit {case.visit} of patient {case.patient}" if visits else f"patient {case.patient}"
-    hint = (
-        ""
-        if visits
-        else " If these are visits, add `visits: <the column that distinguishes them>` to the job."
-    )
+    hint = "" if visits else " If these are visits, add `visits: <the column that distinguishes them>` to the job."
     return f"the manifest {manifest} has {name} twice: {where}.{hint}"
 
 
@@ -155,9 +149,7 @@ def _parquet(manifest: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]
             table = pandas.read_parquet(file)
     except ImportError:
         install = "`python -m pip install pyarrow`"
-        raise InputError(
-            f"the manifest {manifest} needs the package pyarrow: {install}. Or write CSV."
-        ) from None
+        raise InputError(f"the manifest {manifest} needs the package pyarrow: {install}. Or write CSV.") from None
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:

@@ -39,18 +39,14 @@ class CohortUnion:
         """Return the union; InputError if a case is in two folders, or one to be left out is in none."""
         single = [str(folder) for folder in folders if not is_cohort(folder)]
         if single:
-            raise InputError(
-                f"{', '.join(single)} is not a cohort: merge it separately, without --leave-out."
-            )
+            raise InputError(f"{', '.join(single)} is not a cohort: merge it separately, without --leave-out.")
         parts = tuple(map(FinishedCohort.read, folders))
         cases: dict[str, FinishedCohort] = {}
         for part in parts:
             for name in part.stack.names:
                 if name in cases:
                     both = f"{cases[name].folder} and in {part.folder}"
-                    raise InputError(
-                        f"case {name} is in {both}; it would count twice. Leave it out of one first."
-                    )
+                    raise InputError(f"case {name} is in {both}; it would count twice. Leave it out of one first.")
                 cases[name] = part
         missing = [name for name in left_out if name not in cases]
         if missing:
@@ -83,8 +79,7 @@ class CohortUnion:
         record: RunRecord = {
             "left_out": list(self.left_out),
             "job": {} if confidence is None else {"confidence": confidence},
-            "cases": {n: part.record.get("cases", {}).get(n, {}) for n, part in self.cases.items()}
-            | failed_cases,
+            "cases": {n: part.record.get("cases", {}).get(n, {}) for n, part in self.cases.items()} | failed_cases,
             "failed": failed,
             "maps": maps,
         }

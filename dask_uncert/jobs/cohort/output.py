@@ -80,9 +80,7 @@ class FinishedCohort:
         for name in self.record.get("failed", {}):
             entry = self.record.get("cases", {}).get(name, {})
             if "patient" in entry:
-                failed[name] = Case(
-                    entry["patient"], entry.get("visit", ""), tuple(entry.get("groups", {}).items())
-                )
+                failed[name] = Case(entry["patient"], entry.get("visit", ""), tuple(entry.get("groups", {}).items()))
         return failed
 
     def reported(self, map_folders: Mapping[str, AnyPath], against: OtherModel | None = None) -> Cohort:
@@ -224,9 +222,7 @@ class EvaluatedCases:
         totals = {}
         for label in self.labels():
             cases = [case for case, _ in self.labelled(label)]
-            totals[label] = write_summary(
-                label_folder(folder, label), self.frame(label), cases, self.rows(label)
-            )
+            totals[label] = write_summary(label_folder(folder, label), self.frame(label), cases, self.rows(label))
         return totals[REFERENCE_LABEL]
 
 
@@ -256,9 +252,7 @@ def write_summary(
     return evaluation
 
 
-def write_maps(
-    folders: Mapping[str, AnyPath], folder: Path, elsewhere: dict[str, AnyPath] | None = None
-) -> None:
+def write_maps(folders: Mapping[str, AnyPath], folder: Path, elsewhere: dict[str, AnyPath] | None = None) -> None:
     """Put the cases' maps into `maps.zarr`, a group for each case, linked instead of copied if the file system can.
 
     elsewhere: of an output behind a URL; maps that lie there are only named, see `being_written`.

@@ -76,9 +76,7 @@ def run_cohort(
     performance report. files: that the job reads beside its cases, by what a message calls them.
     """
     plan = plan_cohort(job, folder)
-    inputs = {
-        f"case {row.case.name}, {column}": path for row in plan.rows for column, path in row.paths.items()
-    }
+    inputs = {f"case {row.case.name}, {column}": path for row in plan.rows for column, path in row.paths.items()}
     check_outside(folders_of(output), {**files, **inputs})
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
     earlier = earlier_output(output, plan.evaluate.settings, fresh)
@@ -205,9 +203,7 @@ def _failures(outcomes: dict[str, CaseOutcome], earlier: FinishedCohort | None) 
     return dict(sorted(failed.items()))
 
 
-def _is_unchanged(
-    cases: EvaluatedCases, failed: Mapping[str, str], earlier: FinishedCohort, job: CohortJob
-) -> bool:
+def _is_unchanged(cases: EvaluatedCases, failed: Mapping[str, str], earlier: FinishedCohort, job: CohortJob) -> bool:
     """Return whether the finished output equals what would be written now."""
     return (
         not failed

@@ -51,9 +51,7 @@ def calibration_panels(pixels: Any, errors: Mapping[str, float]) -> tuple[Figure
     upper = layout.add_panel(figure, 0.75, 0.3, 3.9, 3.3)
     lower = layout.add_panel(figure, 0.75, 3.75, 3.9, 1.0)
     upper.plot([0, 1], [0, 1], color=GREY, lw=1, ls=(0, (4, 3)), label="perfectly calibrated")
-    text = "\n".join(
-        f"{name} {'undefined' if math.isnan(error) else f'{error:.4f}'}" for name, error in errors.items()
-    )
+    text = "\n".join(f"{name} {'undefined' if math.isnan(error) else f'{error:.4f}'}" for name, error in errors.items())
     box = {"boxstyle": "round", "fc": "white", "ec": "#cccccc"}
     upper.text(0.97, 0.04, text, transform=upper.transAxes, ha="right", va="bottom", fontsize=10, bbox=box)
     layout.unit_axes(upper)

@@ -24,9 +24,7 @@ def axes_of(statistics: CohortStatistics) -> dict[str, Axis]:
         values = held.setdefault(metric.axis, [])
         values += [float(value) for value in statistics.table[metric.name]]
         for cohort in (statistics.whole, *groups):
-            values += [
-                value for mark in mean_and_pooled(cohort, metric) for value in mark if value is not None
-            ]
+            values += [value for mark in mean_and_pooled(cohort, metric) for value in mark if value is not None]
         ends[metric.axis] = metric.low, metric.high
     axes = {name: axis_of(values, *ends[name]) for name, values in held.items()}
     return {metric.name: axes[metric.axis] for metric in statistics.headline}

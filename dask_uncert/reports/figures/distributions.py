@@ -160,9 +160,7 @@ def by_class(evaluation: Evaluation) -> Figure:
         axes.tick_params(axis="y", length=0)
         if measure.reach == 1 and not measure.wide:
             layout.unit_ticks(axes, "x")
-        layout.label_panel(
-            axes, pretty(name), value_label(evaluation, name), "" if shown else "reference class"
-        )
+        layout.label_panel(axes, pretty(name), value_label(evaluation, name), "" if shown else "reference class")
     layout.outer_labels(panels, columns, "y")
     layout.shared_legend(figure, handles, labels, plan)
     return figure

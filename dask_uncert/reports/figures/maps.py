@@ -117,9 +117,7 @@ def value_map(
 
 def value_norm(measure: Distribution) -> Normalize:
     """Return the scale from values to colours: over the range of a measure, or logarithmic if it has none."""
-    return (
-        LogNorm(lowest(measure), measure.reach, clip=True) if measure.wide else Normalize(0.0, measure.reach)
-    )
+    return LogNorm(lowest(measure), measure.reach, clip=True) if measure.wide else Normalize(0.0, measure.reach)
 
 
 def soft_class(evaluation: Evaluation, label: str) -> str:
@@ -211,8 +209,7 @@ def levels_of(evaluation: Evaluation, name: str, values: NDArray[Any]) -> Levels
         hues = np.array([to_rgb(color) for color in (*COLORS[:-1], YELLOW)])
         shades = np.concatenate([hues, hues * 0.55, 1 - (1 - hues) * 0.45])  # normal, dark, light
         return [
-            (c.code, axis_name(c.name, 20), tuple(shades[i % len(shades)]))
-            for i, c in enumerate(evaluation.classes)
+            (c.code, axis_name(c.name, 20), tuple(shades[i % len(shades)])) for i, c in enumerate(evaluation.classes)
         ]
     if name == "confused_classes":
         most = int(np.nanmax(values, initial=1))

@@ -63,9 +63,7 @@ def _title(evaluation: Evaluation, label: str) -> str:
 def _opaque(colours: Floats) -> Floats:
     """Return RGB in [0, 1] as RGBA, transparent where it is NaN."""
     defined = ~np.isnan(colours).any(axis=2, keepdims=True)
-    return np.concatenate(
-        [np.where(defined, np.clip(colours, 0, 1), 0.0), defined.astype(np.float64)], axis=2
-    )
+    return np.concatenate([np.where(defined, np.clip(colours, 0, 1), 0.0), defined.astype(np.float64)], axis=2)
 
 
 def _colour_scales(axes: Axes) -> None:

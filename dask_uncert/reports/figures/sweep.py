@@ -117,9 +117,7 @@ def sweep_panels(evaluation: Evaluation, joint: JointHistogram, metrics: Sequenc
     damped = "" if drawn.uncertainty is None else f", damped by {pretty(drawn.uncertainty)}"
     plan = layout.plan_legend(labels, 0.8 + columns * (wide + gap))
     margins = layout.Margins(left=0.8, top=0.42 + plan.height)
-    figure, panels = layout.panel_grid(
-        columns * len(drawn.thresholds), columns, (wide, high), margins, (gap, 0.2)
-    )
+    figure, panels = layout.panel_grid(columns * len(drawn.thresholds), columns, (wide, high), margins, (gap, 0.2))
     width, height = figure.get_size_inches()
     layout.heading(figure, f"{axis_name(drawn.class_name)} against the rest{damped}")
     for i, axes in enumerate(panels):

@@ -152,9 +152,7 @@ def _uncertainty() -> dict[str, figure]:
         confusion.scatter("tau", key, source=tau, marker=MARKS[mark], **_dot(color))
     risks = Range1d(0, 1, name="risk-range")
     risk = _chart("coverage (share kept)", "risk (error rate of those kept)", 270, y_range=risks)
-    others, everything, chosen = (
-        _source(name, "coverage", "risk") for name in ("risk-others", "risk-all", "risk")
-    )
+    others, everything, chosen = (_source(name, "coverage", "risk") for name in ("risk-others", "risk-all", "risk"))
     risk.multi_line("coverage", "risk", source=others, line_color=LIGHT_GREY, line_width=1.3)
     risk.line("coverage", "risk", source=everything, line_color=GREY, line_dash="dotted")
     risk.line("coverage", "risk", source=chosen, line_color=BLUE, line_width=2.2)

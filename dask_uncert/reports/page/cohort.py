@@ -23,9 +23,7 @@ MOST_PICTURES = 4  # per case
 MOST_GROUP_DOTS = 8000  # with more dots, groups are shown for the first metric only
 
 
-def cohort_context(
-    statistics: CohortStatistics, results: Mapping[str, Any], evaluation: Evaluation
-) -> dict[str, Any]:
+def cohort_context(statistics: CohortStatistics, results: Mapping[str, Any], evaluation: Evaluation) -> dict[str, Any]:
     """Return the context of `cohort.html.jinja` and `comparison.html.jinja`."""
     cohort, first = statistics.cohort, statistics.headline[0]
     names, patients = cohort.stack.names, statistics.whole.patients
@@ -71,9 +69,7 @@ def _row(statistics: CohortStatistics, i: int) -> dict[str, Any]:
     }
 
 
-def _cards(
-    statistics: CohortStatistics, evaluation: Evaluation, order: Iterable[int]
-) -> dict[str, Any] | None:
+def _cards(statistics: CohortStatistics, evaluation: Evaluation, order: Iterable[int]) -> dict[str, Any] | None:
     """Return pictures of the worst cases and their legends; None without maps."""
     load_maps, stack = statistics.cohort.pictures, statistics.cohort.stack
     if load_maps is None:
@@ -93,9 +89,7 @@ def _cards(
     return {"cards": cards, "legends": list(legends.values())}
 
 
-def _comparison(
-    statistics: CohortStatistics, against: OtherModel, results: Mapping[str, Any]
-) -> dict[str, Any]:
+def _comparison(statistics: CohortStatistics, against: OtherModel, results: Mapping[str, Any]) -> dict[str, Any]:
     """Return the differences of two models: a strip per metric with a dot per patient."""
     comparison = results["comparison"]
     rows = []

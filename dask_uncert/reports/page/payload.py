@@ -23,9 +23,7 @@ from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram
 
 SIGMA, DAMPING = 0.1, 1.0  # initial values of the controls
-BY_CLASS_BYTES = (
-    2_000_000  # if histograms by reference class are larger, the page has only those of all classes
-)
+BY_CLASS_BYTES = 2_000_000  # if histograms by reference class are larger, the page has only those of all classes
 
 
 class Payload(NamedTuple):

@@ -89,9 +89,7 @@ def _pictures(evaluation: Evaluation, figures: Mapping[str, bytes]) -> dict[str,
     return pictures
 
 
-def _maps(
-    evaluation: Evaluation, maps: Maps, figures: Mapping[str, bytes]
-) -> tuple[list[dict[str, Any]], list[str]]:
+def _maps(evaluation: Evaluation, maps: Maps, figures: Mapping[str, bytes]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the maps that fit, in order, and the files of the others."""
     shown: list[dict[str, Any]] = []
     left_out = []

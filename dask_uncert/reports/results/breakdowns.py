@@ -64,8 +64,7 @@ def by_second_best(evaluation: Evaluation) -> list[dict[str, Any]]:
             "reference_second_best": bool(near),
             "n": pairs[i, k, near],
             "measures": {
-                name: _spread(d, pairs[i, k, near], d.by_pair[i, k, near])
-                for name, d in evaluation.measures.items()
+                name: _spread(d, pairs[i, k, near], d.by_pair[i, k, near]) for name, d in evaluation.measures.items()
             },
         }
         for i, k, near in zip(*np.nonzero(pairs), strict=True)

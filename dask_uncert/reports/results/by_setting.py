@@ -45,8 +45,7 @@ def selective_prediction(evaluation: Evaluation, name: str, scalars: dict[str, A
 def _points(scalars: dict[str, Any], points: Iterable[float], x: str, y: str) -> list[dict[str, Any]]:
     """Return points of a curve as rows, with intervals if there are any."""
     return [
-        {x: p} | {f"{y}{end}": scalars[f"{p}{end}"] for end in ("", INTERVAL) if f"{p}{end}" in scalars}
-        for p in points
+        {x: p} | {f"{y}{end}": scalars[f"{p}{end}"] for end in ("", INTERVAL) if f"{p}{end}" in scalars} for p in points
     ]
 
 
@@ -87,9 +86,7 @@ def soft_confusion_overall(evaluation: Evaluation) -> list[dict[str, Any]]:
         metrics = confusion.cell_metrics(*cells)
         pooled = confusion.cell_metrics(*(cell.sum(axis=-1) for cell in cells))
         for index in np.ndindex(*cells[0].shape[:-1]):
-            means = {
-                name: confusion.macro(values[index], support[classes]) for name, values in metrics.items()
-            }
+            means = {name: confusion.macro(values[index], support[classes]) for name, values in metrics.items()}
             macro = {name: mean._asdict() for name, mean in means.items()}
             micro = {name: values[index] for name, values in pooled.items()}
             rows.append({"classes": names, **_settings(settings, index), "macro": macro, "micro": micro})

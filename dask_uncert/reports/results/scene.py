@@ -55,8 +55,7 @@ def scene_results(evaluation: Evaluation, intervals: Intervals | None = None) ->
         },
         "calibration": _calibration(evaluation, scalars["calibration"]),
         "selective": {
-            name: by_setting.selective_prediction(evaluation, name, scalars["selective"][name])
-            for name in measures
+            name: by_setting.selective_prediction(evaluation, name, scalars["selective"][name]) for name in measures
         },
         "soft_confusion": by_setting.soft_confusion(evaluation, scalars.get("soft_confusion", {})),
         "soft_confusion_overall": by_setting.soft_confusion_overall(evaluation),
@@ -71,9 +70,7 @@ def excluded_by_class(evaluation: Evaluation) -> dict[str, dict[str, int]]:
     """Return the number of excluded pixels by reason and reference class, "" where the class is unknown."""
     names = [*(c.name for c in evaluation.classes), ""]
     rows = zip(REASONS, evaluation.ledger.excluded.tolist(), strict=True)
-    return {
-        reason: {name: n for name, n in zip(names, row, strict=True) if n} for reason, row in rows if any(row)
-    }
+    return {reason: {name: n for name, n in zip(names, row, strict=True) if n} for reason, row in rows if any(row)}
 
 
 def to_json(data: Any) -> str:

@@ -33,9 +33,7 @@ def as_table(comparison: Comparison, level: float) -> str:
             lines.append([f"  {key}", *numbers, ends, *tests])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     header, *rows = (_line(line, widths) for line in lines)
-    named = [
-        line for i, metric in enumerate(comparison.metrics) for line in (metric, *rows[2 * i : 2 * i + 2])
-    ]
+    named = [line for i, metric in enumerate(comparison.metrics) for line in (metric, *rows[2 * i : 2 * i + 2])]
     note = NOTE.format(comparisons=plural(len(comparison.metrics), "comparison"))
     return "\n".join([header, *named, "", note])
 

@@ -217,9 +217,7 @@ def _calibration_by_class(classes: list[dict[str, Any]]) -> Table:
 
 def _windows(windows: dict[str, Any]) -> Table:
     rows = [
-        [c["name"], *point]
-        for c in windows["classes"]
-        for point in zip(windows["at"], c["n"], c["share"], strict=True)
+        [c["name"], *point] for c in windows["classes"] for point in zip(windows["at"], c["n"], c["share"], strict=True)
     ]
     return [["class", f"probability within {windows['delta']:g} of", N, "share of the class"], *rows]
 

@@ -21,9 +21,7 @@ def as_table(swept: Sweep) -> str:
         shown = [_with_bound(row[name], row[f"{name}_bound"]) for name in SHOWN]
         lines.append([*settings, f"{100 * row['share']:.1f} %", *shown])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in lines
-    )
+    return "\n".join("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in lines)
 
 
 def as_csv(swept: Sweep) -> str:

@@ -127,9 +127,7 @@ def test_packed_formats_differ_by_less_than_their_step(command, name, words, ste
     p = np.sort(np.load(CROSS_FORMAT / "truth.npz")["proba"].reshape(-1, 16), axis=1)
     assert moved <= np.count_nonzero(p[:, -1] - p[:, -2] <= 1.001 * step)  # decisions within a step may turn
     assert du.moments(found, "gini")["mean"] == pytest.approx(du.moments(truth, "gini")["mean"], abs=3 * step)
-    assert du.expected_calibration_error(found) == pytest.approx(
-        du.expected_calibration_error(truth), abs=3 * step
-    )
+    assert du.expected_calibration_error(found) == pytest.approx(du.expected_calibration_error(truth), abs=3 * step)
 
 
 def test_matlab_holds_float64(command):
@@ -139,9 +137,7 @@ def test_matlab_holds_float64(command):
     )
     assert found.decisions == truth.decisions
     assert found.ledger.reasons() == truth.ledger.reasons()
-    assert du.moments(found, "entropy")["mean"] == pytest.approx(
-        du.moments(truth, "entropy")["mean"], abs=1e-9
-    )
+    assert du.moments(found, "entropy")["mean"] == pytest.approx(du.moments(truth, "entropy")["mean"], abs=1e-9)
 
 
 def test_the_results_account_for_every_pixel(command, tmp_path):

@@ -33,9 +33,7 @@ def truth():
 
 
 def write_envi(place, p):
-    envi.save_image(
-        str(place / "p.hdr"), p, interleave="bil", byteorder=1, dtype=np.float32, force=True, ext="img"
-    )
+    envi.save_image(str(place / "p.hdr"), p, interleave="bil", byteorder=1, dtype=np.float32, force=True, ext="img")
     return "p.hdr", {"dims": ["y", "x", "class"]}
 
 
@@ -181,9 +179,7 @@ def damage(files, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "seeds", [range(i, SEEDS, 10) for i in range(10)], ids=lambda seeds: f"from_{seeds[0]}"
-)
+@pytest.mark.parametrize("seeds", [range(i, SEEDS, 10) for i in range(10)], ids=lambda seeds: f"from_{seeds[0]}")
 def test_damage_is_reported_or_harmless(tmp_path, dask_uncert_command, seeds):
     p, y = truth()
     seen = {"said": 0, "right": 0}
@@ -196,9 +192,7 @@ def test_damage_is_reported_or_harmless(tmp_path, dask_uncert_command, seeds):
         store, words = write(place, p)
         files = sorted(one for one in place.rglob("*") if one.is_file())
         did = damage(files, rng)
-        status, out, said = dask_uncert_command(
-            "run", write_job(place, store, words, measures=["gini"]), "--quiet"
-        )
+        status, out, said = dask_uncert_command("run", write_job(place, store, words, measures=["gini"]), "--quiet")
         where = f"seed {seed}: {name}, {did}: {said}"
         assert out == "", where
         if status:

@@ -80,14 +80,10 @@ def test_fields_of_a_header(tmp_path):
     assert (found.crs, found.unit) == ("EPSG:32616", "m")
     plain = more.replace("coordinate system string", "; coordinate system string")
     assert (
-        open_stored(write(tmp_path, np.zeros((3, 4, 2), "f4"), name="c", more=plain), "", "p")
-        .geometry("yxb")
-        .crs
+        open_stored(write(tmp_path, np.zeros((3, 4, 2), "f4"), name="c", more=plain), "", "p").geometry("yxb").crs
         == "EPSG:32616"
     )
-    gains = open_stored(
-        write(tmp_path, np.zeros((3, 4, 2), "u2"), name="b", data_gain_values="{0.5, 0.5}"), "", "p"
-    )
+    gains = open_stored(write(tmp_path, np.zeros((3, 4, 2), "u2"), name="b", data_gain_values="{0.5, 0.5}"), "", "p")
     assert gains.decoding.scale == 0.5
 
 
@@ -121,9 +117,7 @@ def test_missing_or_ambiguous_headers_are_refused(tmp_path):
     refused(r"several files may be the data file of .*a.hdr: a.img, a.dat", path, "", "p")
     assert open_stored(path.replace(".hdr", ".img"), "", "p").shape == (3, 4, 3)
     (tmp_path / "a.img.hdr").write_text("ENVI\n")
-    refused(
-        r"several files may be the header of .*a.img: a.img.hdr, a.hdr", path.replace(".hdr", ".img"), "", "p"
-    )
+    refused(r"several files may be the header of .*a.img: a.img.hdr, a.hdr", path.replace(".hdr", ".img"), "", "p")
     (tmp_path / "b.hdr").write_text("ENVI\n")
     refused(r"there is no data file next to .*b.hdr", tmp_path / "b.hdr", "", "p")
     (tmp_path / "c.img").write_bytes(b"")

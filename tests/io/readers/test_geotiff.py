@@ -25,9 +25,7 @@ def write(path, values, **profile):
     """values: (bands, y, x)."""
     bands, height, width = values.shape
     given = {"crs": "EPSG:32616", "transform": NORTH_UP, "driver": "GTiff", **profile}
-    with rasterio.open(
-        path, "w", count=bands, height=height, width=width, dtype=values.dtype, **given
-    ) as file:
+    with rasterio.open(path, "w", count=bands, height=height, width=width, dtype=values.dtype, **given) as file:
         file.write(values)
     return str(path)
 
@@ -59,9 +57,7 @@ def test_any_part_of_any_raster_is_what_rasterio_reads(tmp_path_factory, data):
 
 
 def test_pixel_centres_reference_system_and_unit(tmp_path):
-    found = open_stored(write(tmp_path / "a.tif", np.zeros((1, 3, 4), "u1")), "", "p").geometry(
-        ["row", "col"]
-    )
+    found = open_stored(write(tmp_path / "a.tif", np.zeros((1, 3, 4), "u1")), "", "p").geometry(["row", "col"])
     assert found.dims == ("row", "col")
     assert found.steps == ((0, -20, 0), (20, 0, 0))
     assert found.origin == (500_010, 4_479_990, 0)

@@ -27,9 +27,7 @@ def test_any_part_of_any_variable(tmp_path_factory, data):
     expected = scipy.io.loadmat(path)["p"]
     assert stored.shape == expected.shape
     assert stored.dtype == values.dtype
-    region = tuple(
-        slice(*sorted(data.draw(st.tuples(st.integers(0, 5), st.integers(0, 5))))) for _ in expected.shape
-    )
+    region = tuple(slice(*sorted(data.draw(st.tuples(st.integers(0, 5), st.integers(0, 5))))) for _ in expected.shape)
     assert np.array_equal(stored[region], expected[region])
     assert np.array_equal(open_stored(str(path), "", "reference")[...], expected)
 

@@ -70,17 +70,12 @@ def test_any_part_of_any_volume_is_what_nibabel_reads(tmp_path_factory, volume, 
     assert stored.dtype == values.dtype.newbyteorder("=")
     assert np.array_equal(found, expected)
     assert stored.dims == ("x", "y", "z", "t")[: values.ndim]
-    assert (
-        stored.geometry(stored.dims).affine.tolist()
-        == np.delete(LINEAR, range(values.ndim, 3), axis=1).tolist()
-    )
+    assert stored.geometry(stored.dims).affine.tolist() == np.delete(LINEAR, range(values.ndim, 3), axis=1).tolist()
     if slope in (None, 1.0):
         assert found.dtype == values.dtype
 
 
-@pytest.mark.parametrize(
-    "name", ["functional.nii", "anatomical.nii", "example4d.nii.gz", "example_nifti2.nii.gz"]
-)
+@pytest.mark.parametrize("name", ["functional.nii", "anatomical.nii", "example4d.nii.gz", "example_nifti2.nii.gz"])
 def test_sample_files_of_nibabel(name):
     # scl_slope and scl_inter, big-endian, oblique, NIfTI-2
     image, stored = nibabel.load(SAMPLES / name), open_stored(str(SAMPLES / name), "", "features")

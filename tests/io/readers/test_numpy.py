@@ -85,14 +85,10 @@ def test_impossible_headers_are_refused(tmp_path):
 
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
     header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        header, {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)}
-    )
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)})
     with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("p.npy", header.getvalue() + bytes(1 << 20))
-    refused(
-        r"states 8796093022208 bytes in its header, but its archive states", tmp_path / "a.npz", "p", "mask"
-    )
+    refused(r"states 8796093022208 bytes in its header, but its archive states", tmp_path / "a.npz", "p", "mask")
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path):

@@ -78,9 +78,7 @@ def test_preview_is_small_and_undefined_is_nan(tmp_path):
     writer = MapWriter(str(tmp_path / "maps.zarr"))
     values = np.full((3, 1300, 700), 255, "uint8")
     values[1, ::2] = 1
-    writer.create(
-        {"correct": ("uint8", 255, {"_FillValue": 255})}, ("z", "y", "x"), values.shape, values.shape, {}
-    )
+    writer.create({"correct": ("uint8", 255, {"_FillValue": 255})}, ("z", "y", "x"), values.shape, values.shape, {})
     writer.write({"correct": values}, (0, 0, 0))
     small, dims = preview(str(tmp_path / "maps.zarr"), "correct")
     assert dims == ("y", "x")
@@ -106,10 +104,7 @@ def test_opening_in_many_threads_leaves_the_configuration_and_the_bytes_alone(tm
     assert zarr.config.get("codec_pipeline.path") == before
     write_counts(str(tmp_path / "after"), {}, counts)
     chunk = Path("total", "a", "c", "0")
-    found = {
-        (tmp_path / name / chunk).read_bytes()
-        for name in ("before", "after", *(f"during{i}" for i in range(8)))
-    }
+    found = {(tmp_path / name / chunk).read_bytes() for name in ("before", "after", *(f"during{i}" for i in range(8)))}
     assert len(found) == 1
 
 

@@ -58,9 +58,7 @@ def test_the_data_is_small_and_says_where_it_comes_from(folder: Path, most: int)
     assert "doi:10." in source
     wanted = {"CC BY 3.0"} if folder == NODULES else {"Apache License 2.0"}
     assert all(name in source for name in wanted)
-    named = {
-        row[column] for row in manifest(folder) for column in row if row[column].endswith((".gz", ".zarr"))
-    }
+    named = {row[column] for row in manifest(folder) for column in row if row[column].endswith((".gz", ".zarr"))}
     assert named == {path.name for path in folder.iterdir() if path.name.endswith((".gz", ".zarr"))}
 
 
@@ -170,9 +168,7 @@ def test_the_ensemble_can_be_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyP
             del words["codecs"]
         assert about[0] == about[1]
         assert np.array_equal(one[...], other[...])
-        files = [
-            gzip.decompress((folder / row["reference"]).read_bytes()) for folder in (tmp_path / "out", CT)
-        ]
+        files = [gzip.decompress((folder / row["reference"]).read_bytes()) for folder in (tmp_path / "out", CT)]
         assert files[0] == files[1]
 
 

@@ -117,9 +117,7 @@ def test_names_are_compared_in_their_composed_form(tmp_path):
         read_manifest(again, ["p"], visits="when")
 
 
-NAMES = st.text(
-    st.characters(exclude_categories=("C", "Z"), exclude_characters="/\\"), min_size=1, max_size=6
-)
+NAMES = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters="/\\"), min_size=1, max_size=6)
 
 
 @given(

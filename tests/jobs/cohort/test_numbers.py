@@ -256,9 +256,7 @@ def test_a_report_against_another_model_and_without_it_again(models):
 
 def test_another_seed_draws_other_patients_and_the_same_seed_the_same(models):
     def ends(seed):
-        found = du.compare(
-            models / "model_p", models / "model_q", metrics=DICE, replicates=40, seed=seed, level=0.8
-        )
+        found = du.compare(models / "model_p", models / "model_q", metrics=DICE, replicates=40, seed=seed, level=0.8)
         return np.concatenate([*found.mean_interval[:2], *found.pooled_interval[:2]])
 
     np.testing.assert_array_equal(ends(1), ends(1))

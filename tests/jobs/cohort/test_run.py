@@ -135,9 +135,7 @@ def test_what_fails_is_named_and_the_others_go_on(tmp_path, go):
     with pytest.warns(FailedCasesWarning, match=r"4 cases failed and are left out: P1: .*; P2: "):
         pooled = go(cohort)
     assert pooled == alone(0) + alone(5)
-    failed = {
-        one["case"]: one["reason"] for one in json.loads((cohort.out / "results.json").read_text())["failed"]
-    }
+    failed = {one["case"]: one["reason"] for one in json.loads((cohort.out / "results.json").read_text())["failed"]}
     assert list(failed) == ["P1", "P2", "P3", "P4"] == list(cohort.record()["failed"])
     assert "9 (3 pixels)" in failed["P2"]
     assert "P2.zarr:y" in failed["P2"]
@@ -199,9 +197,7 @@ def test_maps_of_each_patient(tmp_path, go):
     cohort.add("P7", 7, when="z")
     go(cohort)
     assert cohort.statuses()["P1/b"] == "kept"
-    names = {
-        str(p.parent.relative_to(cohort.out / "maps.zarr")) for p in cohort.out.rglob("maps.zarr/**/gini")
-    }
+    names = {str(p.parent.relative_to(cohort.out / "maps.zarr")) for p in cohort.out.rglob("maps.zarr/**/gini")}
     assert names == {"P0/a", "P1/a", "P1/b", "P7/z"}
     shutil.rmtree(cohort.out / "maps.zarr" / "P1" / "b")
     go(cohort)
@@ -329,9 +325,7 @@ def test_class_distances_of_a_cohort_are_a_table(tmp_path, go):
     with pytest.raises(InputError, match="needs either"):
         go(cohort)
     table = {"table": [[0, 1], [1, 0]]}
-    assert go(cohort, class_distances=table) == sum(
-        alone(i, ["homophily"], class_distances=table) for i in range(2)
-    )
+    assert go(cohort, class_distances=table) == sum(alone(i, ["homophily"], class_distances=table) for i in range(2))
 
 
 def test_merging_and_leaving_out_read_no_voxel(tmp_path, go):
