@@ -14,6 +14,7 @@ from tests.support import scenes
 SECONDS = 4.0  # two on an idle machine
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_run_at_once(tmp_path, number):
     job = scenes.Scene(tmp_path).job

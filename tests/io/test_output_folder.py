@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 
 import psutil
 import pytest
@@ -49,7 +50,7 @@ def test_two_runs_at_once_do_not_disturb_each_other(tmp_path):
 
 def test_a_second_run_is_told_at_its_start(tmp_path):
     folder = tmp_path / "out.blocks"
-    process = subprocess.Popen(["sleep", "60"])
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         with run_checkpoints(tmp_path / "out", "key", fresh=False):
             marker = json.loads((folder / "dask-uncert.json").read_text())

@@ -198,6 +198,7 @@ def test_a_copy_that_was_stopped_is_unfinished_and_done_again(tmp_path, files, s
     assert "not ours to replace" in said
 
 
+@pytest.mark.slow
 def test_a_conversion_is_whole_or_goes_on(tmp_path, files, server, dask_uncert_command):
     values = np.random.default_rng(0).random((40, 30, 4), dtype="f4")
     np.save(tmp_path / "p.npy", values)
