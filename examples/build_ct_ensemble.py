@@ -79,7 +79,7 @@ def runs(slices: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 
 
 def write_samples(place: Path, samples: NDArray[np.float16], affine: NDArray[np.float64]) -> None:
-    """The members' posteriors of one case as a Zarr array that says where it lies."""
+    """The members' posteriors of one case as a georeferenced Zarr array."""
     shutil.rmtree(place, ignore_errors=True)
     sizes = {"z": SLICES}
     array = zarr.create_array(

@@ -72,7 +72,7 @@ def nifti(mask: NDArray[np.uint8], about: dict[str, Any]) -> bytes:
 
 
 def diameter(masks: NDArray[np.uint8], about: dict[str, Any]) -> float:
-    """Of a sphere with the radiologists' median volume, in mm."""
+    """Return the diameter of a sphere with the radiologists' median volume, in mm."""
     voxel = about["slice_spacing_mm"] * about["pixel_spacing_mm"] ** 2
     volume = float(np.median(masks.reshape(RADIOLOGISTS, -1).sum(axis=1))) * voxel
     return float((6 * volume / np.pi) ** (1 / 3))

@@ -19,7 +19,7 @@ from dask_uncert.formulas.threshold_distributions import ThresholdDistribution, 
 from dask_uncert.formulas.typing import Bools, Floats
 
 ROUNDING = 2.0**-42
-"""Of a pixel's weight: fixed point, and float64 sums over rows."""
+"""Rounding error of a pixel's weight: fixed point, and float64 sums over rows."""
 
 
 class UncertaintyInterval(NamedTuple):

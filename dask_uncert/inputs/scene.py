@@ -19,7 +19,7 @@ RESERVED_DIMS = {
     "weight": ((),),
     "features": ((BAND,),),
 }
-"""Reserved dimensions that an input may have, by its name; samples with names of their own are as probabilities."""
+"""Reserved dimensions that an input may have, by its name; samples given one by one have those of probabilities."""
 
 
 class Encoding(NamedTuple):

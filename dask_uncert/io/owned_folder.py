@@ -206,7 +206,7 @@ def flat(files: Any) -> set[str]:
 
 
 def check_outside(folders: Iterable[AnyPath], paths: Mapping[str, str]) -> None:
-    """Raise InputError if one of these paths lies in a folder that is about to be replaced.
+    """Raise InputError if one of these paths is in a folder that is about to be replaced.
 
     paths: of inputs and other files that are read, by what a message calls them. Links are followed.
     """
@@ -226,7 +226,7 @@ def check_outside(folders: Iterable[AnyPath], paths: Mapping[str, str]) -> None:
         else:
             found = next((local[i] for i in _ancestors(_real(inner)) if i in local), None) if local else None
         if found is not None:
-            raise InputError(f"{label}: {path} lies in {found}, which this run would replace. Name another output.")
+            raise InputError(f"{label}: {path} is in {found}, which this run would replace. Name another output.")
 
 
 def check_saved(folder: AnyPath) -> None:
@@ -238,11 +238,11 @@ def check_saved(folder: AnyPath) -> None:
 
 
 def check_new_file_outside(file: Path, folders: Iterable[AnyPath]) -> None:
-    """Raise InputError if a file that is about to be written lies in a folder of results, or is one."""
+    """Raise InputError if a file that is about to be written is in a folder of results, or is one."""
     path = os.path.realpath(file)
     for folder in folders:
         if isinstance(folder, Path) and Path(path).is_relative_to(os.path.realpath(folder)):
-            raise InputError(f"{file} lies in the output {folder}, where only its own files belong. Name another.")
+            raise InputError(f"{file} is in the output {folder}, where only its own files belong. Name another.")
 
 
 def _owned_names(folder: AnyPath) -> Callable[[str], bool]:

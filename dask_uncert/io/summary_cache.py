@@ -2,7 +2,7 @@
 
 A file is either complete and on the disk, or not there. Its name depends on the case and on what it was computed from,
 so a case whose inputs, job or version changed is not found and is computed again; so are damaged files and files in
-another format version. Frames, which are the same for most cases, are stored once, in files of their own.
+another format version. Frames, which are the same for most cases, are stored once, in separate files.
 """
 
 from __future__ import annotations

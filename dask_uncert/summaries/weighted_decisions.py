@@ -13,7 +13,7 @@ from dask_uncert.summaries.summary import Summary, counts
 
 LIMBS = 4  # the highest limb of a weight stays below 2**28: sums of 2**35 of the largest ones do not overflow
 LARGEST = 2.0**50
-"""Of a single weight: the Earth's surface has 5.1e14 m², less than half of it."""
+"""Largest weight of a pixel: the Earth's surface has 5.1e14 m², less than half of it."""
 
 
 @dataclass(frozen=True, eq=False)

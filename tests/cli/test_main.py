@@ -192,7 +192,7 @@ def test_merge_adds_without_reading(job, tmp_path, dask_uncert_command):
     for one, other in (("a", "again"), ("b", "copy"), ("both", "copy")):
         with pytest.raises(InputError, match=f"{one} and .*{other} hold the same scene; it would count twice"):
             du.merge(tmp_path / "c", [tmp_path / one, tmp_path / other])
-    with pytest.raises(InputError, match=r"both lies in .*both, which this run would replace"):
+    with pytest.raises(InputError, match=r"both is in .*both, which this run would replace"):
         du.merge(tmp_path / "both", [tmp_path / "both", tmp_path / "b"], fresh=True)
     with pytest.raises(InputError, match="no folder"):
         du.merge(tmp_path / "c", [tmp_path / "a", tmp_path / "z"])

@@ -146,7 +146,7 @@ def test_levels_lie_between_0_and_1(level):
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say():
-    """Of 500 simulated cohorts of 150 patients: 93 to 97 % of the intervals of the pooled Dice."""
+    """In 500 simulated cohorts of 150 patients, 93 to 97 % of the intervals hold the pooled Dice."""
     rng = np.random.default_rng(20260101)
     truth = dice(cohort(rng, 2_000_000).sum(axis=0))
     n, names = 150, [f"patient {i}" for i in range(150)]

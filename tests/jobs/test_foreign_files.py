@@ -241,9 +241,9 @@ def test_inputs_are_never_inside_of_what_is_replaced(tmp_path):
         str(tmp_path / "link" / "a.csv"),
         str(tmp_path / "out"),
     ):
-        with pytest.raises(InputError, match=r"y: .* lies in .*out, which this run would replace"):
+        with pytest.raises(InputError, match=r"y: .* is in .*out, which this run would replace"):
             check_outside([tmp_path / "out"], {"y": path})
-    with pytest.raises(InputError, match="lies in"):
+    with pytest.raises(InputError, match="is in"):
         check_outside([as_path("memory://b/out")], {"y": "memory://b/out/maps.zarr"})
     check_outside([tmp_path / "out", tmp_path / "no"], {"y": str(tmp_path / "free.npy"), "z": f"{tmp_path}/out2/a.npy"})
 

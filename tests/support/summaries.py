@@ -8,7 +8,7 @@ from dask_uncert.summaries.summary import Summary
 
 
 def filled(summary, seed, share=1.0, most=2**55):
-    """The same frame with drawn counts, up to `most`, in about this share of the cells; the others are 0."""
+    """Return an equal frame with drawn counts, up to `most`, in about this share of the cells; the others are 0."""
     rng = np.random.default_rng(seed)
 
     def draw(value):

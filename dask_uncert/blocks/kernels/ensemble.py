@@ -1,7 +1,7 @@
 """Samples of a prediction, added one member at a time; compiled.
 
 A member is normalised as by `measure` and added; only the running sums of a block are held in float64.
-Members are added in their order, so a pixel has the same bits wherever it lies.
+Members are added in their order, so a pixel has the same bits in every block.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ OUTCOMES: tuple[tuple[distributions.Outcome, str, str], ...]
 OUTCOMES = (("correct", BLUE, "-"), ("wrong", VERMILION, "--"))
 METRICS = (("USen", BLUE, "o"), ("USpe", VERMILION, "s"), ("UPre", GREEN, "^"), ("UAcc", PURPLE, "D"))
 CELLS = {"TP": GREEN, "FN": "#AA3377", "FP": VERMILION, "TN": BLUE}
-"""Of soft confusion [S22]: green, red and blue among these colours, and a purple that stays visible when pale."""
+"""Colours of soft confusion [S22]: green, red and blue among these colours, and a purple that stays visible when pale."""
 DPI = 150
 SETTINGS = {
     "svg.hashsalt": "dask_uncert",

@@ -12,7 +12,7 @@ from dask_uncert.reports.names import pretty
 from dask_uncert.summaries.evaluation import Evaluation
 
 MOST_CLASSES = 10
-"""Of more classes, only the mean is shown."""
+"""Above this number of classes only the mean is shown."""
 MOST_MEASURES = 3
 
 
