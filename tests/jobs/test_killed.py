@@ -183,10 +183,10 @@ def test_a_patient_that_kills_its_process_is_named(cohort, client):
 
             opened = case.open_cubes
 
-            def deadly(one):
-                if "P07" in one.place:
+            def deadly(spec):
+                if "P07" in spec.store:
                     os._exit(1)
-                return opened(one)
+                return opened(spec)
 
             case.open_cubes = deadly
             worker.restore = lambda: setattr(case, "open_cubes", opened)
