@@ -19,7 +19,7 @@ from dask_uncert.io.maps import MapWriter
 from dask_uncert.io.validation import validated
 from dask_uncert.spec.inputs import InputKeywords, open_arrays
 from dask_uncert.spec.options import EvaluateOptions, PassOptions, SceneOptions
-from dask_uncert.spec.resolve import resolve, with_table
+from dask_uncert.spec.resolve import resolve, with_distance_table_read
 from dask_uncert.summaries.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def evaluate(
         if name in keywords:
             raise InputError(f"`{name}` belongs to one input: give `du.Input(array, {name}=...)`.")
     pass_options = {name: keywords.pop(name) for name in PassOptions.model_fields if name in keywords}
-    scene_options = with_table(validated(SceneOptions, keywords))
+    scene_options = with_distance_table_read(validated(SceneOptions, keywords))
     cubes = open_arrays(inputs, axis, sample_axis, band_axis)
     return evaluate_plan(prepare(scene_options, cubes, **pass_options), maps_store, compute)
 

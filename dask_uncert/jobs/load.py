@@ -18,7 +18,7 @@ from dask_uncert.io.validation import validated
 from dask_uncert.io.yaml_file import read_yaml
 from dask_uncert.jobs.schema import JOBS, AnyJob, CohortJob, Input, Probabilities, RegressionJob
 from dask_uncert.spec.inputs import input_spec
-from dask_uncert.spec.resolve import check_inputs, with_table
+from dask_uncert.spec.resolve import check_inputs, with_distance_table_read
 
 
 def read_job(
@@ -95,5 +95,5 @@ def plan_job(job: AnyJob, folder: Path) -> Plan:
     if isinstance(job, RegressionJob):
         return prepare_regression(job, open_inputs(job, folder))
     check_inputs(job, [name for name, options in job.inputs if options is not None])
-    options = with_table(job, folder)
+    options = with_distance_table_read(job, folder)
     return prepare(options, open_inputs(job, folder))

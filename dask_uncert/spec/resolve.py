@@ -57,7 +57,7 @@ def resolve(options: SceneOptions, scene: Scene) -> Request:
         weight_unit=cubes["weight"].unit if "weight" in cubes else None,
     )
     if options.class_distances is not None and options.class_distances.table is not None:
-        request = _with_table(request, options.class_distances)
+        request = _with_class_distances(request, options.class_distances)
     dtype, scale = np.dtype(np.float64), None
     if "probabilities" in cubes:
         dtype, scale = cubes["probabilities"].dtype, cubes["probabilities"].precision.scale
@@ -101,7 +101,7 @@ def _check_reference(kind: ReferenceKind, reference: Cube, options: SceneOptions
         )
 
 
-def with_table(options: AnyOptions, folder: Path | None = None) -> AnyOptions:
+def with_distance_table_read(options: AnyOptions, folder: Path | None = None) -> AnyOptions:
     """Return the options with the table of class distances read from its file, relative to a folder."""
     table = None if options.class_distances is None else options.class_distances.table
     if not isinstance(table, str):
@@ -116,7 +116,7 @@ def with_table(options: AnyOptions, folder: Path | None = None) -> AnyOptions:
     return options.model_copy(update={"class_distances": ClassDistances(table=rows)})
 
 
-def _with_table(request: Request, distances: ClassDistances) -> Request:
+def _with_class_distances(request: Request, distances: ClassDistances) -> Request:
     try:
         table = check_distances(np.asarray(distances.table, np.float64))
     except ValueError as error:

@@ -18,7 +18,7 @@ from dask_uncert.jobs.load import resolve
 from dask_uncert.jobs.provenance import digest
 from dask_uncert.jobs.schema import CaseSamples, CohortJob
 from dask_uncert.spec.inputs import input_spec
-from dask_uncert.spec.resolve import check_inputs, with_table
+from dask_uncert.spec.resolve import check_inputs, with_distance_table_read
 
 CACHE = ".cases"  # suffix of the folder next to the output that caches the summaries of finished cases
 
@@ -81,7 +81,7 @@ def plan_cohort(job: CohortJob, folder: Path) -> CohortPlan:
 
     folder: the one that the job's paths are relative to.
     """
-    options = with_table(job.options(), folder)
+    options = with_distance_table_read(job.options(), folder)
     if options.class_distances is not None and options.class_distances.metric is not None:
         raise InputError(
             "class_distances: with a metric every case would have different distances, so cases could not be added. Give "
