@@ -58,7 +58,7 @@ def file_stamp(store: str, name: str) -> Stamp:
 def file_error(store: str, name: str, error: Exception) -> InputError:
     """Return the error to raise when the file of input `name` cannot be opened or read to its end."""
     if isinstance(error, FileNotFoundError):
-        return InputError(f"{name}: there is no file at {store}. Check `store` under `inputs: {name}`.")
+        return nothing_at(store, name, "file")
     if isinstance(error, IsADirectoryError):
         return InputError(f"{name}: {store} is a folder, not a file as its name suggests.")
     if isinstance(error, gzip.BadGzipFile) and "Not a gzipped file" in str(error):
@@ -66,6 +66,16 @@ def file_error(store: str, name: str, error: Exception) -> InputError:
     if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):
         return InputError(f"{name}: {store} is damaged ({exception_text(error)}). Copy it again.")
     return InputError(f"{name}: {store} cannot be read ({exception_text(error)}).")
+
+
+def nothing_at(store: str, name: str, kind: str) -> InputError:
+    """Return the error to raise when there is no file or store (the kind) of input `name`, or only a link."""
+    if os.path.islink(store):
+        return InputError(
+            f"{name}: {store} is a link to {os.readlink(store)}, which is not there. Fetch it, in a dataset of git-annex "
+            f"or DataLad with `git annex get {os.path.basename(store)}`."
+        )
+    return InputError(f"{name}: there is no {kind} at {store}. Check `store` under `inputs: {name}`.")
 
 
 def open_raw(store: str) -> Any:

@@ -83,6 +83,25 @@ def absolute(path: str | AnyPath) -> AnyPath:
     return result
 
 
+def named_path(path: str | Path, folder: str | Path = "") -> str:
+    """Return an absolute path whose last name is the one that the user wrote; a URL is unchanged.
+
+    Links are followed in its folders only. The last name tells the format, and the target's name may not: git-annex,
+    for example, names files by their content. folder: the one that a relative path starts from.
+
+    >>> named_path("s3://bucket/p.zarr"), named_path("b/../p.nii.gz", "/data")
+    ('s3://bucket/p.zarr', '/data/p.nii.gz')
+    """
+    if is_remote(str(path)):
+        return str(path)
+    parent, name = os.path.split(os.path.join(folder, path).rstrip(os.sep))
+    return (
+        os.path.realpath(os.path.join(parent, name))
+        if name in ("", os.curdir, os.pardir)
+        else os.path.join(os.path.realpath(parent), name)
+    )
+
+
 def read_options(url: str) -> dict[str, Any]:
     """Return fsspec's options for reading inputs; raise InputError for a URL with a password in it."""
     check_no_password(url)

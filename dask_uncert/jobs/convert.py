@@ -15,7 +15,7 @@ from dask_uncert.inputs.cube import RESERVED, make_cube
 from dask_uncert.io.open import open_stored
 from dask_uncert.io.output_folder import Progress, is_unfinished_copy, put_in_place
 from dask_uncert.io.owned_folder import check_outside, check_owned, remove_inside, remove_owned
-from dask_uncert.io.paths import AnyPath, absolute, is_remote
+from dask_uncert.io.paths import AnyPath, absolute, is_remote, named_path
 from dask_uncert.io.readers.stored_array import StoredArray
 from dask_uncert.io.zarr_copy import DONE, Writer, copied_attributes, create, layout_of, source_of
 from dask_uncert.jobs.provenance import digest, silent
@@ -86,12 +86,12 @@ def convert(
     >>> du.convert("nothing.tif", "nothing.zarr")
     Traceback (most recent call last):
     ...
-    dask_uncert.errors.InputError: input: there is no file at nothing.tif. Check `store` under `inputs: input`.
+    dask_uncert.errors.InputError: input: there is no file at ...nothing.tif. Check `store` under `inputs: input`.
     """
-    path = str(source) if "://" in str(source) else str(Path(source).resolve())
+    path = named_path(source)
     goal = absolute(target)
     _check_apart(path, goal)
-    stored = open_stored(str(source), array, "input", dims)
+    stored = open_stored(path, array, "input", dims)
     cube = make_cube("input", stored, dims, stored.dims, stored.chunks, str(source))
     whole = [dim in RESERVED for dim in cube.dims]
     layout = layout_of(stored.shape, stored.dtype.itemsize, whole, chunks, shards)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from dask_uncert.execution.plan import Plan
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.inputs.open import open_cubes
 from dask_uncert.inputs.pixel_area import pixel_sizes
+from dask_uncert.io.paths import named_path
 from dask_uncert.io.validation import validated
 from dask_uncert.io.yaml_file import read_yaml
 from dask_uncert.jobs.schema import JOBS, AnyJob, CohortJob, Input, Probabilities, RegressionJob
@@ -32,7 +32,7 @@ def read_job(
         keys, folder, where = dict(job), Path.cwd(), "the job"
     else:
         path = Path(job)
-        folder, where = path.resolve().parent, str(path)
+        folder, where = Path(named_path(path)).parent, str(path)
         keys = read_yaml(path, "job file")
         if not isinstance(keys, dict):
             raise InputError(f"{path} does not hold a job: a mapping with keys such as `version`, `kind`, `inputs`.")
@@ -53,7 +53,7 @@ def _with(values: Any, keys: list[str], value: Any) -> Any:
 
 def resolve(path: str, folder: Path) -> str:
     """Return a path of a job file as an absolute path; a URL is unchanged."""
-    return path if "://" in path else os.path.realpath(folder / path)
+    return named_path(path, folder)
 
 
 def cluster_of(job: AnyJob | CohortJob, folder: Path) -> str:

@@ -17,7 +17,7 @@ from dask_uncert.clusters.config import Address, Batch, Mpi, read_cluster
 from dask_uncert.errors import ClusterError, InputError, one_line
 from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.io.owned_folder import check_outside
-from dask_uncert.io.paths import AnyPath
+from dask_uncert.io.paths import AnyPath, named_path
 from dask_uncert.jobs.drive import drive_on_worker
 from dask_uncert.jobs.load import files_of, read_job, resolve
 from dask_uncert.jobs.run import output_of
@@ -76,13 +76,13 @@ def submit(
     ...
     dask_uncert.errors.InputError: there is no job file at ...job.yaml.
     """
-    path = Path(job).resolve()
+    path = Path(named_path(job))
     checked, folder = read_job(path, overrides)
     target = cluster if cluster is not None else checked.cluster
     if target == "local":
         raise InputError(f"{NEEDS}: an address, or a cluster file.")
     if "://" not in target:
-        target = str(Path(target).resolve()) if cluster is not None else resolve(target, folder)
+        target = named_path(target) if cluster is not None else resolve(target, folder)
     described = Address(address=target) if "://" in target else read_cluster(target)
     output = str(output_of(checked, folder, out))
     check_outside([folder_of(output)], files_of(checked, folder, path, target))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, TypedDict, Unpack
@@ -17,6 +16,7 @@ from dask_uncert.inputs.open import InputSpec, MissingChunks, open_cubes, with_o
 from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.inputs.scene import prediction
 from dask_uncert.io.decoding import Role
+from dask_uncert.io.paths import named_path
 from dask_uncert.io.validation import AboveZero, Counting, Finite, StrictModel, validated
 
 
@@ -218,8 +218,7 @@ def open_input(
     options = validated(model, entry.options, f"{name}: ")
     if isinstance(entry.data, str | Path):
         shown = str(entry.data)
-        path = shown if "://" in shown else os.path.realpath(shown)
-        return open_cubes(input_spec(name, kind or name, options, path, shown))
+        return open_cubes(input_spec(name, kind or name, options, named_path(shown), shown))
     if options.array or options.missing_chunks != "refuse":
         raise InputError(f"{name}: `array` and `missing_chunks` belong to the path of a store; this is an array.")
     spec = input_spec(name, kind or name, options, "", "")

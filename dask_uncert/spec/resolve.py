@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from dask_uncert.formulas.homophily import check_distances
 from dask_uncert.formulas.measures import SAMPLE_KINDS
 from dask_uncert.inputs.cube import CLASS, Cube
 from dask_uncert.inputs.scene import Scene, prediction
+from dask_uncert.io.paths import named_path
 from dask_uncert.io.validation import validated
 from dask_uncert.spec.joint_bins import joint_settings
 from dask_uncert.spec.options import ClassDistances, ClassificationOptions, SceneOptions, TileConfidence
@@ -106,7 +106,7 @@ def with_distance_table_read(options: AnyOptions, folder: Path | None = None) ->
     table = None if options.class_distances is None else options.class_distances.table
     if not isinstance(table, str):
         return options
-    path = os.path.realpath((folder or Path()) / table)
+    path = named_path(table, folder or "")
     try:
         rows = np.loadtxt(path, delimiter=",", ndmin=2).tolist()
     except OSError:

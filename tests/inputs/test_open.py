@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+
+import nibabel
 import numpy as np
 import pytest
 import rasterio
+import scipy.io
+import xarray as xr
+import yaml
+import zarr
 
 import dask_uncert as du
 from dask_uncert.errors import InputError
@@ -48,3 +55,65 @@ def test_only_integer_probabilities_stay_as_stored():
     assert (declare(values, 0.25).dtype, declare(values, 0.25).decoding.scale) == (np.float64, 0.25)
     with pytest.raises(InputError, match="offset must be a finite number, found nan"):
         declare(values, offset=np.nan)
+
+
+def annexed(path, store):
+    """Move a file or folder to a store that names it by its content, as git-annex does; a link takes its place."""
+    content = b"".join(p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()) or path.read_bytes()
+    (store / "objects").mkdir(parents=True, exist_ok=True)
+    key = store / "objects" / f"MD5-s{len(content)}--{hashlib.md5(content).hexdigest()}"
+    path.rename(key)
+    path.symlink_to(key)
+
+
+def test_links_into_a_store_that_names_files_by_content(tmp_path, shared_client):
+    user, store = tmp_path / "user", tmp_path / "store"
+    user.mkdir()
+    y = np.arange(4, dtype="u1").reshape(2, 2) % 2
+    for name in ("a.npy", "b.npy"):
+        np.save(user / name, (y + (name == "b.npy")).astype("u1"))
+    nibabel.save(nibabel.Nifti1Image(y, np.eye(4)), user / "y.nii.gz")
+    with rasterio.open(user / "y.tif", "w", "GTiff", 2, 2, 1, dtype="uint8") as file:
+        file.write(y, 1)
+    xr.Dataset({"v": (("y", "x"), y)}).to_netcdf(user / "y.nc", engine="h5netcdf")
+    scipy.io.savemat(user / "y.mat", {"v": y})
+    (user / "y.img").write_bytes((y + 2).tobytes())
+    (user / "y.hdr").write_text(
+        "ENVI\nsamples = 2\nlines = 2\nbands = 1\ndata type = 1\ninterleave = bsq\nheader offset = 0\nbyte order = 0\n"
+    )
+    zarr.create_array(user / "y.zarr", data=y, chunks=(2, 2), dimension_names=("y", "x"))
+    two = {"dims": ["y", "x"]}
+    job = {"version": 1, "classes": {0: "a", 1: "b"}, "output": "out", "measures": ["homophily"]}
+    job["class_distances"] = {"table": "H.csv"}
+    inputs = {"probabilities": {"dims": ["x", "y"], "scale": 0.25}, "reference": {}}
+    (user / "cases.csv").write_text("patient,probabilities,reference\nA,a.npy,y.nii.gz\n")
+    cohort = {**job, "kind": "cohort", "manifest": "cases.csv", "inputs": inputs}
+    (user / "cohort.yaml").write_text(yaml.safe_dump(cohort))
+    (user / "H.csv").write_text("0,1\n1,0\n")
+    scenes = []
+    for name, options in {
+        "a.npy": two, "y.nii.gz": {"dims": ["x", "y"]}, "y.tif": {}, "y.nc": {"array": "v"}, "y.mat": {"array": "v", **two},
+        "y.img": {"nodata": 2}, "y.zarr": {},
+    }.items():  # fmt: skip
+        dims = ["x", "y"] if name.endswith(".gz") else ["y", "x"]
+        inputs = {
+            "probabilities": {"store": "b.npy", "dims": dims, "scale": 0.25},
+            "reference": {"store": name, **options},
+        }
+        path = user / f"{name}.yaml"
+        path.write_text(yaml.safe_dump({**job, "kind": "scene", "inputs": inputs}))
+        scenes.append(path)
+    for path in sorted(user.iterdir()):
+        annexed(path, store)
+    for path in scenes:
+        assert plan_job(*read_job(path)).scene.shape == (2, 2), path
+    assert du.plan(user / "cohort.yaml")["unusable"] == {}
+    evaluation = du.evaluate(du.Input(user / "b.npy", scale=0.25, **two), du.Input(user / "y.nc", array="v"), axis=None)
+    assert int(evaluation.ledger.counted) == 4
+    assert du.convert(user / "y.nii.gz", tmp_path / "copy.zarr", cluster=shared_client).is_dir()
+    (user / "a.npy").resolve().unlink()
+    with pytest.raises(InputError, match=r"probabilities: .*a\.npy is a link to .*, which is not there\. Fetch it"):
+        du.evaluate(user / "a.npy", y)
+    (user / "y.zarr").resolve().rename(store / "gone")
+    with pytest.raises(InputError, match=r"reference: .*y\.zarr is a link to .*, which is not there\. Fetch it"):
+        du.evaluate(np.eye(2)[y], user / "y.zarr")

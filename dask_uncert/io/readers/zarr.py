@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dask_uncert.errors import InputError, exception_text
 from dask_uncert.io.attributes import actual_dtype, decoding_in, read_geometry
 from dask_uncert.io.decoding import Decoding
+from dask_uncert.io.file_cache import nothing_at
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.indexing import region_text
 from dask_uncert.io.missing_chunks import StrictStore, absent_chunks
@@ -174,7 +175,7 @@ class ZarrArray(StoredArray):
         """Return the zarr.Array, its path, and what OME-Zarr metadata say about it."""
         store, path = self.store, self.array.strip("/")
         if not is_remote(store) and not Path(store).exists():
-            raise self.error(f"there is no store at {store}. Check `store` under `inputs: {self.name}`.")
+            raise nothing_at(store, self.name, "store")
         if ".." in PurePosixPath(path).parts:
             raise self.error(f"array name {path!r} must not contain '..'.")
         with opening(store):

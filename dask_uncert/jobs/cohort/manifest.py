@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dask_uncert.errors import InputError, one_line
-from dask_uncert.io.paths import file_system
+from dask_uncert.io.paths import file_system, named_path
 from dask_uncert.summaries.stack import Case
 
 PATIENT = "patient"
@@ -76,12 +76,10 @@ def read_manifest(
 
 def resolve_path(manifest: str, path: str) -> str:
     """Return a path of a manifest as an absolute path; a URL is unchanged."""
-    if "://" in path:
-        return path
     folder, _, _ = manifest.rpartition("/")
-    if "://" in manifest and not os.path.isabs(path):
+    if "://" in manifest and "://" not in path and not os.path.isabs(path):
         return f"{folder}/{path}"
-    return os.path.abspath(os.path.join(folder or os.curdir, path))
+    return named_path(path, folder)
 
 
 def _duplicate_message(manifest: str, visits: str | None, *rows: tuple[int, ManifestRow]) -> str:
