@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.blocks.encoding import GAPS, reference_indices
-from dask_uncert.errors import InputError, UnusableBlockError
+from dask_uncert.errors import InputError, UnusableBlockError, listed
 from dask_uncert.execution.chunking import Grid, plan_grid, reading_memory
 from dask_uncert.execution.decode_block import DecodeBlock
 from dask_uncert.execution.graph import shuffle_blocks
@@ -69,7 +69,7 @@ class DistancePlan:
     def compute(self) -> Request:
         """Return the Request with the measured distances.
 
-        Raises InputError if a class has no labelled pixel, and UnusableBlockError for unknown reference codes.
+        Raises InputError if a class has no labelled pixel, for features that are not finite there or do not differ, and UnusableBlockError for unknown reference codes.
         """
         per_band = shuffle_blocks(
             GatherLabelled(self.request, self.scene, self.spans),
@@ -79,13 +79,26 @@ class DistancePlan:
             MeasureBands(len(self.request.classes), self.metric),
             "class-distances",
         )
-        missing = [c.name for c, n in zip(self.request.classes, per_band[0][1], strict=True) if n == 0]
+        missing = [c.name for c, n in zip(self.request.classes, per_band[0].numbers, strict=True) if n == 0]
         if missing:
             raise InputError(
                 f"class_distances: no labelled pixel of {', '.join(missing)} in the scene, so their distance to "
                 f"other classes is unknown. Give `class_distances: {{table: ...}}` instead."
             )
-        table = combine_bands(np.concatenate([distances for distances, _ in per_band]), self.metric)
+        features = self.scene.cubes["features"].where
+        broken = np.concatenate([measured.broken for measured in per_band])
+        if broken.any():
+            bands = listed((f"{number} in band {band}" for band, number in enumerate(broken) if number), 5)
+            raise InputError(
+                f"features: {features} holds numbers that are not finite at labelled pixels: {bands} (the first is 0). Leave "
+                f"those bands out, or declare `nodata` to leave out those pixels."
+            )
+        table = combine_bands(np.concatenate([measured.distances for measured in per_band]), self.metric)
+        if not table.any():
+            raise InputError(
+                f"features: {features} holds the same numbers for every class, so that all class distances are 0. Name "
+                f"features that tell classes apart, or give `class_distances: {{table: ...}}`."
+            )
         return self.request.with_distances(table)
 
 
@@ -110,17 +123,26 @@ class GatherLabelled:
         return [(np.ascontiguousarray(labelled[:, a:b]), index[index >= 0]) for a, b in self.spans]
 
 
+class MeasuredBands(NamedTuple):
+    """Of a group of bands: class distances (bands, C, C), labelled pixels by class, and those not finite by band."""
+
+    distances: Floats
+    numbers: Counts
+    broken: Counts
+
+
 class MeasureBands:
-    """Measures the class distances of a group of bands from all blocks' labelled pixels, and counts those by class."""
+    """Measures the class distances of a group of bands from all blocks' labelled pixels."""
 
     def __init__(self, classes: int, metric: Metric) -> None:
         self.classes, self.metric = classes, metric
 
-    def __call__(self, pieces: Sequence[Any]) -> tuple[Floats, Counts]:
+    def __call__(self, pieces: Sequence[Any]) -> MeasuredBands:
         features = np.concatenate([features for features, _ in pieces])
         index = np.concatenate([index for _, index in pieces])
         numbers = np.bincount(index, minlength=self.classes)
-        if (numbers == 0).any():
-            return np.empty((0, self.classes, self.classes)), numbers
+        broken = np.count_nonzero(~np.isfinite(features), axis=0)
+        if (numbers == 0).any() or broken.any():
+            return MeasuredBands(np.empty((0, self.classes, self.classes)), numbers, broken)
         bands = [band_distances(values, index, self.classes, self.metric) for values in features.T]
-        return np.stack(bands), numbers
+        return MeasuredBands(np.stack(bands), numbers, broken)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.blocks.encoding import BLANK, GAPS
+from dask_uncert.errors import InputError
 from dask_uncert.formulas.logits import sigmoid, softmax
 from dask_uncert.formulas.typing import Bools
 from dask_uncert.inputs.cube import CLASS, SAMPLE, Cube
@@ -16,6 +17,7 @@ from dask_uncert.inputs.scene import Scene
 from dask_uncert.summaries.ledger import REASONS
 
 PREDICTIONS = ("probabilities", "samples", "mean", "variance")
+NEARLY_WHOLE = 1e-6  # what scaling in single precision rounds
 LEDGER_NAMES = {"covariance": "variance"}
 """Names of inputs in the ledger, if they differ."""
 
@@ -58,6 +60,7 @@ class _DecodeInput:
 
     def __init__(self, cube: Cube, scene: Scene) -> None:
         self.kind, self.gap, self.decoding, self.role = cube.kind, cube.gap, cube.decoding, cube.role
+        self.where = cube.where
         self.order, self.logits = scene.order(cube.name), cube.logits
         dims = [cube.dims[axis] for axis in self.order]
         self.reserved_axes = tuple(i for i, dim in enumerate(dims) if dim not in scene.dims)
@@ -71,8 +74,23 @@ class _DecodeInput:
         absent, values = self.decoding.absent(stored), self.decoding.values(stored, self.role)
         if self.logits:
             values = sigmoid(values) if self.class_axis is None else softmax(values, self.class_axis)
+        if self.kind == "mask":
+            values = self._truth(values, absent)
         if absent is None:
             return values, None
         if self.kind == "features":
             return np.where(absent, np.nan, values), None
         return values, np.asarray(absent.any(axis=self.reserved_axes))
+
+    def _truth(self, values: NDArray[Any], absent: Bools | None) -> Bools:
+        """Return where a mask is true; InputError for numbers that are not whole within rounding."""
+        if values.dtype.kind == "f":
+            whole = np.rint(values)
+            near = np.abs(values - whole) <= NEARLY_WHOLE
+            if not (near if absent is None else near | absent).all():
+                raise InputError(
+                    f"mask: {self.where} holds numbers that are not whole, or NaN: expected 0 where pixels are left out, "
+                    f"and 1. Correct its scale and offset, round it, or declare `nodata: .nan`."
+                )
+            values = whole
+        return np.asarray(values != 0)

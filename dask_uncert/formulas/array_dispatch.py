@@ -152,6 +152,11 @@ def check_same_grid(arrays: Mapping[str, Any]) -> None:
 
     Nothing is broadcast or joined: as many values come out as go in.
     """
+    for name, other in arrays.items():
+        if any(n != n for n in np.shape(other)):
+            raise ValueError(
+                f"{name} is a dask array whose chunks have unknown sizes; call its `compute_chunk_sizes()` first"
+            )
     (first, array), *others = arrays.items()
     for name, other in others:
         if np.shape(other) != np.shape(array):

@@ -113,8 +113,14 @@ def make_cube(
 ) -> Cube:
     """Return a Cube of an array with the dimensions declared for it or, where none are, those its store names.
 
-    Raises InputError where there are none, where they do not fit the array or contradict the store.
+    Raises InputError where there are none, where they do not fit the array or contradict the store, and where sizes are
+    not known.
     """
+    if any(n != n for n in data.shape):
+        raise InputError(
+            f"{name}: {where} is a dask array whose chunks have unknown sizes, as after a selection by a mask. Call its "
+            f"`compute_chunk_sizes()` first."
+        )
     shape = tuple(int(n) for n in data.shape)
     if declared_dims is None and stored_dims is None:
         raise InputError(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dask_uncert.errors import InputError, plural
 from dask_uncert.inputs.alignment import align_axes
 from dask_uncert.inputs.cube import OUTPUT, OUTPUT2, Cube
-from dask_uncert.inputs.scene import Scene, check_grids
+from dask_uncert.inputs.scene import MASK_VALUES, Scene, check_grids
 
 MOST_OUTPUTS = 8
 
@@ -22,8 +22,8 @@ def align_regression(cubes: Mapping[str, Cube]) -> Scene:
     check_grids(cubes, cubes["mean"])
     for name, cube in _inputs(cubes).items():
         dtype = cube.data.dtype
-        if dtype.kind not in ("biu" if name == "mask" else "fiu") or dtype.itemsize > 8:
-            expected = "true and false, or whole numbers (0: left out)" if name == "mask" else "real numbers"
+        if dtype.kind not in ("biu" if name == "mask" and not cube.decoding.is_packed else "fiu") or dtype.itemsize > 8:
+            expected = MASK_VALUES if name == "mask" else "real numbers"
             raise InputError(f"{name}: {cube.where} holds {dtype}; expected {expected}.")
     return Scene(cubes, tuple(cubes["mean"].grid))
 

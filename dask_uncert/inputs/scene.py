@@ -21,6 +21,8 @@ RESERVED_DIMS = {
 }
 """Reserved dimensions that an input may have, by its name; samples given one by one have those of probabilities."""
 
+MASK_VALUES = "true and false, or numbers that are whole, or that a scale makes whole (0: left out)"
+
 
 class Encoding(NamedTuple):
     """How a block's predictions are stored.
@@ -167,11 +169,12 @@ def _check_classes(cube: Cube, classes: int, first: Cube) -> None:
 def _check_dtype(name: str, cube: Cube) -> None:
     allowed, expected = {
         "reference": ("biuf", "class codes, whole numbers, or shares"),
-        "mask": ("biu", "true and false, or whole numbers (0: left out)"),
+        "mask": ("biuf" if cube.decoding.is_packed else "biu", MASK_VALUES),
     }.get(cube.kind, ("fiu", "numbers"))
     if cube.is_prediction:
         allowed, expected = "fiu", "floats"
         if cube.precision.scale is None:
             allowed, expected = "f", "floats, or integers with a declared `scale` (such as 1/255)"
-    if cube.dtype.kind not in allowed:
+    found = cube.data.dtype if cube.kind == "mask" else cube.dtype
+    if found.kind not in allowed:
         raise InputError(f"{name}: {cube.where} holds {cube.data.dtype}; expected {expected}.")

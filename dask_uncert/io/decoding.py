@@ -61,7 +61,7 @@ class Decoding:
             return values
         # Integers hold labels to half a step; a factor may itself have been rounded to float32.
         step = abs(self.scale) if stored.dtype.kind in "iu" else 0.0
-        near = min(step / 2, 0.25) + 2.0**-22 * np.abs(values)
+        near = min(step / 2, 0.25) + 2.0**-22 * (np.abs(values) + abs(self.offset))
         whole = np.rint(values)
         return np.where(np.abs(values - whole) <= near, whole, values)
 

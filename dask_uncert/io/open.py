@@ -74,6 +74,11 @@ def format_of(store: str) -> Format:
     return next((form for form in FORMATS if file_name(store).endswith(form.endings)), ZARR)
 
 
+def readable_formats() -> str:
+    """Return the formats but for Zarr, with the endings of their files, as text."""
+    return ", ".join(f"{form.name} ({', '.join(form.endings)})" for form in FORMATS)
+
+
 def open_stored(store: str, array: str, name: str, dims: Sequence[str] | None = None) -> StoredArray:
     """Open an input without reading its values.
 
@@ -92,7 +97,12 @@ def open_stored(store: str, array: str, name: str, dims: Sequence[str] | None = 
         ) from None
     try:
         opened = with_retries(lambda: reader(store, array, name, dims), is_remote(store))
-    except InputError:
+    except InputError as error:
+        if form is ZARR and isinstance(error.__cause__, FileNotFoundError):  # neither a group nor an array is there
+            raise InputError(
+                f"{name}: {store} is neither a Zarr store nor a file of another format that can be read: "
+                f"{readable_formats()}. Convert it to one of these."
+            ) from error
         raise
     except Exception as error:  # libraries that trust damaged metadata raise many kinds
         raise InputError(

@@ -27,6 +27,7 @@ from dask_uncert.io.summary_store import load
 from dask_uncert.jobs.convert import REPLACE
 from dask_uncert.reports.figures.thumbnails import thumbnail
 from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.stack import composed
 
 MAX_BYTES = 4 << 30  # of a map that must be in memory at once
 SPATIAL = ("x", "y", "z")
@@ -152,6 +153,7 @@ def export(
 
 
 def _open(output: AnyPath, name: str, case: str | None) -> Map:
+    case = None if case is None else composed(case)
     record = read_record(output)
     names, cases = record.get("maps", []), record.get("cases")
     if name not in names:

@@ -15,6 +15,7 @@ from dask_uncert.jobs.cohort.output import SUMMARY, is_cohort
 from dask_uncert.jobs.provenance import RunRecord, digest, write_run
 from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.registry import AnyEvaluation
+from dask_uncert.summaries.stack import composed
 
 
 def merge(
@@ -61,6 +62,7 @@ def merge(
     ...
     dask_uncert.errors.InputError: there is no folder ...north.
     """
+    leave_out = [composed(name) for name in leave_out]
     paths: list[AnyPath] = [absolute(folder).resolve() for folder in folders]
     if repeated := {str(path) for path in paths if paths.count(path) > 1}:
         raise InputError(f"{', '.join(sorted(repeated))} is given twice; it would count twice.")

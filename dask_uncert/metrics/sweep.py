@@ -20,6 +20,7 @@ from dask_uncert.formulas.threshold_distributions import named_distribution
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram
+from dask_uncert.summaries.stack import composed
 
 UNDAMPED = "none"
 WIDE = 0.05
@@ -207,7 +208,7 @@ def _joint_histogram(
         s = joint.settings
         name, damping = evaluation.classes[s.class_index].name, s.uncertainty or UNDAMPED
         known.append(f"{name} ({damping})")
-        if class_name in (None, name) and uncertainty in (None, damping):
+        if (class_name is None or composed(class_name) == composed(name)) and uncertainty in (None, damping):
             fitting.append(joint)
     if len(fitting) > 1:
         fitting = [joint for joint in fitting if joint.settings.reference_threshold == reference_threshold]

@@ -17,6 +17,7 @@ no voxel is read again. Cases are sorted by name, so their order of arrival does
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -35,9 +36,18 @@ BATCH = 256  # cases whose rows are in memory at once in a loop over all
 Layout = Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]]
 
 
+def composed(name: str) -> str:
+    """Return a name in Unicode's composed form (NFC): one name that is encoded in two ways is one name.
+
+    >>> composed("Jose\\u0301") == "Jos\\u00e9"
+    True
+    """
+    return unicodedata.normalize("NFC", name)
+
+
 @dataclass(frozen=True)
 class Case:
-    """One case of a cohort: a patient, or one of several visits.
+    """One case of a cohort: a patient, or one of several visits. Names are kept in Unicode's composed form (NFC).
 
     Attributes
     ----------
@@ -60,6 +70,11 @@ class Case:
     visit: str = ""
     groups: tuple[tuple[str, str], ...] = ()
     fingerprint: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "patient", composed(self.patient))
+        object.__setattr__(self, "visit", composed(self.visit))
+        object.__setattr__(self, "groups", tuple((composed(c), composed(value)) for c, value in self.groups))
 
     @property
     def name(self) -> str:
@@ -111,10 +126,11 @@ class Stack:
     ) -> Stack:
         """Return the Stack of Evaluations by case, or by patient; groups: values by column and name."""
         pairs = []
+        by_name = {c: {composed(name): value for name, value in v.items()} for c, v in (groups or {}).items()}
         for key, evaluation in evaluations.items():
             case = key if isinstance(key, Case) else Case(key)
             if groups:
-                case = replace(case, groups=tuple((c, values[case.name]) for c, values in groups.items()))
+                case = replace(case, groups=tuple((c, values[case.name]) for c, values in by_name.items()))
             pairs.append((case, evaluation))
         if not pairs:
             raise InputError("a Stack needs at least one case.")
@@ -226,7 +242,7 @@ class Stack:
 
     def by(self, column: str) -> dict[str, Stack]:
         """Return a Stack for each value of a grouping column, or for each `patient`; sorted by value."""
-        groups = {**self.groups, "patient": self.patients}
+        groups, column = {**self.groups, "patient": self.patients}, composed(column)
         if column not in groups:
             raise InputError(f"there is no grouping column {column!r}; there are {', '.join(groups)}.")
         values = np.asarray(groups[column], object)
@@ -234,6 +250,7 @@ class Stack:
 
     def regroup(self, column: str, values: Mapping[str, str]) -> Stack:
         """Return the Stack with these values, by case, in a new or an existing grouping column."""
+        values = {composed(name): value for name, value in values.items()}
         missing = [name for name in self.names if name not in values]
         if missing:
             raise InputError(f"{column}: no value for {listed(missing, 5)}.")
@@ -260,7 +277,7 @@ class Stack:
 
     def _numbers(self, names: Iterable[str]) -> list[int]:
         known = {name: i for i, name in enumerate(self.names)}
-        wanted = [names] if isinstance(names, str) else list(names)
+        wanted = [composed(name) for name in ([names] if isinstance(names, str) else names)]
         missing = [name for name in wanted if name not in known]
         if missing:
             raise InputError(f"there is no case {listed(missing, 5)}; there are {listed(self.names, 5)}.")

@@ -202,6 +202,11 @@ REFUSALS = [
     ),
     ({"measures": ["homophily"], "class_distances": None, "soft_confusion": []}, "`homophily` needs either"),
     ({"features": None}, "needs the input `features`"),
+    ({"features": np.full((11, 9, 3), 7)}, "features: .* the same numbers for every class"),
+    (
+        {"features": np.where(np.arange(3) < 2, np.nan, np.arange(297.0).reshape(11, 9, 3))},
+        r"features: .* not finite at labelled pixels: \d+ in band 0, \d+ in band 1 \(the first is 0\)",
+    ),
     ({"class_distances": {"table": [[0, 0.33, 1], [0.36, 0, 1], [1, 1, 0]]}}, "0.33.*0.36"),
     ({"class_distances": {"table": [[0, 1], [1, 0]]}}, "for 2 classes, but there are 3"),
     ({"maps": ["gini"]}, "maps_store"),

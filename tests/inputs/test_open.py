@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+import dask.array as da
 import nibabel
 import numpy as np
 import pytest
@@ -117,3 +118,73 @@ def test_links_into_a_store_that_names_files_by_content(tmp_path, shared_client)
     (user / "y.zarr").resolve().rename(store / "gone")
     with pytest.raises(InputError, match=r"reference: .*y\.zarr is a link to .*, which is not there\. Fetch it"):
         du.evaluate(np.eye(2)[y], user / "y.zarr")
+
+
+SCALINGS = {
+    "u1": ((0.99999997, 0.0), (1 / 255, 0.0), (0.0125, -0.1)),
+    "i2": ((1 / 32767, 0.0), (3.0518e-05, 0.5), (0.99999997, -40.0)),
+    "f4": ((1 / 3, 0.0), (0.99999997, 0.0), (7.0, -0.1), (0.01, 40.0)),
+    "f8": ((1 / 3, 1e-9), (0.99999997, 0.0), (7.0, -0.1)),
+}
+
+
+@pytest.mark.parametrize(("dtype", "scaling"), [(dtype, pair) for dtype, pairs in SCALINGS.items() for pair in pairs])
+def test_a_scaled_mask_is_true_and_false_within_rounding(dtype, scaling):
+    mask, (scale, offset) = np.array([0, 1, 1, 0]), scaling
+    stored = (mask - offset) / scale
+    stored = np.rint(stored) if np.dtype(dtype).kind in "iu" else stored
+    scaled = du.Input(stored.astype(dtype), scale=scale, offset=offset)
+    evaluation = du.evaluate(np.eye(2)[mask], mask, mask=scaled, engine="reference")
+    assert int(evaluation.ledger.counted) == 2
+    assert du.accuracy(evaluation) == 1
+    real = du.evaluate_regression(np.ones(4), np.ones(4), variance=np.ones(4), mask=scaled)
+    assert int(real.ledger.counted) == 2
+
+
+def test_a_mask_of_fractions_is_refused():
+    y = np.array([0, 1])
+    nan = du.Input(np.array([np.nan, 1]), scale=0.99999997, nodata=np.nan)
+    assert int(du.evaluate(np.eye(2)[y], y, mask=nan, engine="reference").ledger.counted) == 1
+    for values, scale in (([0, 7], 0.1), ([np.nan, 1], 2.0), ([0, 0.999], 1.0001)):
+        mask = du.Input(np.array(values), scale=scale)
+        with pytest.raises(InputError, match=r"mask: .* holds numbers that are not whole, or NaN"):
+            du.evaluate(np.eye(2)[y], y, mask=mask, engine="reference")
+        with pytest.raises(InputError, match=r"mask: .* holds numbers that are not whole, or NaN"):
+            du.evaluate_regression(np.ones(2), np.ones(2), variance=np.ones(2), mask=mask)
+
+
+def test_dask_arrays_of_unknown_sizes_are_named(shared_client):
+    p = da.from_array(np.eye(2)[[0, 1, 1]], chunks=(2, 2))
+    chosen, y = p[da.from_array(np.array([True, True, False]), chunks=2)], np.array([0, 1])
+    unknown = {
+        "p": chosen,
+        "xarray": xr.DataArray(chosen, dims=("x", "class")),
+        "dims": du.Input(chosen, dims=["x", "class"]),
+    }
+    for values in unknown.values():
+        with pytest.raises(InputError, match=r"probabilities: .* unknown sizes.*compute_chunk_sizes"):
+            du.evaluate(values, y)
+    with pytest.raises(InputError, match=r"reference: .* unknown sizes"):
+        du.evaluate(np.eye(2), chosen[:, 0])
+    with pytest.raises(InputError, match=r"variance: .* unknown sizes"):
+        du.evaluate_regression(y, y, variance=chosen[:, 1])
+    with pytest.raises(ValueError, match=r"reference is a dask array whose chunks have unknown sizes"):
+        du.soft_weights(y, chosen[:, 0], 0.5)
+
+
+@pytest.mark.parametrize("name", ["a.nrrd", "a.mha", "a.png", "a.vrt", "a", "folder"])
+def test_an_unreadable_format_is_named_beside_the_readable_ones(tmp_path, name):
+    path = tmp_path / name
+    path.mkdir() if name == "folder" else path.write_bytes(b"NRRD0004\n")
+    formats = (
+        r"is neither a Zarr store nor .* NIfTI \(\.nii, \.nii\.gz\), GeoTIFF \(\.tif, \.tiff\), .* MATLAB \(\.mat\)\."
+    )
+    for door in (
+        lambda: du.evaluate(np.eye(2), path),
+        lambda: du.convert(path, tmp_path / "out.zarr"),
+        lambda: du.evaluate(np.eye(2), f"memory://nowhere/{name}"),
+    ):
+        with pytest.raises(InputError, match=formats) as error:
+            door()
+        assert name in str(error.value)
+        assert "\n" not in str(error.value)

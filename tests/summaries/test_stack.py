@@ -193,3 +193,17 @@ def test_sums_beyond_64_bits_are_refused():
     assert running.arrays["ledger"] == 2**62
     with pytest.raises(OverflowError, match="ledger"):
         running.add({"ledger": SparseRow.of(np.array(2**62))})
+
+
+def test_two_encodings_of_a_name_are_one_name():
+    composed, decomposed = "José", "Jose\u0301"
+    assert Case(decomposed, decomposed, ((decomposed, decomposed),)) == Case(
+        composed, composed, ((composed, composed),)
+    )
+    with pytest.raises(InputError, match="José would count twice"):
+        Stack.of({composed: ZERO, decomposed: ZERO})
+    stack = Stack.of({decomposed: drawn(0), "P": drawn(1)}, groups={decomposed: {composed: "x", "P": "y"}})
+    assert stack.evaluation(decomposed) == stack.evaluation(composed) == drawn(0)
+    assert stack.select([decomposed]).names == stack.without(["P"]).names == (composed,)
+    assert stack.regroup("site", {decomposed: "a", "P": "b"}).by("site")["a"].names == (composed,)
+    assert stack.by(decomposed)["x"].names == (composed,)

@@ -8,14 +8,13 @@ from __future__ import annotations
 import csv
 import io
 import os
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dask_uncert.errors import InputError, one_line
 from dask_uncert.io.paths import file_system, named_path
-from dask_uncert.summaries.stack import Case
+from dask_uncert.summaries.stack import Case, composed
 
 PATIENT = "patient"
 PARQUET = (".parquet", ".pq")
@@ -36,7 +35,7 @@ def read_manifest(
     """Return the rows of a manifest, sorted by the names of the cases.
 
     inputs: columns of paths. visits: the column that distinguishes several rows of a patient. groups: columns that cases
-    are grouped by. Other columns are ignored. Names are compared in Unicode's composed form (NFC).
+    are grouped by. Other columns are ignored. Names, of columns too, are compared in Unicode's composed form (NFC).
 
     Raises InputError with the row and column of a cell that is missing, empty or repeated, and for patients or visits
     that differ only by case.
@@ -52,7 +51,7 @@ def read_manifest(
             if not cells[column]:
                 raise InputError(f"manifest {manifest}: row {number}, column {column} is empty; fill it in.")
         for column in {PATIENT, visits or PATIENT, *groups}:
-            cells[column] = unicodedata.normalize("NFC", cells[column])
+            cells[column] = composed(cells[column])
         for column in (PATIENT, visits) if visits else (PATIENT,):
             name = cells[column]
             _check_name(manifest, number, column, name)
@@ -106,6 +105,8 @@ def _cells(manifest: str, wanted: Sequence[str]) -> Iterator[tuple[int, dict[str
     read = _parquet if manifest.lower().endswith(PARQUET) else _csv
     try:
         header, body = read(manifest)
+        asked = {composed(column): column for column in wanted}
+        header = [asked.get(composed(column), column) for column in header]
         missing = [column for column in wanted if column not in header]
         if missing:
             raise InputError(

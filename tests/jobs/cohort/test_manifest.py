@@ -112,6 +112,8 @@ def test_names_are_compared_in_their_composed_form(tmp_path):
         str(tmp_path / "one/é.zarr"),
         str(tmp_path / "one/e\u0301.zarr"),
     ]
+    columns = written(tmp_path, "patient,Ku\u0308che,e\u0301\nP,a.zarr,x\n")
+    assert read_manifest(columns, ["Küche"], groups=["é"])[0].paths == {"Küche": str(tmp_path / "a.zarr")}
     again = written(tmp_path, "patient,when,p\nP,a,x\nQ,A,x\nQ,a,x\n")
     with pytest.raises(InputError, match="'A' in row 3 and 'a' in row 4, column when"):
         read_manifest(again, ["p"], visits="when")

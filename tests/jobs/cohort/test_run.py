@@ -356,6 +356,16 @@ def test_merging_and_leaving_out_read_no_voxel(tmp_path, go):
     assert (tmp_path / "less" / "results.json").read_bytes() == before
 
 
+def test_a_case_is_found_by_each_encoding_of_its_name(tmp_path, go, without_pictures):
+    composed, decomposed = "José", "Jose\u0301"
+    cohort = Cohort(tmp_path, [decomposed, "P"], measures=["gini"], maps=["gini"])
+    go(cohort)
+    for name in (composed, decomposed):
+        assert du.export(cohort.out, "gini", tmp_path / f"{len(name)}.nc", case=name).exists()
+        du.merge(tmp_path / f"less{len(name)}", [cohort.out], leave_out=[name])
+        assert du.load_cases(tmp_path / f"less{len(name)}").names == ("P",)
+
+
 @pytest.mark.slow
 def test_the_commands_say_what_failed(tmp_path):
     """On processes of their own, as `local` gives a cohort; with figures and page."""
