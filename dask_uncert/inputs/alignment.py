@@ -16,7 +16,7 @@ import numpy as np
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.inputs.cube import Cube
-from dask_uncert.io.geometry import Geometry
+from dask_uncert.io.geometry import Geometry, same_reference_system
 from dask_uncert.io.lazy_array import Reversed
 
 TOLERANCE = 1e-2
@@ -96,9 +96,9 @@ def reverse(cube: Cube, *dims: str) -> Cube:
 
 
 def check_reference_systems(cube: Cube, target: Cube) -> None:
-    """Refuse two inputs with different reference systems."""
+    """Refuse two inputs with different reference systems; two spellings of one are the same."""
     own, other = (c.crs or (c.geometry.crs if c.geometry else None) for c in (cube, target))
-    if own and other and own != other:
+    if own and other and not same_reference_system(own, other):
         own, other = (s if len(s) <= LONGEST_CRS else f"{s[: LONGEST_CRS - 3]}..." for s in (own, other))
         raise InputError(
             f"{cube.name}: {cube.where} has the reference system {own}, but {target.where} ({target.name}) has "

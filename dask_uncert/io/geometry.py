@@ -64,6 +64,28 @@ def canonical_crs(text: str) -> str:
     return f"{code[1]}:{code[2]}" if code else line
 
 
+def same_reference_system(first: str, second: str) -> bool:
+    """Return whether two reference systems mean the same, whatever their spelling, as far as PROJ is installed.
+
+    The order of their axes does not matter: positions are always x east and y north.
+    """
+    if first == second:
+        return True
+    try:
+        from dask_uncert.io.readers.geotiff import same_crs
+    except ModuleNotFoundError:
+        try:
+            from pyproj import CRS
+            from pyproj.exceptions import CRSError
+        except ModuleNotFoundError:
+            return False
+        try:
+            return bool(CRS.from_user_input(first).equals(CRS.from_user_input(second), ignore_axis_order=True))
+        except CRSError:
+            return False
+    return same_crs(first, second)
+
+
 def geometry_of(affine: Any, dims: Sequence[str], crs: str | None = None, unit: str = "mm") -> Geometry:
     """Return the Geometry of an affine: rows x, y, z (and 0 0 0 1), a column for each of `dims` and one for the origin.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import rasterio
 import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.inputs.alignment import align_axes
 from dask_uncert.inputs.cube import Cube
-from dask_uncert.io.geometry import geometry_of
+from dask_uncert.io.geometry import geometry_of, same_reference_system
 
 X = np.arange(11) / 10
 
@@ -105,3 +106,57 @@ def test_an_oblique_affine_is_refused_next_to_coordinates():
     off = Cube("mask", values, ("y", "x"), coordinates={**known, "x": known["x"] + 0.5})
     with pytest.raises(InputError, match=r"by up to 0\.5"):
         align_axes({"reference": straight, "mask": off})
+
+
+ESRI = (
+    'PROJCS["WGS_1984_UTM_Zone_16N",GEOGCS["GCS_WGS_1984",DATUM["D_WGS_1984",SPHEROID["WGS_1984",6378137.0,298.257223563]],'
+    'PRIMEM["Greenwich",0.0],UNIT["Degree",0.0174532925199433]],PROJECTION["Transverse_Mercator"],'
+    'PARAMETER["False_Easting",500000.0],PARAMETER["False_Northing",0.0],PARAMETER["Central_Meridian",-87.0],'
+    'PARAMETER["Scale_Factor",0.9996],PARAMETER["Latitude_Of_Origin",0.0],UNIT["Meter",1.0]]'
+)
+TRUTH = np.array([[0, 1, 1], [1, 0, 0]], "u1")
+
+
+@pytest.fixture
+def spelled(tmp_path):
+    """Writes TRUTH as a reference with a reference system as text: a GeoTIFF, an ENVI raster and a NetCDF file."""
+
+    def write(text):
+        paths = [tmp_path / "y.tif", tmp_path / "y.hdr", tmp_path / "y.nc"]
+        place = {"crs": text, "transform": rasterio.Affine(20, 0, 500_000, 0, -20, 4_480_000)}
+        with rasterio.open(paths[0], "w", "GTiff", 3, 2, 1, dtype="uint8", **place) as file:
+            file.write(TRUTH, 1)
+        (tmp_path / "y.img").write_bytes(TRUTH.tobytes())
+        paths[1].write_text(
+            "ENVI\nsamples = 3\nlines = 2\nbands = 1\ndata type = 1\ninterleave = bsq\n"
+            "map info = {UTM, 1, 1, 500000, 4480000, 20, 20, 16, North, WGS-84}\n"
+            f"coordinate system string = {{{text}}}\n"
+        )
+        known = {"y": 4_479_990 - 20.0 * np.arange(2), "x": 500_010 + 20.0 * np.arange(3)}
+        y = xr.DataArray(TRUTH, dims=("y", "x"), coords=known, name="v", attrs={"grid_mapping": "utm"})
+        xr.Dataset({"v": y, "utm": ((), 0, {"crs_wkt": text})}).to_netcdf(paths[2], engine="h5netcdf")
+        return [paths[0], paths[1], du.Input(paths[2], array="v")]
+
+    return write
+
+
+def test_one_reference_system_in_two_spellings(tmp_path, spelled):
+    with rasterio.open(
+        tmp_path / "p.tif", "w", "GTiff", 3, 2, 2, dtype="float32",
+        crs="EPSG:32616", transform=rasterio.Affine(20, 0, 500_000, 0, -20, 4_480_000),
+    ) as file:  # fmt: skip
+        file.write(np.stack([1 - TRUTH, TRUTH]).astype("f4"))
+    p = du.Input(tmp_path / "p.tif", dims=["class", "y", "x"])
+    for reference in spelled(ESRI):
+        assert du.accuracy(du.evaluate(p, reference)) == 1
+    for reference in spelled(ESRI.replace("-87.0", "-81.0")):  # the next zone
+        with pytest.raises(InputError, match=r"has the reference system .*, but .* Project one to the other's"):
+            du.evaluate(p, reference)
+
+
+def test_spellings_differ_in_meaning_or_not():
+    geographic = ESRI[ESRI.index("GEOGCS") : ESRI.index(",PROJECTION")]
+    assert same_reference_system("EPSG:32616", ESRI)
+    assert same_reference_system("EPSG:4326", geographic)  # the axes are in another order
+    for text in ("EPSG:32617", "EPSG:26916", "EPSG:4326", 'LOCAL_CS["mine"]', "no such system"):
+        assert not same_reference_system(text, ESRI)
