@@ -42,6 +42,7 @@ def align_axes(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
         along = {name: coordinates_along(aligned[name], dim) for name in names}
         known = {name: values for name, values in along.items() if values is not None}
         _check_straight([aligned[name] for name in names], dim)
+        _check_turned([aligned[name] for name in names], dim)
         if len(known) < 2:
             continue
         first, *rest = known
@@ -119,6 +120,25 @@ def _check_straight(cubes: Sequence[Cube], dim: str) -> None:
         )
 
 
+def _check_turned(cubes: Sequence[Cube], dim: str) -> None:
+    """Refuse an input without a position next to one whose affine turns this axis, unless it is read by position."""
+    turned = [c for c in cubes if c.grid.get(dim, 1) > 1 and c.geometry is not None and dim in c.geometry.turned]
+    silent = [
+        cube
+        for cube in cubes
+        if dim in cube.grid
+        and not cube.by_position
+        and coordinates_along(cube, dim) is None
+        and (cube.geometry is None or dim not in cube.geometry.dims)
+    ]
+    if turned and silent:
+        raise InputError(
+            f"{turned[0].name}: the affine of {turned[0].where} turns its axis {dim}, but {silent[0].where} "
+            f"({silent[0].name}) does not say how its axes run. Store it with its affine; or, if the two hold the same "
+            f"pixels in the same order, give {silent[0].name} `by_position: true`."
+        )
+
+
 def _is_reversed(cube: Cube, own: Floats, target: Cube, others: Floats, dim: str) -> bool:
     """Return whether coordinates equal the target's in reverse; InputError if they equal them in neither order."""
     if own.size != others.size:
@@ -172,7 +192,13 @@ def _aligned(cube: Cube, target: Cube) -> Cube:
     assert own is not None
     assert others is not None
     if set(own.dims) != set(others.dims):
-        return cube  # the check of the grids says which dimensions differ
+        if set(cube.grid) != set(target.grid):
+            return cube  # the check of the grids says which dimensions differ
+        raise InputError(
+            f"{cube.name}: the affine of {cube.where} is along {', '.join(own.dims)}, and that of {target.where} "
+            f"({target.name}) along {', '.join(others.dims)}, so they cannot be compared. Store both along the same "
+            f"axes; or, if the two hold the same pixels in the same order, give one `by_position: true`."
+        )
     check_reference_systems(cube, target)
     moves = _moves(own, others, cube.sizes)
     if moves is None:

@@ -52,7 +52,7 @@ class Cube:
     is one; held: bytes that stay in each process's memory while it is read. decoding, role: meaning of its stored
     numbers. precision: of its probabilities. remarks: what is unusual about it. logits: it holds logits. leave_out:
     pixels that are no probabilities within the tolerance are left out, not refused. raters: number of raters whose votes
-    make the shares of a fuzzy reference.
+    make the shares of a fuzzy reference. by_position: it is read index by index like the others, without a position.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Cube:
     logits: bool = False
     leave_out: bool = False
     raters: int | None = None
+    by_position: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.kind or self.name)
@@ -139,6 +140,17 @@ def make_cube(
             f"{name}: dims {list(dims)} contradict {where}, which says {list(stored_dims)}. Leave `dims` out to use those."
         )
     return Cube(name, data, dims, None if chunks is None else tuple(chunks), where)
+
+
+def grid_geometry(geometry: Geometry | None, grid: Mapping[str, int]) -> Geometry | None:
+    """Return the positions along the dimensions of the grid alone, where a format takes others for axes of space.
+
+    None where such a dimension comes before one of the grid: then the affine is not that of the grid's axes.
+    """
+    if geometry is None or set(geometry.dims) <= set(grid):
+        return geometry
+    first = [dim in grid for dim in geometry.dims].index(False)
+    return geometry.along(geometry.dims[:first]) if first == len(grid) else None
 
 
 def declare(

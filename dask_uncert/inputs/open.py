@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dask_uncert.errors import InputError, listed, without_secrets
-from dask_uncert.inputs.cube import RESERVED, Cube, declare, make_cube
+from dask_uncert.inputs.cube import RESERVED, Cube, declare, grid_geometry, make_cube
 from dask_uncert.io.decoding import Role
 from dask_uncert.io.lazy_array import MissingChunkMask
 from dask_uncert.io.open import open_stored
@@ -40,6 +40,7 @@ class InputSpec:
     tolerance: float | None = None
     leave_out: bool = False
     raters: int | None = None
+    by_position: bool = False
 
 
 def open_cubes(spec: InputSpec) -> dict[str, Cube]:
@@ -53,7 +54,7 @@ def open_cubes(spec: InputSpec) -> dict[str, Cube]:
     coordinates = stored.coordinates(cube.dims)
     cube = replace(
         cube,
-        geometry=stored.geometry(cube.dims),
+        geometry=grid_geometry(stored.geometry(cube.dims), cube.grid),
         coordinates={dim: values for dim, (values, _) in coordinates.items()},
         coordinate_attributes={dim: attributes for dim, (_, attributes) in coordinates.items()},
         crs=stored.crs,
@@ -74,14 +75,16 @@ def open_cubes(spec: InputSpec) -> dict[str, Cube]:
     mask = MissingChunkMask(stored.shape, stored.chunks, absent, axes)
     missing = Cube(
         f"missing_{spec.name}", mask, tuple(cube.grid), mask.chunks, f"missing chunks of {where}", cube.geometry,
-        cube.coordinates, kind=cube.kind, gap="missing_chunk",
+        cube.coordinates, kind=cube.kind, gap="missing_chunk", by_position=cube.by_position,
     )  # fmt: skip
     return {spec.name: cube, missing.name: missing}
 
 
 def with_options(cube: Cube, spec: InputSpec) -> Cube:
     """Return the cube with the options of a job or a caller; InputError where they contradict its file."""
-    names = ("role", "unit", "logits", "leave_out", "raters")
+    names = ("role", "unit", "logits", "leave_out", "raters", "by_position")
+    if spec.by_position:
+        cube = replace(cube, geometry=None, coordinates=None, coordinate_attributes={}, crs=None)
     cube = replace(cube, kind=spec.kind or spec.name, **{name: getattr(spec, name) for name in names})
     cube = declare(cube, spec.scale, spec.offset, spec.nodata, spec.tolerance)
     return replace(cube, remarks=_remarks(cube))

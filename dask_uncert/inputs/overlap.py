@@ -86,11 +86,13 @@ def over_the_reference(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
             data = Window(data, [offsets.get(dim, 0) for dim in cube.dims], shape)
             mask = Cube(
                 f"outside_{name}", OutsideMask(sizes, box), tuple(target.grid), None,
-                f"outside of {cube.where}", kind=cube.kind, gap="outside",
+                f"outside of {cube.where}", kind=cube.kind, gap="outside", by_position=True,
             )  # fmt: skip
             placed[mask.name] = mask
         if data is not cube.data:
-            placed[name] = replace(cube, data=data, geometry=None, coordinates=None, crs=None, coordinate_attributes={})
+            placed[name] = replace(
+                cube, data=data, geometry=None, coordinates=None, crs=None, coordinate_attributes={}, by_position=True
+            )  # its indices are the reference's now
     return placed
 
 

@@ -19,7 +19,7 @@ from dask_uncert.errors import InputError, listed
 from dask_uncert.formulas.labels import NO_CODE, UNKNOWN, class_indices
 from dask_uncert.formulas.typing import Floats, Indices
 from dask_uncert.inputs.alignment import align_axes
-from dask_uncert.inputs.cube import CLASS, Cube
+from dask_uncert.inputs.cube import CLASS, Cube, grid_geometry
 from dask_uncert.io.decoding import AS_STORED
 from dask_uncert.io.lazy_array import ArrayView
 
@@ -48,10 +48,12 @@ def raters_of(cube: Cube) -> dict[str, Cube]:
     if number == 0:
         raise InputError(f"{cube.name}: {cube.where} holds no rater.")
     dims = tuple(dim for dim in cube.dims if dim != RATER)
+    geometry = grid_geometry(cube.geometry, {dim: n for dim, n in cube.grid.items() if dim != RATER})
     chunks = None if cube.chunks is None else tuple(n for i, n in enumerate(cube.chunks) if i != axis)
     return {
         f"{RATER}_{i}": replace(
-            cube, data=OneRater(cube.data, axis, i), dims=dims, chunks=chunks, where=f"{cube.where} ({RATER} {i})", stored=None
+            cube, data=OneRater(cube.data, axis, i), dims=dims, chunks=chunks, where=f"{cube.where} ({RATER} {i})",
+            geometry=geometry, stored=None,
         )
         for i in range(number)
     }  # fmt: skip

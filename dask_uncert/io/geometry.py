@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dask_uncert.formulas.typing import Floats
+
+WORLD = ("x", "y", "z")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,28 @@ class Geometry:
         """Matrix from index along `dims`, and 1, to position, and 1: (4, number of dims + 1)."""
         columns = [*((*step, 0.0) for step in self.steps), (*self.origin, 1.0)]
         return np.array(columns, np.float64).T
+
+    def along(self, dims: Sequence[str]) -> Geometry:
+        """Return the positions along some of `dims`, where the index along the others is 0."""
+        return replace(self, dims=tuple(dims), steps=tuple(self.steps[self.dims.index(dim)] for dim in dims))
+
+    @property
+    def turned(self) -> tuple[str, ...]:
+        """Those of `dims` that run otherwise than in an array without an affine.
+
+        That is along x, y and z by their names, else by their order, each upwards; but rasters with a reference system
+        have rows, which run down.
+        """
+        order = (1, 0) if self.unit != "mm" and len(self.dims) == 2 else (0, 1, 2)
+        turned = []
+        for place, (dim, step) in enumerate(zip(self.dims, self.steps, strict=True)):
+            axis = max(range(3), key=lambda k: abs(step[k]))
+            backwards = step[axis] < 0
+            if axis == 1 and self.unit != "mm":
+                backwards = step[axis] > 0 and self.unit != "1"  # without any unit, rows may run either way
+            if backwards or axis != (WORLD.index(dim) if dim in WORLD else order[place]):
+                turned.append(dim)
+        return tuple(turned)
 
     def attributes(self) -> dict[str, Any]:
         """Return the attributes of a stored array that `geometry_in` reads."""

@@ -44,6 +44,10 @@ class InputOptions(StrictModel):
         description="Chunks that a store does not hold: an error; or their pixels are left out and counted; or they are "
         "all the fill value, as in stores written without empty chunks",
     )
+    by_position: StrictBool = Field(
+        False,
+        description="Read index by index like the other inputs; an affine or coordinates of its own are not used",
+    )
 
 
 class PredictionOptions(InputOptions):
@@ -115,6 +119,7 @@ class InputKeywords(TypedDict, total=False):
     fuzzy: bool
     raters: int
     unit: str
+    by_position: bool
 
 
 class Input:
@@ -146,6 +151,8 @@ class Input:
         Number of raters of a fuzzy reference: shares are multiples of one over it.
     unit : str
         Unit of the weights, for reports.
+    by_position : bool
+        Read index by index like the other inputs; an affine or coordinates of its own are not used.
 
     Notes
     -----
@@ -185,6 +192,7 @@ def input_spec(name: str, kind: str, options: InputOptions, path: str, shown: st
         options.missing_chunks,
         kind=kind,
         raters=raters if isinstance(raters, int) else None,
+        by_position=options.by_position,
         leave_out=getattr(options, "out_of_tolerance", "refuse") == "leave_out",
         **{key: getattr(options, key) for key in ("unit", "logits", "tolerance") if hasattr(options, key)},
     )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
+import nibabel
 import numpy as np
 import pytest
 import rasterio
 import xarray as xr
+import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +17,11 @@ import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.inputs.alignment import align_axes
 from dask_uncert.inputs.cube import Cube
+from dask_uncert.inputs.open import InputSpec, open_cubes
+from dask_uncert.inputs.raters import raters_of
 from dask_uncert.io.geometry import geometry_of, same_reference_system
+from dask_uncert.jobs.cohort.plan import plan_cohort
+from dask_uncert.jobs.load import plan_job, read_job
 
 X = np.arange(11) / 10
 
@@ -160,3 +168,124 @@ def test_spellings_differ_in_meaning_or_not():
     assert same_reference_system("EPSG:4326", geographic)  # the axes are in another order
     for text in ("EPSG:32617", "EPSG:26916", "EPSG:4326", 'LOCAL_CS["mine"]', "no such system"):
         assert not same_reference_system(text, ESRI)
+
+
+def volume(path, values, affine=None):
+    """A NIfTI volume; without an affine, its header has none."""
+    nibabel.save(nibabel.Nifti1Image(values, affine), path)
+    return path
+
+
+FLIPPED = np.array([[-1.0, 0, 0, 6], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+
+
+def test_a_plane_with_classes_on_the_third_axis(tmp_path):
+    p = np.random.default_rng(0).dirichlet(np.ones(3), (7, 5))
+    truth = p.argmax(axis=-1).astype("u1")
+    volume(tmp_path / "p.nii", p, np.eye(4))
+    volume(tmp_path / "y.nii", truth[::-1], FLIPPED)
+    inputs = {
+        "probabilities": {"store": str(tmp_path / "p.nii"), "dims": ["x", "y", "class"]},
+        "reference": {"store": str(tmp_path / "y.nii"), "dims": ["x", "y"]},
+    }
+    job = {"version": 1, "kind": "scene", "inputs": inputs, "classes": ["a", "b", "c"], "output": "out"}
+    assert du.accuracy(plan_job(*read_job(job)).compute_here()) == 1
+    cube = open_cubes(InputSpec("reference", str(tmp_path / "p.nii"), "p.nii", "", ("x", "y", "rater")))["reference"]
+    assert [rater.geometry.dims for rater in raters_of(cube).values()] == [("x", "y")] * 3
+    volume(tmp_path / "mean.nii", p[..., :2], np.eye(4))
+    volume(tmp_path / "observed.nii", p[::-1, :, :2], FLIPPED)
+    mean, observed = (du.Input(tmp_path / f"{n}.nii", dims=["x", "y", "output"]) for n in ("mean", "observed"))
+    spread = du.Input(tmp_path / "mean.nii", dims=["x", "y", "output"], offset=1.0)
+    found = du.evaluate_regression(mean, observed, variance=spread, maps=["nssr"], maps_store=tmp_path / "m.zarr")
+    assert int(found.ledger.counted) == 35
+    assert not zarr.open_array(tmp_path / "m.zarr" / "nssr")[...].any()  # every residual is 0
+
+
+def test_an_axis_of_classes_before_those_of_space_leaves_no_affine(tmp_path):
+    volume(tmp_path / "p.nii", np.zeros((2, 4, 3), "f4"), FLIPPED)
+    spec = InputSpec("probabilities", str(tmp_path / "p.nii"), "p.nii", "", ("class", "row", "column"))
+    assert open_cubes(spec)["probabilities"].geometry is None
+
+
+@pytest.fixture
+def turned(tmp_path):
+    """Truth without a position in four formats, and a perfect prediction whose affine runs against them."""
+    truth = (np.random.default_rng(1).random((4, 3, 5)) < 0.5).astype("u1")
+    volume(tmp_path / "p.nii", truth.astype("f4"), FLIPPED)
+    np.save(tmp_path / "y.npy", truth)
+    np.savez(tmp_path / "y.npz", v=truth)
+    group = zarr.open_group(tmp_path / "y.zarr", mode="w")
+    group.create_array("v", data=truth, dimension_names=("x", "y", "z"))
+    volume(tmp_path / "y.nii", truth)
+    dims = ["x", "y", "z"]
+    references = [
+        {"store": "y.npy", "dims": dims}, {"store": "y.npz", "dims": dims}, {"store": "y.zarr", "array": "v"},
+        {"store": "y.nii"},
+    ]  # fmt: skip
+    return tmp_path, truth, references
+
+
+NO_POSITION = (
+    r"probabilities: the affine of .*p\.nii turns its axis x, but .*\(reference\) does not say how .*by_position"
+)
+
+
+def test_an_affine_that_turns_an_axis_next_to_no_position(turned):
+    folder, truth, references = turned
+    prediction = folder / "p.nii"
+    for options in references:
+        inputs = {"probabilities": {"store": "p.nii"}, "reference": options}
+        job = {"version": 1, "kind": "scene", "inputs": inputs, "classes": ["out", "in"], "output": "out"}
+        keys, _ = read_job(job)
+        with pytest.raises(InputError, match=NO_POSITION):
+            plan_job(keys, folder)
+        options["by_position"] = True
+        keys, _ = read_job(job)
+        assert du.accuracy(plan_job(keys, folder).compute_here()) == 1
+    for given in (truth, xr.DataArray(truth, dims=("x", "y", "z"))):
+        with pytest.raises(InputError, match=NO_POSITION):
+            du.evaluate(prediction, given)
+        assert du.accuracy(du.evaluate(prediction, du.Input(given, by_position=True))) == 1
+    with pytest.raises(InputError, match=r"mean: the affine of .* turns its axis x"):
+        du.evaluate_regression(prediction, truth.astype("f4"), variance=np.ones(truth.shape))
+    # The same where the reference is turned, and where it is a mask that has no position.
+    wrong = volume(folder / "turned.nii", truth, FLIPPED)
+    with pytest.raises(InputError, match=r"reference: the affine of .* turns its axis x, but .*\(probabilities\)"):
+        du.evaluate(du.Input(truth.astype("f4"), dims=["x", "y", "z"]), wrong)
+    with pytest.raises(InputError, match=r"turns its axis x, but .*\(mask\)"):
+        du.evaluate(prediction, wrong, mask=truth)
+    # An affine that is wrong is not used.
+    against = du.Input(volume(folder / "other.nii", truth, np.eye(4)), by_position=True)
+    assert du.accuracy(du.evaluate(prediction, against)) == 1
+
+
+def test_a_case_whose_affine_turns_an_axis_next_to_no_position(turned):
+    folder, _, _ = turned
+    (folder / "cases.csv").write_text("patient,probabilities,reference\nA,p.nii,y.npy\n")
+    for by_position, refused in ((False, True), (True, False)):
+        job, _ = read_job({
+            "version": 1, "kind": "cohort", "manifest": "cases.csv", "classes": ["out", "in"], "output": "out",
+            "inputs": {"probabilities": {}, "reference": {"dims": ["x", "y", "z"], "by_position": by_position}},
+        })  # fmt: skip
+        plan = plan_cohort(job, folder)
+        (row,) = plan.rows
+        with pytest.raises(InputError, match=NO_POSITION) if refused else nullcontext():
+            assert plan.evaluate.cost(row).nbytes["reference"] == 60
+
+
+@pytest.mark.parametrize(
+    ("affine", "unit", "crs", "dims", "turned"),
+    [
+        (np.eye(4), "mm", None, "xyz", ""),
+        (np.diag([-1, -1, 1, 1]), "mm", None, "xyz", "xy"),
+        (np.eye(4)[:, [1, 0, 2, 3]], "mm", None, "xyz", "xy"),
+        (np.eye(4)[:, [2, 1, 0, 3]], "mm", None, "zyx", ""),
+        (np.eye(4)[:, [2, 1, 0, 3]], "mm", None, "ijk", "ik"),
+        ([[0, 1, 0], [-1, 0, 9], [0, 0, 0]], "m", "EPSG:32616", "yx", ""),
+        ([[0, 1, 0], [1, 0, 0], [0, 0, 0]], "m", "EPSG:32616", "yx", "y"),
+        ([[0, -1, 0], [-1, 0, 9], [0, 0, 0]], "degree", "EPSG:4326", "rc", "c"),
+        ([[0, 1, 0], [1, 0, 0], [0, 0, 0]], "1", None, "yx", ""),
+    ],
+)
+def test_axes_that_an_affine_turns(affine, unit, crs, dims, turned):
+    assert geometry_of(affine, tuple(dims), crs, unit).turned == tuple(turned)

@@ -23,7 +23,7 @@ EXACT = {
     "proba_tiled_deflate_pixel.tif": {"dims": CYX},
     "proba_strip_band.tif": {"dims": CYX},
     "proba_packed.nc": {"array": "proba_class_first"},
-    "proba_xyzc_f32_nan.nii.gz": {"dims": ["x", "y", "class"]},
+    "proba_xyzc_f32_nan.nii.gz": {"dims": ["x", "y", "class"], "by_position": True},
     "proba_v2.zarr": {"dims": YXC},
     "proba_v3_sharded.zarr": {},
     "proba_ome_0.4.zarr": {"dims": CYX},
@@ -41,7 +41,7 @@ NAN = (
 REFERENCES = {
     "gt_envi.hdr": {},
     "gt.tif": {},
-    "gt_be_int16.nii": {"dims": ["x", "y"]},
+    "gt_be_int16.nii": {"dims": ["x", "y"], "by_position": True},
     "proba_packed.nc": {"array": "gt"},
     "proba.h5": {"array": "gt", "dims": ["y", "x"]},
     "proba.mat": {"array": "gt", "dims": ["y", "x"]},
@@ -115,7 +115,7 @@ def test_rasters_and_volumes_on_one_grid(command):
         ("proba_packed.nc", {"array": "proba"}, 1e-4),
         (
             "proba_xyzc_uint8_slope.nii.gz",
-            {"dims": ["x", "y", "class"], "out_of_tolerance": "leave_out"},
+            {"dims": ["x", "y", "class"], "out_of_tolerance": "leave_out", "by_position": True},
             1 / 255,
         ),
     ],
