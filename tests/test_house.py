@@ -24,8 +24,8 @@ FLOOR = {name: n for n, names in enumerate(ORDER.split(" < ")) for name in names
 DOORS = """
     numba: blocks.kernels; dask: execution.graph clusters; distributed: clusters jobs.submit jobs.drive
     dask_jobqueue: clusters.jobqueue; fsspec: io.paths; upath: io.paths; zarr: io inputs.arrays; zarrs: io.readers.zarr
-    nibabel: io.readers.nifti io.writers.nifti; rasterio: io.readers.geotiff io.writers.geotiff
-    pyproj: io.geometry; spectral: io.readers.envi_header; h5py: io.readers.netcdf4; h5netcdf: io.writers.netcdf
+    nibabel: io.readers.nifti io.writers.nifti; rasterio: io.readers.geotiff io.writers.geotiff io.reference_systems
+    pyproj: io.reference_systems; spectral: io.readers.envi_header; h5py: io.readers.netcdf4; h5netcdf: io.writers.netcdf
     xarray: summaries metrics inputs io execution; pandas: jobs.cohort.manifest; pydantic: io.validation io.output_folder clusters.config spec jobs
     matplotlib: reports.figures; bokeh: reports.page.bokeh_charts; jinja2: reports.page; markupsafe: reports.page
     click: cli; rich: cli.console

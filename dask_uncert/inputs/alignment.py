@@ -16,8 +16,9 @@ import numpy as np
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.inputs.cube import Cube
-from dask_uncert.io.geometry import Geometry, same_reference_system
+from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.lazy_array import Reversed
+from dask_uncert.io.reference_systems import same_reference_system
 
 TOLERANCE = 1e-2
 """How far apart two inputs may put the same pixel, in sides of the smallest pixel or steps between coordinates.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -75,39 +74,6 @@ class Geometry:
 
 def _numbers(values: Sequence[float]) -> str:
     return ", ".join(f"{value + 0.0:.10g}" for value in values)  # never -0
-
-
-def canonical_crs(text: str) -> str:
-    """Return a reference system as its authority's code if its WKT names one, else as text on one line.
-
-    >>> canonical_crs('PROJCRS["WGS 84 / UTM zone 16N", ID["EPSG",32616]]')
-    'EPSG:32616'
-    """
-    line = " ".join(text.split())
-    code = re.search(r'(?:AUTHORITY|ID)\["(\w+)",\s*"?(\w+)"?\]\s*\]$', line)
-    return f"{code[1]}:{code[2]}" if code else line
-
-
-def same_reference_system(first: str, second: str) -> bool:
-    """Return whether two reference systems mean the same, whatever their spelling, as far as PROJ is installed.
-
-    The order of their axes does not matter: positions are always x east and y north.
-    """
-    if first == second:
-        return True
-    try:
-        from dask_uncert.io.readers.geotiff import same_crs
-    except ModuleNotFoundError:
-        try:
-            from pyproj import CRS
-            from pyproj.exceptions import CRSError
-        except ModuleNotFoundError:
-            return False
-        try:
-            return bool(CRS.from_user_input(first).equals(CRS.from_user_input(second), ignore_axis_order=True))
-        except CRSError:
-            return False
-    return same_crs(first, second)
 
 
 def geometry_of(affine: Any, dims: Sequence[str], crs: str | None = None, unit: str = "mm") -> Geometry:

@@ -19,7 +19,8 @@ from dask_uncert.inputs.alignment import align_axes
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.inputs.open import InputSpec, open_cubes
 from dask_uncert.inputs.raters import raters_of
-from dask_uncert.io.geometry import geometry_of, same_reference_system
+from dask_uncert.io.geometry import geometry_of
+from dask_uncert.io.reference_systems import same_reference_system
 from dask_uncert.jobs.cohort.plan import plan_cohort
 from dask_uncert.jobs.load import plan_job, read_job
 
@@ -242,10 +243,10 @@ def test_an_affine_that_turns_an_axis_next_to_no_position(turned):
         options["by_position"] = True
         keys, _ = read_job(job)
         assert du.accuracy(plan_job(keys, folder).compute_here()) == 1
-    for given in (truth, xr.DataArray(truth, dims=("x", "y", "z"))):
+    for array in (truth, xr.DataArray(truth, dims=("x", "y", "z"))):
         with pytest.raises(InputError, match=NO_POSITION):
-            du.evaluate(prediction, given)
-        assert du.accuracy(du.evaluate(prediction, du.Input(given, by_position=True))) == 1
+            du.evaluate(prediction, array)
+        assert du.accuracy(du.evaluate(prediction, du.Input(array, by_position=True))) == 1
     with pytest.raises(InputError, match=r"mean: the affine of .* turns its axis x"):
         du.evaluate_regression(prediction, truth.astype("f4"), variance=np.ones(truth.shape))
     # The same where the reference is turned, and where it is a mask that has no position.

@@ -13,7 +13,8 @@ from spectral.io import envi
 from dask_uncert.errors import InputError, exception_text
 from dask_uncert.io.decoding import Decoding
 from dask_uncert.io.file_cache import file_error
-from dask_uncert.io.geometry import Geometry, canonical_crs, geometry_of
+from dask_uncert.io.geometry import Geometry, geometry_of
+from dask_uncert.io.reference_systems import canonical_crs
 
 TYPES = {
     "1": "u1", "2": "i2", "3": "i4", "4": "f4", "5": "f8", "12": "u2", "13": "u4", "14": "i8", "15": "u8",

@@ -19,18 +19,17 @@ from typing import Any
 import numpy as np
 import rasterio
 from numpy.typing import NDArray
-from rasterio.crs import CRS
 from rasterio.enums import Interleaving, MaskFlags
-from rasterio.errors import CRSError
 from rasterio.windows import Window
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.decoding import Decoding
 from dask_uncert.io.file_cache import file_error
-from dask_uncert.io.geometry import Geometry, canonical_crs, geometry_of
+from dask_uncert.io.geometry import Geometry, geometry_of
 from dask_uncert.io.indexing import spans_of
 from dask_uncert.io.paths import file_system, is_remote
 from dask_uncert.io.readers.stored_array import StoredArray
+from dask_uncert.io.reference_systems import canonical_crs
 
 logging.getLogger("rasterio").addHandler(logging.NullHandler())  # our own errors repeat GDAL's
 MAX_BLOCK_BYTES = 1 << 30  # bytes of a tile or strip, all bands together
@@ -135,16 +134,6 @@ class GeoTiffArray(StoredArray):
                 f"a tile or strip of {self.store} has {nbytes / 2**30:.1f} GiB and can only be read whole. Write it with "
                 f"smaller tiles."
             )
-
-
-def same_crs(first: str, second: str) -> bool:
-    """Return whether PROJ takes two reference systems for the same, but for the order of their axes."""
-    try:
-        one, other = CRS.from_user_input(first), CRS.from_user_input(second)
-    except CRSError:
-        return False
-    code = one.to_epsg()  # where axes are in another order, only the code shows that the systems are the same
-    return bool(one == other) or (code is not None and code == other.to_epsg())
 
 
 def _open_file(store: str) -> Any:

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.file_cache import file_error, open_raw, open_stream
-from dask_uncert.io.geometry import canonical_crs
 from dask_uncert.io.indexing import spans_of
 from dask_uncert.io.paths import is_remote
 from dask_uncert.io.readers.cf_variable import CFVariable, plain, plain_attributes
 from dask_uncert.io.readers.stored_array import Coordinates, StoredArray, slabs
+from dask_uncert.io.reference_systems import canonical_crs
 
 _LOCK = threading.RLock()
 NETCDF3 = (b"CDF\x01", b"CDF\x02")
