@@ -11,6 +11,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.execution import chunking
 from dask_uncert.execution.plan import Plan
 from dask_uncert.inputs.alignment import shared_geometry
+from dask_uncert.inputs.class_order import in_class_order
 from dask_uncert.inputs.cube import CLASS, Cube
 from dask_uncert.inputs.overlap import over_the_reference
 from dask_uncert.inputs.scene import make_scene, prediction
@@ -20,7 +21,7 @@ from dask_uncert.io.validation import validated
 from dask_uncert.spec.inputs import InputKeywords, open_arrays
 from dask_uncert.spec.options import EvaluateOptions, PassOptions, SceneOptions
 from dask_uncert.spec.resolve import resolve, with_distance_table_read
-from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.evaluation import Class, Evaluation
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
@@ -115,7 +116,7 @@ def evaluate(
         False returns a dask Delayed of the Evaluation; class distances are measured at once.
     classes : mapping or sequence of str
         {code: name} in the order of the class axis, or names whose codes are 0, 1, ...; by default the codes
-        0, 1, ... themselves.
+        0, 1, ... themselves. An axis that is labelled with codes or names of classes is read by its labels.
     ignore : iterable of int
         Reference codes of pixels that do not count.
     measures, class_distances, soft_confusion, uncertainty_confusion, calibration, confidence, maps, overlap
@@ -188,8 +189,8 @@ def prepare(options: SceneOptions, cubes: Mapping[str, Cube], **pass_options: An
         raise InputError("nothing to evaluate against: give `reference`.")
     if options.overlap:
         cubes = over_the_reference(dict(cubes))
-    classes = prediction(cubes).sizes.get(CLASS, 2) if options.classes is None else len(options.classes)
-    scene = make_scene(cubes, classes)
+    table = options.table or [Class(code, str(code)) for code in range(prediction(cubes).sizes.get(CLASS, 2))]
+    scene = make_scene(in_class_order(cubes, table), len(table))
     request = resolve(options, scene)
     sources = {name: cube for name, cube in scene.cubes.items() if name != "features"}
     grid = chunking.plan_grid(sources, scene.dims, checked.block)

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import zarr
+from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.array_dispatch import is_dask, is_labelled
-from dask_uncert.inputs.cube import Cube, Names, make_cube
-from dask_uncert.io.readers.zarr import dimension_names
+from dask_uncert.inputs.cube import CLASS, Cube, Names, make_cube
+from dask_uncert.io.readers.stored_array import labels_in
+from dask_uncert.io.readers.zarr import dimension_names, labels_beside
 
 Axis = int | str
 """The number of an axis, or the name of a labelled dimension."""
@@ -24,11 +26,11 @@ def cube_of(name: str, data: Any, axes: Mapping[str, Axis], grid: Names, dims: N
     axes: positions of reserved dimensions, each counted without those after it; grid: names of the other dimensions of an
     array without names; dims: names of all dimensions, instead of both.
     """
-    known: dict[str, Any] = {}
+    along: dict[int, NDArray[Any]] = {}  # coordinates by axis
+    given = data
     if is_labelled(data):
         names, chunks = [str(dim) for dim in data.dims], None
-        coordinates = {str(dim): np.asarray(data[dim]) for dim in data.dims if dim in data.coords}
-        known = {dim: values for dim, values in coordinates.items() if values.dtype.kind in "iuf"}
+        along = {axis: np.asarray(data[dim]) for axis, dim in enumerate(data.dims) if dim in data.coords}
         data = data.data
     elif isinstance(data, zarr.Array):
         names, chunks = list(dimension_names(data) or ()), data.shards or data.chunks
@@ -42,7 +44,13 @@ def cube_of(name: str, data: Any, axes: Mapping[str, Axis], grid: Names, dims: N
         dims = _named(name, names, axes) if names else _numbered(name, len(data.shape), axes, grid)
         names = []
     cube = make_cube(name, data, dims, names or None, chunks, f"the array given as {name}")
-    return replace(cube, coordinates=known) if known else cube
+    known = {cube.dims[axis]: values for axis, values in along.items() if values.dtype.kind in "iuf"}
+    labels = None
+    if CLASS in cube.dims:
+        axis = cube.dims.index(CLASS)
+        beside = labels_beside(given, axis) if isinstance(given, zarr.Array) else None
+        labels = labels_in(along[axis]) if axis in along else beside
+    return replace(cube, coordinates=known or None, class_labels=labels)
 
 
 def _numbered(name: str, ndim: int, axes: Mapping[str, Axis], grid: Names) -> list[str]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dask_uncert.errors import InputError, without_secrets
 from dask_uncert.io.decoding import AS_STORED, Decoding, Role, declared
 from dask_uncert.io.geometry import Geometry
-from dask_uncert.io.readers.stored_array import StoredArray
+from dask_uncert.io.readers.stored_array import Label, StoredArray
 
 CLASS, SAMPLE, BAND = "class", "sample", "band"
 OUTPUT, OUTPUT2 = "output", "output2"
@@ -53,6 +53,7 @@ class Cube:
     numbers. precision: of its probabilities. remarks: what is unusual about it. logits: it holds logits. leave_out:
     pixels that are no probabilities within the tolerance are left out, not refused. raters: number of raters whose votes
     make the shares of a fuzzy reference. by_position: it is read index by index like the others, without a position.
+    class_labels: what the class axis says of its own order, code or name by index.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Cube:
     leave_out: bool = False
     raters: int | None = None
     by_position: bool = False
+    class_labels: tuple[Label, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.kind or self.name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dask_uncert.errors import InputError, listed, without_secrets
-from dask_uncert.inputs.cube import RESERVED, Cube, declare, grid_geometry, make_cube
+from dask_uncert.inputs.cube import CLASS, RESERVED, Cube, declare, grid_geometry, make_cube
 from dask_uncert.io.decoding import Role
 from dask_uncert.io.lazy_array import MissingChunkMask
 from dask_uncert.io.open import open_stored
@@ -61,6 +61,7 @@ def open_cubes(spec: InputSpec) -> dict[str, Cube]:
         stored=stored,
         held=stored.held,
         decoding=stored.decoding,
+        class_labels=stored.labels(cube.dims, cube.dims.index(CLASS)) if CLASS in cube.dims else None,
     )
     cube = with_options(cube, spec)
     if spec.missing_chunks == "fill":

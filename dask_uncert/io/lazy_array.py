@@ -63,6 +63,21 @@ class Reversed(ArrayView):
         return np.ascontiguousarray(self.data[tuple(parts)][tuple(order)])
 
 
+class Reordered(ArrayView):
+    """An array with the indices along one axis in another order."""
+
+    def __init__(self, data: Any, axis: int, order: Sequence[int]) -> None:
+        """order: for each index along the axis, that of the array."""
+        super().__init__(data.shape, data.dtype)
+        self.data, self.axis, self.order = data, axis, np.asarray(order)
+
+    def read(self, region: tuple[Any, ...]) -> NDArray[Any]:
+        chosen = self.order[region[self.axis]]
+        first, end = (chosen.min(), chosen.max() + 1) if chosen.size else (0, 0)
+        read = self.data[(*region[: self.axis], slice(int(first), int(end)), *region[self.axis + 1 :])]
+        return np.asarray(np.take(np.asarray(read), chosen - first, axis=self.axis))
+
+
 def whole_region(region: Any, ndim: int) -> tuple[Any, ...]:
     """Return a region, as typed in brackets, with one part for each dimension.
 

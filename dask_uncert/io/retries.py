@@ -84,7 +84,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-READING = ("absent_chunks", "fingerprint", "geometry", "coordinates")
+READING = ("absent_chunks", "fingerprint", "geometry", "coordinates", "labels")
 
 
 class Retried(ArrayView):

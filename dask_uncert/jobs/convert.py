@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.task_pool import map_items
 from dask_uncert.errors import InputError, listed
-from dask_uncert.inputs.cube import RESERVED, make_cube
+from dask_uncert.inputs.cube import CLASS, RESERVED, make_cube
 from dask_uncert.io.open import open_stored
 from dask_uncert.io.output_folder import Progress, is_unfinished_copy, put_in_place
 from dask_uncert.io.owned_folder import check_outside, check_owned, remove_inside, remove_owned
@@ -116,6 +116,9 @@ def convert(
             working.parent.mkdir(parents=True, exist_ok=True)
         attributes = copied_attributes(stored.attributes, stored.decoding, stored.dtype, stored.geometry(cube.dims))
         coordinates = stored.coordinates(cube.dims)
+        labels = stored.labels(cube.dims, cube.dims.index(CLASS)) if CLASS in cube.dims else None
+        if labels is not None and CLASS not in coordinates:
+            attributes["band_names"] = [*map(str, labels)]
         create(
             working, new_name, layout, stored.dtype, cube.dims, attributes, coordinates,
             {"conversion": mark or ""},

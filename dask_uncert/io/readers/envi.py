@@ -18,7 +18,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.io.file_cache import file_name, file_stamp
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.readers.envi_header import EnviHeader
-from dask_uncert.io.readers.stored_array import FileArray, file_fingerprint, slabs
+from dask_uncert.io.readers.stored_array import FileArray, Label, file_fingerprint, slabs
 
 DIMS = ("y", "x", "band")
 DATA_ENDINGS = ("", ".img", ".dat", ".bil", ".bip", ".bsq", ".raw", ".bin")
@@ -71,6 +71,13 @@ class EnviArray(FileArray):
 
     def geometry(self, dims: Sequence[str]) -> Geometry | None:
         return None if self._geometry is None else replace(self._geometry, dims=tuple(dims[:2]))
+
+    def labels(self, dims: Sequence[str], axis: int) -> tuple[Label, ...] | None:
+        """Return the names of the bands."""
+        names = self.attributes.get("band_names")
+        if axis != DIMS.index("band") or not isinstance(names, list) or len(names) != self.shape[axis]:
+            return None
+        return tuple(map(str, names))
 
 
 def _header_and_data(store: str, name: str) -> tuple[str, str]:

@@ -28,7 +28,7 @@ from dask_uncert.io.file_cache import file_error
 from dask_uncert.io.geometry import Geometry, geometry_of
 from dask_uncert.io.indexing import spans_of
 from dask_uncert.io.paths import file_system, is_remote
-from dask_uncert.io.readers.stored_array import StoredArray
+from dask_uncert.io.readers.stored_array import Label, StoredArray
 from dask_uncert.io.reference_systems import canonical_crs
 
 logging.getLogger("rasterio").addHandler(logging.NullHandler())  # our own errors repeat GDAL's
@@ -90,6 +90,11 @@ class GeoTiffArray(StoredArray):
 
     def geometry(self, dims: Sequence[str]) -> Geometry | None:
         return None if self._geometry is None else replace(self._geometry, dims=tuple(dims[-2:]))
+
+    def labels(self, dims: Sequence[str], axis: int) -> tuple[Label, ...] | None:
+        """Return the descriptions of the bands."""
+        names = self.attributes.get("band_names")
+        return None if names is None or self._flat or axis else tuple(name or "" for name in names)
 
     @contextmanager
     def _open(self) -> Iterator[Any]:

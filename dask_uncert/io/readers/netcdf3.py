@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dask_uncert.errors import InputError
 from dask_uncert.io.file_cache import file_error
 from dask_uncert.io.readers.cf_variable import CFVariable, plain_attributes
-from dask_uncert.io.readers.stored_array import Coordinates, slabs
+from dask_uncert.io.readers.stored_array import Coordinates, Label, labels_in, slabs
 
 
 class NetCDF3Array(CFVariable):
@@ -47,6 +47,15 @@ class NetCDF3Array(CFVariable):
                 values = np.array(variable.data, variable.data.dtype.newbyteorder("="))
                 coordinates[dim] = (values, plain_attributes(variable._attributes))
         return coordinates
+
+    def labels(self, dims: Sequence[str], axis: int) -> tuple[Label, ...] | None:
+        """Return the coordinates of a dimension, also where they are text."""
+        dim = (self.dims or ())[axis]
+        with self._open() as file:
+            variable = file.variables.get(dim)
+            if variable is None or variable.dimensions[:1] != (dim,):
+                return None
+            return labels_in(np.array(variable.data))
 
     @contextmanager
     def _open(self) -> Iterator[Any]:

@@ -22,7 +22,7 @@ from dask_uncert.io.file_cache import file_error, open_raw, open_stream
 from dask_uncert.io.indexing import spans_of
 from dask_uncert.io.paths import is_remote
 from dask_uncert.io.readers.cf_variable import CFVariable, plain, plain_attributes
-from dask_uncert.io.readers.stored_array import Coordinates, StoredArray, slabs
+from dask_uncert.io.readers.stored_array import Coordinates, Label, StoredArray, labels_in, slabs
 from dask_uncert.io.reference_systems import canonical_crs
 
 _LOCK = threading.RLock()
@@ -99,6 +99,18 @@ class HDF5Array(CFVariable):
                 if not bytes(variable.attrs.get("NAME", b"")).startswith(NO_VARIABLE):
                     coordinates[dim] = (np.asarray(variable[...]), plain_attributes(variable.attrs))
         return coordinates
+
+    def labels(self, dims: Sequence[str], axis: int) -> tuple[Label, ...] | None:
+        """Return the coordinates of a dimension, also where they are text."""
+        if self.dims is None:
+            return None
+        with self._open() as data:
+            variable = _dataset_in(data.parent, self.dims[axis])
+            if variable is None or variable.ndim not in (1, 2) or variable.shape[0] != self.shape[axis]:
+                return None
+            if bytes(variable.attrs.get("NAME", b"")).startswith(NO_VARIABLE):
+                return None
+            return labels_in(np.asarray(variable[...]))
 
     @contextmanager
     def _open(self) -> Iterator[Any]:

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,23 +26,28 @@ WORLD = "xyz"
 
 @dataclass(frozen=True)
 class Image:
-    """One level of an image: its array's path, the names of its axes, and scale and translation if known.
+    """One level of an image: its array's path, names and types of its axes, and scale and translation if known.
 
-    scale, translation: of every axis, in `units`, which are None for an axis without.
+    scale, translation: of every axis, in `units`, which are None for an axis without. channels: their names.
     """
 
     path: str
     dims: tuple[str, ...] | None
-    space: tuple[bool, ...] = ()
+    types: tuple[str, ...] = ()
     scale: tuple[float, ...] | None = None
     translation: tuple[float, ...] = ()
     units: tuple[str | None, ...] = ()
+    channels: tuple[str, ...] = ()
+
+    def labels(self, axis: int) -> tuple[str, ...] | None:
+        """Return the names of the channels, if the axis is that of channels and they have any."""
+        return self.channels if self.types[axis : axis + 1] == ("channel",) and any(self.channels) else None
 
     def geometry(self, dims: Sequence[str]) -> Geometry | None:
         """Return the positions of voxel centres; None if the metadata have no scale."""
         if self.scale is None or self.dims is None:
             return None
-        chosen = [i for i, name in enumerate(self.dims) if self.space[i] and name in WORLD]
+        chosen = [i for i, name in enumerate(self.dims) if self.types[i] == "space" and name in WORLD]
         if not chosen:
             return None
         known = [MILLIMETRES.get(self.units[i] or "") for i in chosen]
@@ -76,7 +81,7 @@ def image_of(group: Any, path: str, where: str) -> Image | None:
         for image in _multiscales(parent, where):
             for number, level in enumerate(_levels(image, where)):
                 if level.strip("/") == name:
-                    return _image(image, number, path, node, where)
+                    return replace(_image(image, number, path, node, where), channels=_channels(parent))
         return None
     images = _multiscales(node, where)
     if not images:
@@ -90,7 +95,7 @@ def image_of(group: Any, path: str, where: str) -> Image | None:
         array = group[level]
     except KeyError:
         raise InputError(f"{where}: its metadata name a level {level!r} that has no array.") from None
-    return _image(image, 0, level, array, where)
+    return replace(_image(image, 0, level, array, where), channels=_channels(node))
 
 
 def _multiscales(group: Any, where: str) -> list[Mapping[str, Any]]:
@@ -100,6 +105,17 @@ def _multiscales(group: Any, where: str) -> list[Mapping[str, Any]]:
     if not isinstance(images, list) or not all(isinstance(image, Mapping) for image in images):
         raise InputError(f"{where}: its metadata `multiscales` are not a list of images: {_short(images)}.")
     return images
+
+
+def _channels(group: Any) -> tuple[str, ...]:
+    """Return the names of an image's channels, "" where one has none; () where the metadata list no channels."""
+    attributes = dict(group.attrs)
+    inner = attributes.get("ome")
+    shown = (inner if isinstance(inner, Mapping) else attributes).get("omero")
+    channels = shown.get("channels") if isinstance(shown, Mapping) else None
+    if not isinstance(channels, list) or not all(isinstance(channel, Mapping) for channel in channels):
+        return ()
+    return tuple(str(channel.get("label", "")) for channel in channels)
 
 
 def _levels(image: Mapping[str, Any], where: str) -> list[str]:
@@ -123,7 +139,7 @@ def _image(image: Mapping[str, Any], number: int, path: str, array: Any, where: 
     if not all(isinstance(axis, Mapping) and isinstance(axis.get("name"), str) for axis in axes):
         raise InputError(f"{where}: its OME-Zarr metadata have `axes` without names: {_short(axes)}.")
     dims = _names([axis["name"] for axis in axes], array, where)
-    space = tuple(axis.get("type") == "space" for axis in axes)
+    types = tuple(str(axis.get("type", "")) for axis in axes)
     units = tuple(axis.get("unit") if isinstance(axis.get("unit"), str) else None for axis in axes)
     scale, translation = np.ones(len(dims)), np.zeros(len(dims))
     parts = (image["datasets"][number], image)
@@ -136,7 +152,7 @@ def _image(image: Mapping[str, Any], number: int, path: str, array: Any, where: 
             translation = translation + values
     if not steps:
         raise InputError(f"{where}: OME-Zarr metadata of level {path!r} lack `coordinateTransformations`.")
-    return Image(path, dims, space, tuple(scale.tolist()), tuple(translation.tolist()), units)
+    return Image(path, dims, types, tuple(scale.tolist()), tuple(translation.tolist()), units)
 
 
 def _names(names: Sequence[str], array: Any, where: str) -> tuple[str, ...]:

@@ -22,6 +22,9 @@ MIN_CHUNK_BYTES = 1 << 20
 Coordinates = dict[str, tuple[NDArray[Any], Mapping[str, Any]]]
 """Values and attributes of one-dimensional coordinates, by dimension."""
 
+Label = str | float
+"""What a file calls one index along an axis: a name or a number."""
+
 
 class StoredArray(ABC):
     """An array in a file or store: slicing reads it, and pickles hold its address only.
@@ -79,6 +82,13 @@ class StoredArray(ABC):
     def coordinates(self, dims: Sequence[str]) -> Coordinates:
         """Return the one-dimensional coordinates in the file and their attributes, by these names of the dimensions."""
         return {}
+
+    def labels(self, dims: Sequence[str], axis: int) -> tuple[Label, ...] | None:
+        """Return what the file calls each index along an axis, such as the names of bands; None if it does not.
+
+        dims: names of the dimensions, as in `coordinates`.
+        """
+        return None
 
     def error(self, message: str) -> InputError:
         """Return the error to raise for this input."""
@@ -158,6 +168,16 @@ def file_fingerprint(store: str, name: str) -> str | None:
         return url_fingerprint(store)
     size, time, _ = file_stamp(store, name)
     return hashlib.sha256(json.dumps([size, time]).encode()).hexdigest()
+
+
+def labels_in(values: NDArray[Any]) -> tuple[Label, ...] | None:
+    """Return labels from an array of numbers or text, or of characters along a second axis; None of anything else."""
+    if values.ndim == 2 and values.dtype == np.dtype("S1"):
+        values = np.array([b"".join(row) for row in values.tolist()], "O")
+    if values.ndim != 1 or values.dtype.kind not in "biufSUOT":
+        return None
+    labels = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in values.tolist()]
+    return tuple(labels) if all(isinstance(label, str | int | float) for label in labels) else None
 
 
 def slabs(shape: Sequence[int], itemsize: int, axis: int = 0) -> tuple[int, ...]:

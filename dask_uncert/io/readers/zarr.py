@@ -28,7 +28,7 @@ from dask_uncert.io.indexing import region_text
 from dask_uncert.io.missing_chunks import StrictStore, absent_chunks
 from dask_uncert.io.paths import disable_retries, is_remote, read_options, url_fingerprint, write_options
 from dask_uncert.io.readers import ome_zarr
-from dask_uncert.io.readers.stored_array import Coordinates, StoredArray
+from dask_uncert.io.readers.stored_array import Coordinates, Label, StoredArray, labels_in
 
 FAST = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": 1}
 WRITE_EMPTY = {"array.write_empty_chunks": True}
@@ -129,11 +129,16 @@ class ZarrArray(StoredArray):
         self._absent, self._opened = None, None
 
     def fingerprint(self) -> str | None:
-        """Return a value that changes when a file of the array is written, added or removed; None if unknown."""
+        """Return a value that changes when a file of the array or its coordinates is written, added or removed.
+
+        None if unknown; behind a URL, only the array counts.
+        """
         if is_remote(self.store):
             return url_fingerprint(f"{self.store.rstrip('/')}/{self.array}".rstrip("/"))
         path = os.path.join(self.store, self.array)
-        files = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
+        beside = [os.path.join(os.path.dirname(path), dim) for dim in self.dims or () if self.array and not self._image]
+        walks = [walk for root in (path, *beside) for walk in os.walk(root)]
+        files = [os.path.join(folder, name) for folder, _, names in walks for name in names]
         files = files if is_folder(self.store) else [self.store]
         entries = sorted(
             (os.path.relpath(file, path), status.st_size, status.st_mtime_ns)
@@ -162,6 +167,24 @@ class ZarrArray(StoredArray):
                 if values.ndim == 1 and (values.dims or (own,)) == (own,) and values.dtype.kind in "iuf":
                     coordinates[dim] = (values[...], values.attributes)
         return coordinates
+
+    def labels(self, dims: Sequence[str], axis: int) -> tuple[Label, ...] | None:
+        """Return the coordinates of a dimension, also where they are text; else the names of bands or channels."""
+        names = self.attributes.get("band_names") if self._image is None else self._image.labels(axis)
+        named = tuple(map(str, names)) if isinstance(names, list | tuple) and len(names) == self.shape[axis] else None
+        if self._image is not None or not self.array:
+            return named
+        path = str(PurePosixPath(self.array).parent / (self.dims or dims)[axis])
+        try:
+            with opening(self.store):
+                if is_folder(self.store):
+                    group = zarr.open_group(os.path.join(self.store, os.path.dirname(path)), mode="r")
+                    found = group.get(os.path.basename(path))
+                else:
+                    found = zarr.open_group(self._zarr_store(), mode="r").get(path)
+                return labels_of(found, self.shape[axis]) or named
+        except Exception as error:
+            raise self.error(f"the labels of {self} in {path} cannot be read ({exception_text(error)}).") from error
 
     def _decoding(self, opened: Any) -> Decoding:
         attributes = self.attributes
@@ -228,6 +251,26 @@ class ZarrArray(StoredArray):
         if np.dtype(array.dtype).kind not in "biufc":
             raise self.error(f"{where} holds {array.dtype}; expected numbers.")
         return array
+
+
+def labels_of(array: Any, size: int) -> tuple[Label, ...] | None:
+    """Return the numbers or texts of a one-dimensional zarr.Array of this size; None of anything else."""
+    if not isinstance(array, zarr.Array) or array.shape != (size,) or "pickle" in str(array.metadata.to_dict()).lower():
+        return None
+    return labels_in(np.asarray(array[...]))
+
+
+def labels_beside(array: Any, axis: int) -> tuple[Label, ...] | None:
+    """Return the coordinates along an axis of a zarr.Array, from its group; else the names of its bands."""
+    dims, size = dimension_names(array), array.shape[axis]
+    if dims is not None and array.path:
+        path = str(PurePosixPath(array.path).parent / dims[axis])
+        with opening(""), suppress(FileNotFoundError, KeyError):  # as it was opened, without zarrs
+            found = labels_of(zarr.open_array(array.store, path=path, mode="r"), size)
+            if found is not None:
+                return found
+    names = array.attrs.get("band_names")
+    return tuple(map(str, names)) if isinstance(names, list) and len(names) == size else None
 
 
 def dimension_names(array: Any) -> tuple[str, ...] | None:

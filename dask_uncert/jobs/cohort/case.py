@@ -19,6 +19,7 @@ from dask_uncert.execution.evaluate import prepare, with_maps, write_coordinates
 from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.execution.plan import Plan
 from dask_uncert.execution.tasks import AnyRequest
+from dask_uncert.inputs.class_order import in_order
 from dask_uncert.inputs.cube import CLASS, Cube
 from dask_uncert.inputs.open import InputSpec, open_cubes
 from dask_uncert.inputs.pixel_area import pixel_sizes
@@ -190,6 +191,7 @@ class EvaluateCase:
         others = {name: cube for name, cube in inputs.items() if cube.kind != "reference"}
         masks = _masks_of_raters(inputs, in_columns)
         codes = [label.code for label in options.table]
+        raters = {label: in_order(cube, options.table) for label, cube in raters.items()}
         by_number = {i: masks[label] for i, label in enumerate(raters) if label in masks}
         mean = mean_of_raters([*raters.values()], codes, options.ignore, shares, by_number)
         mean = replace(mean, role="shares", raters=number)
