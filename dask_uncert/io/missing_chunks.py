@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from zarr.storage import WrapperStore
 
-from dask_uncert.errors import InputError
-from dask_uncert.io.paths import file_system, is_remote
+from dask_uncert.errors import InputError, exception_text, without_secrets
+from dask_uncert.io.paths import UNLISTED, file_system, files_below, is_remote
+from dask_uncert.io.retries import with_retries
 
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
-UNLISTED = ("http://", "https://")  # such servers cannot list files, only say whether one exists
 MAX_REQUESTS = 1 << 14
 MAX_CHUNKS = 1 << 24  # listing takes a second for every million
 THREADS = 16
@@ -46,25 +46,31 @@ def absent_chunks(array: Any, path: str, store: str, name: str) -> list[Index]:
 def _list_files(store: str, path: str) -> set[str]:
     """Return the paths of all files of an array, relative to it."""
     if is_remote(store):
-        system, root = file_system(store)
-        folder = f"{root.rstrip('/')}/{path}".rstrip("/")
-        return {str(file)[len(folder) :].lstrip("/") for file in system.find(folder)}
+        return set(files_below(store, path))
     if store.lower().endswith(".zip"):
         with zipfile.ZipFile(store) as archive:
             prefix = f"{path}/" if path else ""
             return {name[len(prefix) :] for name in archive.namelist() if name.startswith(prefix)}
     root = os.path.join(store, path)
     files: set[str] = set()
-    for folder, _, names in os.walk(root):
+    for folder, _, names in os.walk(root, onerror=_raise):
         inside = os.path.relpath(folder, root).replace(os.sep, "/")
         files.update(names if inside == "." else [f"{inside}/{name}" for name in names])
     return files
 
 
+def _raise(error: OSError) -> None:
+    """A folder that cannot be listed may hold chunks."""
+    raise error
+
+
 def _absent_by_requests(
     store: str, path: str, indices: list[Index], encode: Callable[[Index], str], name: str
 ) -> list[Index]:
-    """Return the absent chunks of a server that cannot be listed, with a request for every chunk."""
+    """Return the absent chunks of a server that cannot be listed, with a request for every chunk.
+
+    Only "not found" means that a chunk is absent; any other failure is tried again, and then an error.
+    """
     if len(indices) > MAX_REQUESTS:
         raise InputError(
             f"{name}: {store} cannot be listed, and asking for each of its {len(indices)} chunks would take too long. Use "
@@ -72,9 +78,21 @@ def _absent_by_requests(
         )
     system, root = file_system(store)
     folder = "/".join(part for part in (root.rstrip("/"), path) if part)
+
+    def exists(index: Index) -> bool:
+        return bool(with_retries(lambda: system.exists(f"{folder}/{encode(index)}", strict=True), remote=True))
+
     with ThreadPoolExecutor(THREADS) as pool:
-        exists = pool.map(lambda index: system.exists(f"{folder}/{encode(index)}"), indices)
-        return [index for index, present in zip(indices, exists, strict=True) if not present]
+        try:
+            present = list(pool.map(exists, indices))
+        except Exception as error:  # web servers and their libraries fail in many ways
+            reason = without_secrets(exception_text(error))
+        else:
+            return [index for index, there in zip(indices, present, strict=True) if not there]
+    raise InputError(  # without its cause: it was tried again often enough
+        f"{name}: {without_secrets(store)} does not say whether it holds every chunk of {path or 'its array'} "
+        f"({reason}). Run again when it answers, or copy the store to where it can be listed."
+    )
 
 
 class StrictStore(WrapperStore[Any]):

@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -33,6 +33,8 @@ WHOLE_CHUNKS = {"max_concurrency": 1}
 NO_RETRIES = {"config_kwargs": {"retries": {"total_max_attempts": 1}, "connect_timeout": 10, "read_timeout": 30}}
 """Option of s3fs for inputs: `retries` repeats every failed read and counts the attempts."""
 EXTRAS = {"s3": "s3", "s3a": "s3"}
+UNLISTED = ("http://", "https://")
+"""Such servers cannot list files, only say whether one exists."""
 TAGS = ("ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "Last-Modified")
 """Keys under which file systems report a value that changes when a file is written."""
 
@@ -134,22 +136,49 @@ def disable_retries(system: Any) -> None:
         system.retries = 1
 
 
-def url_fingerprint(url: str) -> str | None:
-    """Return a value that changes when the file, or a file in the folder, is written; None where servers do not tell."""
-    system, path = file_system(url)
-    path = path.rstrip("/")
+def url_fingerprint(url: str, inside: str = "") -> str | None:
+    """Return a value that changes when the file, or a file in the folder, is written; None where servers do not tell.
+
+    inside: a folder in what the URL names.
+    """
     try:
-        files = {} if url.startswith(("http://", "https://")) else system.find(path, detail=True)
-        files = files or {path: system.info(path)}
-    except FileNotFoundError:
+        files, cause = files_below(url, inside), None
+    except FileNotFoundError as error:
+        files, cause = {}, error.__cause__
+    if cause is not None and getattr(cause, "status", None) != 404:
+        raise cause  # fsspec says "not found" whatever a web server answered
+    if not files:
         return None
     entries = []
     for name, facts in sorted(files.items()):
         tag = next((str(facts[key]) for key in TAGS if facts.get(key)), None)
         if tag is None:
             return None
-        entries.append((name[len(path) :], facts.get("size"), tag))
+        entries.append((name, facts.get("size"), tag))
     return hashlib.sha256(json.dumps(entries).encode()).hexdigest()
+
+
+def files_below(url: str, inside: str = "") -> dict[str, Mapping[str, Any]]:
+    """Return what is known of each file in a folder, by its path in it; of the file itself, by "", if it is one.
+
+    inside: a folder in what the URL names. A folder that cannot be listed is an error; most file systems' own `find` would
+    pass over it. Web servers cannot list: there the URL is always a file's.
+    """
+    system, root = file_system(url)
+    path = "/".join(part for part in (root.rstrip("/"), inside.rstrip("/")) if part)
+    if url.startswith(UNLISTED):
+        return {"": system.info(path)}
+    files: dict[str, Mapping[str, Any]] = {}
+    if url_scheme(url) in EXTRAS:  # one flat listing
+        files = system.find(path, detail=True)
+    folders = [] if files else [path]
+    while folders:
+        for facts in system.ls(folders.pop(), detail=True):
+            if facts["type"] == "directory":
+                folders.append(facts["name"])
+            else:
+                files[facts["name"]] = facts
+    return {name[len(path) :].lstrip("/"): facts for name, facts in files.items()}
 
 
 def write_atomic(path: AnyPath, content: bytes) -> None:

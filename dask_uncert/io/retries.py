@@ -20,7 +20,7 @@ from dask_uncert.io.paths import is_remote
 MAX_ATTEMPTS = {True: 6, False: 3}
 """Attempts of one read, behind a URL and on a disk."""
 FIRST_WAIT, LONGEST_WAIT = 0.2, 10.0  # seconds; each wait is twice the last, shortened at random
-FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, KeyError)
+FINAL = (FileNotFoundError, IsADirectoryError, NotADirectoryError, KeyError)
 TRANSIENT = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.ECONNRESET, errno.EREMOTEIO)
 """Errors of local reads that network file systems raise for a moment."""
 BUSY = (
@@ -31,11 +31,14 @@ BUSY = (
     "502",
     "504",
     "429",
+    "403",
+    "connect",
+    "payload",
     "timeout",
     "timed out",
     "reduce your request",
 )
-"""Words in messages of object stores that are busy."""
+"""Words in messages of servers that are busy, refuse for a moment (403) or end a connection early."""
 _LOCK = threading.Lock()
 _PROCESS = uuid.uuid4().hex
 _retries = 0
@@ -67,7 +70,7 @@ def is_transient(error: BaseException, remote: bool) -> bool:
     chain = list(_causes(error))
     if any(isinstance(cause, FINAL) for cause in chain):
         return False
-    if not remote:
+    if not remote:  # a disk's PermissionError stays
         return any(isinstance(cause, OSError) and cause.errno in TRANSIENT for cause in chain)
     return any(
         isinstance(cause, ConnectionError | TimeoutError | OSError)

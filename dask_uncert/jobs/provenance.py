@@ -108,17 +108,15 @@ def read_retries(client: Client) -> dict[str, int]:
     return dict([retry_count(), *client.run(retry_count, on_error="ignore").values()])
 
 
-def cluster_record(client: Client, retries_before: Mapping[str, int] | None = None) -> RunRecord:
+def cluster_record(client: Client, retries_before: Mapping[str, int]) -> RunRecord:
     """Return facts about the cluster after a pass; none if the cluster is gone, as the result no longer needs it."""
     with suppress(Exception):
-        record: RunRecord = {
+        retries = read_retries(client).items()
+        return {
             "workers": connect.describe(client),
             "peak_memory_bytes": max(client.run(peak_memory, on_error="ignore").values(), default=0),
+            "reads_tried_again": sum(n - retries_before.get(process, 0) for process, n in retries),
         }
-        if retries_before is not None:
-            retries = read_retries(client).items()
-            record["reads_tried_again"] = sum(n - retries_before.get(process, 0) for process, n in retries)
-        return record
     return {}
 
 

@@ -130,6 +130,7 @@ def run(
     ...
     dask_uncert.errors.InputError: there is no job file at job.yaml.
     """
+    retries = dict([retry_count()])  # before the inputs are opened
     checked, folder = read_job(job, overrides)
     output = output_of(checked, folder, out)
     target = cluster if cluster is not None else cluster_of(checked, folder)
@@ -141,7 +142,8 @@ def run(
     files = files_of(checked, folder, job, target)
     report = progress or silent
     if not isinstance(checked, CohortJob):
-        return _run_scene(checked, plan_job(checked, folder), output, target, fresh, report, page, files)
+        plan = plan_job(checked, folder)
+        return _run_scene(checked, plan, retries, output, target, fresh, report, page, files)
     evaluation, failed = run_cohort(checked, folder, output, target, fresh, report, page, files)
     if failed:
         warnings.warn(failure_message(failed, output), FailedCasesWarning, stacklevel=2)
@@ -156,6 +158,7 @@ def output_of(job: AnyJob | CohortJob, folder: Path, out: str | AnyPath | None =
 def _run_scene(
     job: AnyJob,
     plan: Plan,
+    retries: dict[str, int],
     output: AnyPath,
     cluster: str | Path | Client,
     fresh: bool,
@@ -163,8 +166,7 @@ def _run_scene(
     page: Path | None,
     files: Mapping[str, str],
 ) -> AnyEvaluation:
-    """Run the pass of a scene or a regression and write its output folder."""
-    retries = dict([retry_count()])
+    """Run the pass of a scene or a regression and write its output folder; retries: of reads, before it was planned."""
     read = {name: cube.stored for name, cube in plan.scene.cubes.items() if cube.stored is not None}
     stored = {name: array.fingerprint() for name, array in read.items()}
     mark = fingerprint(job, plan, stored)

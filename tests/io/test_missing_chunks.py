@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import pickle
 import shutil
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
 
 import fsspec
 import numpy as np
@@ -17,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
+from dask_uncert.io import retries
 from dask_uncert.io.maps import MapWriter
 from dask_uncert.io.open import open_stored
 from dask_uncert.io.readers.zarr import ZarrArray
@@ -55,22 +59,119 @@ def test_exactly_the_chunks_that_were_removed_are_absent(tmp_path_factory, layou
     assert open_stored(str(place), "a", "p").absent_chunks() == sorted(set(expected))
 
 
+class Answers(SimpleHTTPRequestHandler):
+    """Files, but no listings; `faults` holds what to answer instead (None: hang up), and how often, by end of a path."""
+
+    faults: ClassVar[dict[str, list[int | None]]] = {}
+
+    def log_message(self, *words):
+        pass
+
+    def list_directory(self, path):
+        self.send_error(403)
+
+    def do_HEAD(self):
+        if not self.failed():
+            super().do_HEAD()
+
+    def do_GET(self):
+        if not self.failed():
+            super().do_GET()
+
+    def failed(self):
+        end = next((end for end, answers in self.faults.items() if answers and self.path.endswith(end)), None)
+        answer = 200 if end is None else self.faults[end].pop()
+        if answer is None:
+            self.connection.shutdown(2)
+        elif answer != 200:
+            self.send_error(answer)
+        return answer != 200
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     """A folder behind a plain web server, which cannot be listed."""
     folder = tmp_path_factory.mktemp("www")
-
-    class Silent(SimpleHTTPRequestHandler):
-        def log_message(self, *words):
-            pass
-
-        def list_directory(self, path):
-            self.send_error(403)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=str(folder)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Answers, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield folder, f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    monkeypatch.setattr(retries, "FIRST_WAIT", 0.0)
+
+
+@pytest.mark.parametrize(("answer", "rule"), [(503, "leave_out"), (403, "refuse"), (None, "leave_out")])
+@pytest.mark.usefixtures("at_once")
+def test_a_passing_failure_is_not_a_missing_chunk(served, tmp_path, dask_uncert_command, answer, rule):
+    place = served[0] / "ones.zarr"
+    group = zarr.open_group(place, mode="w")
+    for name, dtype in (("p", "f4"), ("y", "u1"), ("x", "f8")):
+        shape = (4,) * (2 - (name == "x"))
+        array = group.create_array(
+            name, shape=shape, dtype=dtype, chunks=(2,) * len(shape), dimension_names=("y", "x")[-len(shape) :]
+        )
+        array[...] = np.arange(4) if name == "x" else 1
+    inputs = {
+        kind: {"store": f"{served[1]}/ones.zarr", "array": name, "missing_chunks": rule}
+        for kind, name in (("probabilities", "p"), ("reference", "y"))
+    }
+    words = {"version": 1, "kind": "scene", "classes": ["out", "in"], "output": "out", "inputs": inputs}
+    (tmp_path / "job.yaml").write_text(json.dumps(words))
+    once = [answer] * (2 if answer is None else 1)  # aiohttp itself asks again after a broken connection
+    Answers.faults = {end: [*once] for end in ("p/c/0/1", "p/zarr.json", "x/zarr.json", "x/c/1")}
+    status, _, said = dask_uncert_command("run", tmp_path / "job.yaml", "--quiet")
+    assert status == 0, said
+    results, record = (json.loads((tmp_path / "out" / f"{name}.json").read_text()) for name in ("results", "run"))
+    assert results["counted"] == 16
+    assert record["reads_tried_again"] == 4 == len(Answers.faults)
+    # one that stays is an error that says so, and absence needs a "not found"
+    Answers.faults = {"p/c/0/1": [answer] * 99}
+    status, _, said = dask_uncert_command("run", tmp_path / "job.yaml", "--fresh", "--quiet")
+    assert status == 2
+    assert "does not say whether it holds every chunk of p" in said
+    Answers.faults = {"p/c/0/1": [404] * 99}
+    stored = open_stored(f"{served[1]}/ones.zarr", "p", "p")
+    assert stored.absent_chunks() == [(0, 1)]
+    Answers.faults = {}
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_file_that_a_server_refuses_for_a_moment_did_not_change(served):
+    np.save(served[0] / "p.npy", np.ones((4, 4)))
+    stored = open_stored(f"{served[1]}/p.npy", "", "p", ("y", "x"))
+    before = stored.fingerprint()
+    assert before is not None
+    for answer in (503, 403, None):
+        Answers.faults = {"p.npy": [answer] * (4 if answer is None else 2)}  # HEAD, then GET
+        assert stored.fingerprint() == before
+    (served[0] / "p.npy").unlink()
+    assert stored.fingerprint() is None
+
+
+@pytest.mark.parametrize("remote", [True, False])
+def test_a_folder_that_cannot_be_listed_is_not_empty(tmp_path, monkeypatch, remote):
+    """Both kinds of listing pass over such folders by default."""
+    write(tmp_path / "s.zarr")
+    if remote:
+        fsspec.filesystem("memory").put(str(tmp_path / "s.zarr"), "/locked/s.zarr", recursive=True)
+        system, name = type(fsspec.filesystem("memory")), "ls"
+    else:
+        system, name = os, "scandir"
+    real = getattr(system, name)
+
+    def locked(*words, **options):
+        if any(str(word).endswith("c/1") for word in words):
+            raise PermissionError(errno.EACCES, "locked")
+        return real(*words, **options)
+
+    stored = open_stored("memory://locked/s.zarr" if remote else str(tmp_path / "s.zarr"), "a", "p")
+    monkeypatch.setattr(system, name, locked)
+    monkeypatch.setattr(retries, "FIRST_WAIT", 0.0)
+    with pytest.raises(PermissionError, match="locked"):
+        stored.absent_chunks()
 
 
 def test_other_kinds_of_stores(tmp_path, served):
@@ -80,7 +181,8 @@ def test_other_kinds_of_stores(tmp_path, served):
     memory = fsspec.filesystem("memory")
     memory.put(str(tmp_path / "s.zarr"), "/there/s.zarr", recursive=True)
     shutil.copytree(tmp_path / "s.zarr", served[0] / "s.zarr")
-    for store in (str(tmp_path / "t.zarr.zip"), "memory://there/s.zarr", f"{served[1]}/s.zarr"):
+    packed = str(tmp_path / "t.zarr.zip")
+    for store in (packed, f"zip::file://{packed}", "memory://there/s.zarr", f"{served[1]}/s.zarr"):
         stored = open_stored(store, "a", "p")
         assert stored.absent_chunks() == [(1, 2)], store
         expected = VALUES.copy()

@@ -14,12 +14,13 @@ from dask_uncert.io import retries
 from dask_uncert.io.retries import MAX_ATTEMPTS, Retried, retry_count, with_retries
 
 PASSING = [
+    PermissionError("x"),  # a server may refuse for a moment
     ConnectionResetError("x"),
     TimeoutError("x"),
     OSError(errno.EIO, "x"),
     RuntimeError("503 SlowDown"),
 ]
-FINAL = [FileNotFoundError("x"), PermissionError("x"), KeyError("x")]
+FINAL = [FileNotFoundError("x"), IsADirectoryError("x"), KeyError("x")]
 
 
 def caused(error):
@@ -78,7 +79,16 @@ def test_not_found_is_final(error, wrapped, remote):
     assert data.reads == 1
 
 
-@given(st.sampled_from([ValueError("bad chunk"), OSError(errno.ENOSPC, "x"), RuntimeError("checksum")]))
+@given(
+    st.sampled_from(
+        [
+            ValueError("bad chunk"),
+            PermissionError(errno.EACCES, "x"),
+            OSError(errno.ENOSPC, "x"),
+            RuntimeError("checksum"),
+        ]
+    )
+)
 def test_local_damage_is_final(error):
     data = Failing(error, 1)
     with pytest.raises(type(error)):

@@ -69,6 +69,29 @@ def test_a_server_that_fails_and_stalls_changes_no_bit(tmp_path, server, scene, 
             assert object_stores.SECRET.encode() not in file.read_bytes(), file
 
 
+@pytest.mark.parametrize("answer", ["busy", "denied"])
+def test_a_passing_failure_is_not_a_missing_object(tmp_path, server, scene, dask_uncert_command, answer):
+    p, y = scene
+    once = {"/y/c/1/1": 1, "/p/zarr.json": 1, "prefix=scene.zarr%2Fp%2F&": 2}
+
+    def rule(environment):
+        asked = f"{environment['PATH_INFO']}?{environment.get('QUERY_STRING', '')}"
+        for part, left in once.items():
+            if left and part in asked:
+                once[part] -= 1
+                return answer
+        return None
+
+    with server.following(rule):
+        status, _, said = dask_uncert_command(
+            "run", job(tmp_path), "--quiet", "--set", "inputs.reference.missing_chunks=leave_out"
+        )
+    assert status == 0, said
+    assert not any(once.values())
+    assert du.load(tmp_path / "out") == du.evaluate(p, y, classes=["0", "1", "2"], measures=["entropy"])
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["reads_tried_again"] == 4
+
+
 def test_a_server_that_goes_on_failing_ends_in_an_error(server, scene, monkeypatch):
     from dask_uncert.io import retries
 

@@ -26,9 +26,10 @@ from dask_uncert.io.file_cache import nothing_at
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.indexing import region_text
 from dask_uncert.io.missing_chunks import StrictStore, absent_chunks
-from dask_uncert.io.paths import disable_retries, is_remote, read_options, url_fingerprint, write_options
+from dask_uncert.io.paths import UNLISTED, disable_retries, is_remote, read_options, url_fingerprint, write_options
 from dask_uncert.io.readers import ome_zarr
 from dask_uncert.io.readers.stored_array import Coordinates, Label, StoredArray, labels_in
+from dask_uncert.io.retries import is_transient
 
 FAST = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": 1}
 WRITE_EMPTY = {"array.write_empty_chunks": True}
@@ -133,8 +134,10 @@ class ZarrArray(StoredArray):
 
         None if unknown; behind a URL, only the array counts.
         """
+        if self.store.startswith(UNLISTED):
+            return None
         if is_remote(self.store):
-            return url_fingerprint(f"{self.store.rstrip('/')}/{self.array}".rstrip("/"))
+            return url_fingerprint(self.store, self.array)
         path = os.path.join(self.store, self.array)
         beside = [os.path.join(os.path.dirname(path), dim) for dim in self.dims or () if self.array and not self._image]
         walks = [walk for root in (path, *beside) for walk in os.walk(root)]
@@ -162,10 +165,13 @@ class ZarrArray(StoredArray):
             path = os.path.join(self.store, group, own)
             if not self.array or (is_folder(self.store) and not os.path.isdir(path)):
                 continue
-            with suppress(InputError):
+            try:
                 values = ZarrArray(self.store, str(group / own), own)
                 if values.ndim == 1 and (values.dims or (own,)) == (own,) and values.dtype.kind in "iuf":
                     coordinates[dim] = (values[...], values.attributes)
+            except InputError as error:  # there is no such array, or not of this kind
+                if is_transient(error, is_remote(self.store)):
+                    raise
         return coordinates
 
     def labels(self, dims: Sequence[str], axis: int) -> tuple[Label, ...] | None:

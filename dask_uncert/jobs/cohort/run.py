@@ -45,7 +45,7 @@ from dask_uncert.jobs.cohort.output import (
     write_maps,
 )
 from dask_uncert.jobs.cohort.plan import CohortPlan, cache_of, folders_of, plan_cohort
-from dask_uncert.jobs.provenance import RunRecord, cluster_record, digest, job_record, write_run
+from dask_uncert.jobs.provenance import RunRecord, cluster_record, digest, job_record, read_retries, write_run
 from dask_uncert.jobs.schema import CohortJob
 from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.registry import AnyEvaluation
@@ -96,10 +96,10 @@ def run_cohort(
     ):
         make_folder(cache.path, "cases", marker_of(cache.path).get("id"))
         at_exit.callback(release, cache.path)
-        memory = connect.memory_per_thread(client)
+        memory, retries = connect.memory_per_thread(client), read_retries(client)
         evaluate = replace(plan.evaluate, folder=str(cache.path), memory=memory)
         outcomes = _evaluate_all(evaluate, plan, earlier, client, progress)
-        cluster_facts, log = cluster_record(client), worker_logs(client)
+        cluster_facts, log = cluster_record(client, retries), worker_logs(client)
     failed = _failures(outcomes, earlier)
     if len(failed) == len(outcomes):
         name, reason = next(iter(failed.items()))
