@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.kernels.types import Finder, Pixels, finder
+from dask_uncert.blocks.kernels.types import Pixels, RowGrid
 from dask_uncert.formulas.labels import stored_threshold
 from dask_uncert.formulas.soft_confusion import (
     CELLS,
@@ -80,7 +80,7 @@ class OneVsRest:
         if s.rows == "interval":
             # p on an edge belongs to the side where it agrees with a reference whose threshold is there.
             level = p if s.reference_threshold is None else s.reference_threshold
-            kernels.find_rows(p, c > level, interval_finder(s), rows, offsets)
+            kernels.find_rows(p, c > level, row_grid(s), rows, offsets)
         elif s.rows == "float16":
             rows[:] = (p + 0.0).astype(np.float16).view(np.uint16)  # -0.0 is the row of 0
         else:
@@ -89,7 +89,7 @@ class OneVsRest:
         u = self._uncertainty(s.uncertainty)
         kernels.count_joint(
             rows, offsets, reference_levels(s, c), np.zeros(p.size) if u is None else u[self.counted],
-            np.array(s.intervals, np.float64), joint.moments,
+            s.upper, joint.moments,
         )  # fmt: skip
 
     def maps(self, soft: SoftMaps) -> dict[str, NDArray[Any]]:
@@ -143,10 +143,11 @@ class OneVsRest:
 
 
 @lru_cache(maxsize=64)  # every block asks for the same
-def interval_finder(settings: JointSettings) -> Finder:
-    """Return the finder of the rows of a joint histogram that are intervals."""
-    ends = row_ends(settings)
-    return finder((*ends[:, 0].tolist(), 1.0), 1.0)
+def row_grid(settings: JointSettings) -> RowGrid:
+    """Return the rows of a joint histogram that are intervals."""
+    edges = np.array([*row_ends(settings)[:, 0].tolist(), 1.0])
+    cells = np.arange(settings.size + 1) / settings.size
+    return RowGrid(edges, np.searchsorted(edges, cells).astype(np.int64))
 
 
 def reference_levels(settings: JointSettings, c: NDArray[Any]) -> Indices:

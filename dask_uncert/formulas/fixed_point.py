@@ -17,6 +17,9 @@ FRACTION_BITS = 44
 LIMB_BITS = 22
 LIMB_MASK = (1 << LIMB_BITS) - 1
 SCALE = float(1 << FRACTION_BITS)
+FIRST, SECOND = float(1 << 20), float(1 << 22)
+"""Units of the moments of the joint histogram: of the first, of those of higher order. An int64 sum of either holds
+2**41 values in [-1, 1] and more."""
 
 
 def encode(values: ArrayLike, limbs: int = 2) -> Counts:

@@ -9,27 +9,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dask_uncert.formulas.damping_series import damping_series
 from dask_uncert.formulas.labels import as_stored
 from dask_uncert.formulas.measures import upper_bound
-from dask_uncert.formulas.threshold_distributions import named_distribution
+from dask_uncert.formulas.threshold_distributions import largest_between, named_distribution
 from dask_uncert.spec.options import Sweep
 from dask_uncert.spec.request import Request
-from dask_uncert.summaries.joint_histogram import (
-    HALVES,
-    Intervals,
-    JointSettings,
-    RowKind,
-    uncertainty_intervals,
-)
+from dask_uncert.summaries.joint_histogram import HALVES, JointSettings, RowKind
 from dask_uncert.summaries.soft_confusion import SoftSettings
 
-SIGMA = 0.02
-"""The wanted error is for thresholds at least this uncertain."""
+SIGMA, DAMPING = 0.02, 2.0
+"""The wanted error is for thresholds at least this uncertain and for exponential dampings up to this."""
 FEWEST_ROWS, MOST_ROWS = 16, 1 << 16
+FEWEST_BINS, MOST_BINS = 8, 1 << 10
 SHARES = 16
 """Intervals of a fuzzy reference whose shares may be anything."""
-EXACT_NEAR = 2.0
-"""Up to here a predicted uncertainty has all the moments that memory leaves to single-valued rows."""
 
 
 class _Wanted(NamedTuple):
@@ -101,7 +95,7 @@ def _sized(
     share_dtype: np.dtype[Any] | None,
     single: tuple[RowKind, int] | None,
 ) -> JointSettings:
-    """Return the most exact bins that fit: single values with fewer and fewer moments, then fewer and fewer intervals."""
+    """Return the most exact bins that fit: single values with fewer bins of u, then intervals with fewer of both."""
     levels = _levels(request, wanted, share_dtype)
     if wanted.uncertainty is None:
         upper = 1.0
@@ -111,41 +105,50 @@ def _sized(
         measures = {measure.name: measure for measure in request.measures}
         upper = upper_bound(measures[wanted.uncertainty], len(request.classes))
 
-    def settings(rows: RowKind, size: int, intervals: Intervals) -> JointSettings:
+    def settings(rows: RowKind, size: int, bins: int) -> JointSettings:
         return JointSettings(
             wanted.class_index, wanted.uncertainty, wanted.thresholds, dtype.newbyteorder("=").name, rows, size,
-            scale, levels, intervals,
+            scale, levels, upper, bins,
             None if share_dtype is None else share_dtype.name,
             None if share_dtype is None else wanted.reference_threshold,
         )  # fmt: skip
 
-    undamped = wanted.uncertainty is None
+    size, finest = _rows(wanted.error), 1 if wanted.uncertainty is None else _bins(wanted.error, upper)
     if single is not None:
-        choices = [uncertainty_intervals(upper, terms, 0) for terms in (16, 12)]
-        if undamped:
-            choices = [((0.0, 1.0, 1, 0),)]
-        elif upper == math.inf:
-            choices.append(((0.0, EXACT_NEAR, 15, 0), (EXACT_NEAR, math.inf, 1, 0)))
-        for intervals in choices:
-            joint = settings(*single, intervals)
-            if joint.nbytes <= wanted.memory:
-                return joint
-    # The tangent to A(p) misses more than the series by far.
-    terms = (1, 1) if undamped else (12, 5) if math.isfinite(upper) else (8, 3)
-    size = _rows(wanted.error)
-    while True:
-        joint = settings("interval", size, uncertainty_intervals(upper, *terms))
-        if joint.nbytes <= wanted.memory or size == FEWEST_ROWS:
+        bins = finest
+        while (joint := settings(*single, bins)).nbytes > wanted.memory and bins > FEWEST_BINS:
+            bins //= 2
+        if joint.nbytes <= wanted.memory:
             return joint
-        size //= 2
+    bins = finest
+    while True:
+        joint = settings("interval", size, bins)
+        if joint.nbytes <= wanted.memory or (size <= FEWEST_ROWS and bins <= FEWEST_BINS):
+            return joint
+        if bins <= FEWEST_BINS or (size > FEWEST_ROWS and size >= 16 * bins):
+            size //= 2
+        else:
+            bins //= 2
 
 
 def _rows(error: float) -> int:
-    """Return the number of intervals, a power of two, on which a tangent to A(p) is off by `error` at most."""
+    """Return the number of intervals, a power of two, on which a parabola is off from A(p) by `error` at most.
+
+    Twice as many as that: for a threshold inside one.
+    """
     gaussian = named_distribution("gaussian")
-    curvature = float(gaussian.curvature(np.array(gaussian.peak))) / SIGMA**2
-    size = 1 << max(0, math.ceil(math.log2(1 / (2 * math.sqrt(2 * error / curvature)))))
+    third = largest_between(gaussian.third, gaussian.turns, np.array(0.0), np.array(10.0)) / SIGMA**3
+    size = 2 << max(0, math.ceil(math.log2(np.cbrt(third / (192 * error)))))
     return min(max(size, FEWEST_ROWS), MOST_ROWS)
+
+
+def _bins(error: float, upper: float) -> int:
+    """Return the number of bins of u, a power of two, on which a parabola is off from C(u) by `error` at most."""
+    bins = FEWEST_BINS
+    # where u has no limit, the last bin is open: nothing is known of C there
+    while bins < MOST_BINS and damping_series("exponential", DAMPING, upper, bins).error.max() > error:
+        bins *= 2
+    return bins
 
 
 def _levels(request: Request, wanted: _Wanted, share_dtype: np.dtype[Any] | None) -> tuple[tuple[float, float], ...]:

@@ -76,7 +76,7 @@ class ClassDistances(StrictModel):
 class Sweep(StrictModel):
     """How fine the joint histogram is from which `dask-uncert sweep` computes any other setting."""
 
-    error: AboveZero = Field(5e-5, le=1, description="Wanted error of TP, TN, FP and FN, as a share of their pixels")
+    error: AboveZero = Field(5e-6, le=1, description="Wanted error of TP, TN, FP and FN, as a share of their pixels")
     memory: AboveZero = Field(8e6, le=1e10, description="Largest number of bytes of counts per class")
 
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from typing import Literal, Self
 
 import numpy as np
 
-from dask_uncert.formulas.fixed_point import decode
+from dask_uncert.formulas.fixed_point import FIRST, SECOND
 from dask_uncert.formulas.labels import stored_threshold
 from dask_uncert.formulas.soft_confusion import reference_level
-from dask_uncert.formulas.soft_sweep import JointMoments, UncertaintyInterval
+from dask_uncert.formulas.soft_sweep import JointMoments, moment_powers
 from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.summaries.summary import Summary, counts
 
 HALVES = 0x3C01  # float16 numbers in [0, 1]; their bit patterns are 0, 1, ... in rising order
 RowKind = Literal["interval", "float16", "integer"]
-Intervals = tuple[tuple[float, float, int, int], ...]
-"""Intervals of the u axis as plain tuples; see `formulas.soft_sweep.UncertaintyInterval`."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +25,8 @@ class JointSettings:
 
     thresholds: the named ones, edges of the rows as `dtype`, that of the stored probabilities, has them.
     rows: `size` equal intervals of p, cut at the thresholds; or every value that float16 or an integer times
-    `scale` can have. levels: ends of the intervals of the reference. intervals: of the u axis.
-    reference_dtype: of a fuzzy reference, None for a hard one; its threshold is fixed beforehand, None is
+    `scale` can have. levels: ends of the intervals of the reference. upper: the largest u, or infinity; bins:
+    of u, see `formulas.damping_series`; 1 where nothing damps. reference_dtype: of a fuzzy reference, None for a hard one; its threshold is fixed beforehand, None is
     that of p.
     """
 
@@ -42,15 +38,15 @@ class JointSettings:
     size: int
     scale: float | None
     levels: tuple[tuple[float, float], ...]
-    intervals: Intervals
+    upper: float
+    bins: int
     reference_dtype: str | None = None
     reference_threshold: float | None = None
 
     @property
-    def columns(self) -> tuple[int, int]:
-        """Numbers of zeroth and first moments of a group."""
-        _, _, zeroth, first = zip(*self.intervals, strict=True)
-        return sum(zeroth), sum(first)
+    def powers(self) -> tuple[tuple[int, int], ...]:
+        """Powers of the places in the row and in the bin whose sums are kept."""
+        return moment_powers(self.rows == "interval", self.bins > 1)
 
     @property
     def number(self) -> int:
@@ -60,7 +56,7 @@ class JointSettings:
     @property
     def nbytes(self) -> int:
         """Bytes of the counts."""
-        return 16 * len(self.levels) * self.number * sum(self.columns)
+        return 8 * len(self.levels) * self.number * self.bins * len(self.powers)
 
     def stored(self, threshold: float) -> float:
         """Return the threshold as the dtype of p has it."""
@@ -92,43 +88,30 @@ def row_ends(settings: JointSettings) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class JointHistogram(Summary):
-    """Fixed-point sums of T_k(x) and of y T_k(x) over the pixels of every level and row; see
-    `formulas.soft_sweep`.
+    """Sums of powers of the places y in the row and x in the bin over the pixels of every level, row and bin.
+
+    Numbers of pixels, else in units of `fixed_point.FIRST` for the first powers and `SECOND` for higher ones.
     """
 
     kind = "joint_histogram"
     settings: JointSettings
-    moments: Counts = counts("level", "row", "column", "limb")
+    moments: Counts = counts("level", "row", "interval", "power")
 
     @classmethod
     def zero(cls, settings: JointSettings) -> Self:
-        shape = (len(settings.levels), settings.number, sum(settings.columns), 2)
+        shape = (len(settings.levels), settings.number, settings.bins, len(settings.powers))
         return cls(settings, moments=np.zeros(shape, np.int64))
 
     def decoded(self) -> JointMoments:
         """Return the sums as numbers, without rows that are empty."""
         s = self.settings
-        starts = np.cumsum([0, *(interval[2] for interval in s.intervals)])[:-1]
-        filled = (self.moments[:, :, starts] != 0).any(axis=(0, 2, 3))
-        sums = decode(self.moments[:, filled])
-        zeroth = s.columns[0]
-        return JointMoments(
-            rows=row_ends(s)[filled],
-            levels=np.array(s.levels),
-            intervals=tuple(UncertaintyInterval(*interval) for interval in s.intervals),
-            zeroth=sums[..., :zeroth],
-            first=sums[..., zeroth:],
-        )
-
-
-def uncertainty_intervals(upper: float, zeroth: int, first: int) -> Intervals:
-    """Return one interval for a measure in [0, upper]; for one without a range, intervals that double.
-
-    The last of these is open. On an interval that doubles, exp(-u d) is off by at most 8e-8, 5e-11, 4e-14
-    with 8, 12, 16 moments, for any d.
-    """
-    if math.isfinite(upper):
-        return ((0.0, upper, zeroth, first),)
-    ends = [0.0, *(2.0**i for i in range(-1, 7))]
-    closed = [(low, high, zeroth, first) for low, high in pairwise(ends)]
-    return (*closed, (ends[-1], math.inf, 1, min(first, 1)))
+        filled = self.moments[..., 0].any(axis=(0, 2))
+        kept = self.moments[:, filled]
+        plain = np.zeros((*kept.shape[:-1], 3, 3))
+        for k, (i, j) in enumerate(s.powers):
+            plain[..., i, j] = kept[..., k] / (1.0, FIRST, SECOND)[min(i + j, 2)]
+        # T_2 is 2 z**2 - 1
+        for i in (0, 1):
+            plain[..., i, 2] = 2 * plain[..., i, 2] - plain[..., i, 0]
+            plain[..., 2, i] = 2 * plain[..., 2, i] - plain[..., 0, i]
+        return JointMoments(row_ends(s)[filled], np.array(s.levels), s.upper, plain)

@@ -153,7 +153,7 @@ class Summary:
         return xr.Dataset(variables, attrs={"frame": self.frame()})
 
 
-OWN_DIMS = ("bin", "reason", "threshold", "sigma", "damping", "level", "row", "column", "known_class")
+OWN_DIMS = ("bin", "reason", "threshold", "sigma", "damping", "level", "row", "interval", "power", "known_class")
 """Dimensions that a part sizes for itself."""
 
 

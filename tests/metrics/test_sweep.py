@@ -192,20 +192,17 @@ def test_merging_then_sweeping_is_sweeping_the_whole(tmp_path):
         np.testing.assert_array_equal(merged.bounds[name], direct.bounds[name])
 
 
-def test_few_valued_data_need_no_bins():
-    for kind in ("float16", "uint8"):
-        stored, p, c, _ = drawn(4, 20000, kind)
-        u = np.random.default_rng(4).integers(0, 256, c.size) / 255
-        evaluation = evaluate(as_input(stored), c, uncertainty=u, **BINARY)
-        grid = {"thresholds": [0.3, 0.512], "sigmas": [0.0, 0.02, 0.3], "dampings": [0.0, 0.5, 2.0]}
-        found = sweep(evaluation, "yes", **grid)
-        for place in np.ndindex(found.share.shape):
-            t = as_stored(found.thresholds[place[0]], kind)
-            setting = (t, found.sigmas[place[1]], found.dampings[place[2]])
-            cells = directly(p, c, u, *setting, reference_threshold=t)
-            said = np.array([found.values[cell][place] for cell in CELLS])
-            np.testing.assert_allclose(said, cells, rtol=0, atol=1e-12 * c.size)
-            assert found.bounds["f1"][place] < 1e-10
+@pytest.mark.parametrize(("kind", "most"), [("float16", 2e-4), ("uint8", 1e-5)])
+def test_few_valued_data_need_no_rows(kind, most):
+    stored, p, c, u = drawn(4, 20000, kind)
+    evaluation = evaluate(as_input(stored), c, uncertainty=u, **BINARY)
+    grid = {"thresholds": [0.3, 0.512], "sigmas": [0.0, 0.02, 0.3], "dampings": [0.0, 0.5, 2.0]}
+    found = sweep(evaluation, "yes", **grid)
+    for place in np.ndindex(found.share.shape):
+        t, damping = as_stored(found.thresholds[place[0]], kind), found.dampings[place[2]]
+        cells = directly(p, c, u, t, found.sigmas[place[1]], damping, reference_threshold=t)
+        assert_within(found, place, cells)
+        assert found.bounds["f1"][place] < (most if damping else 1e-10)
 
 
 def test_a_coarse_histogram_says_so_and_a_finer_one_is_better():

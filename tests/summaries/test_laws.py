@@ -14,7 +14,7 @@ from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Class, Evaluation
-from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings, uncertainty_intervals
+from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.registry import evaluation_from_plain
 from dask_uncert.summaries.regression import RegressionEvaluation
@@ -24,8 +24,7 @@ from tests.support.summaries import filled
 
 H = ((0.0, 1.0, 2.0), (1.0, 0.0, 0.1), (2.0, 0.1, 0.0))
 JOINT = JointSettings(
-    1, "uncertainty", (0.3,), "float32", "interval", 16, None, ((0.0, 0.0), (1.0, 1.0)),
-    uncertainty_intervals(math.inf, 2, 1),
+    1, "uncertainty", (0.3,), "float32", "interval", 16, None, ((0.0, 0.0), (1.0, 1.0)), math.inf, 8
 )  # fmt: skip
 ZEROS = {
     "ledger": Ledger.zero(),

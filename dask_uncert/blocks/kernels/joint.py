@@ -4,74 +4,83 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.blocks.kernels.histograms import add, find_bin, fixed
 from dask_uncert.blocks.kernels.measures import STRIP, compiled
+from dask_uncert.formulas.fixed_point import FIRST, SECOND
 
 
 @compiled
-def find_rows(values, above, finder, rows, offsets):
+def find_rows(values, above, grid, rows, offsets):
     """Find the row of each value of p, and its place in the row, in [-1, 1] from end to end.
 
-    finder: of rows over [0, 1], right-closed, the first also holds 0; a value on an edge belongs to the next
-    row where `above` is true. values: (n,) in [0, 1]; above: (n,) bool; rows: (n,) int64, offsets: (n,),
+    grid: the `RowGrid`. Rows are right-closed, the first also holds 0; a value on an edge belongs to the next
+    row where `above` is true. values: (n,) in [0, 1]; above: (n,) bool; rows: (n,) int64, offsets: (n,) float64,
     written.
     """
-    edges = finder.edges
-    last = edges.size - 2
+    edges, first = grid.edges, grid.first
+    size = first.size - 1
     for i in range(values.size):
-        x = values[i]
-        b = find_bin(x, x, finder)
-        if above[i] and x == edges[b + 1] and b < last:
-            b += 1
-        rows[i] = b
-        low, high = edges[b], edges[b + 1]
-        offsets[i] = (2.0 * x - low - high) / (high - low)
+        x = np.float64(values[i])
+        place = x * size
+        place = min(place if place > 0.0 else 0.0, np.float64(size))
+        cell = np.int64(place)
+        if place == cell and cell > 0 and not (above[i] and cell < size):
+            cell -= 1
+        row = first[cell]
+        offset = 2.0 * (place - cell) - 1.0
+        if first[cell + 1] > row + 1:
+            while row + 1 < first[cell + 1] and (x > edges[row + 1] or (above[i] and x == edges[row + 1])):
+                row += 1
+            low, high = edges[row], edges[row + 1]
+            offset = min(1.0, max(-1.0, (2.0 * x - low - high) / (high - low)))
+        rows[i] = row
+        offsets[i] = offset
 
 
 @compiled
-def count_joint(rows, offsets, levels, u, intervals, moments):
-    """Add T_k(x), and y T_k(x), of every pixel to the fixed-point sums of its level and row.
+def count_joint(rows, offsets, levels, u, upper, moments):
+    """Add every pixel to the moments of its level, row and bin.
 
-    rows, levels: (n,) int64; offsets: y (n,) in [-1, 1]; u: (n,), 0 or above. intervals: (intervals, 4) of
-    the ends of an interval of the u axis (left-open but for the first; the last may be open to the right) and
-    its numbers of zeroth and first moments. moments: (levels, rows, columns, 2 limbs): first moments after
-    all zeroth.
+    rows, levels: (n,) int64; offsets: y (n,) in [-1, 1]; u: (n,), 0 or above; upper: the largest u, or infinity.
+    moments: (levels, rows, bins, powers): sums of the powers of y and x that
+    `formulas.soft_sweep.moment_powers` lists.
     """
     flat = moments.reshape(-1)
-    stride = 2 * moments.shape[2]
-    most, zeroths = np.int64(intervals[:, 2].max()), np.int64(intervals[:, 2].sum())
-    starts = np.zeros((intervals.shape[0], 2), np.int64)
-    for q in range(1, intervals.shape[0]):
-        starts[q, 0] = starts[q - 1, 0] + 2 * np.int64(intervals[q - 1, 2])
-        starts[q, 1] = starts[q - 1, 1] + 2 * np.int64(intervals[q - 1, 3])
-    t = np.empty((most, STRIP))
-    x, interval = np.empty(STRIP), np.zeros(STRIP, np.int64)
+    bins, powers = np.int32(moments.shape[2]), moments.shape[3]
+    last, scale = bins - np.int32(1), np.float64(bins)
+    finite = upper < np.inf
+    bin_of, x, y = np.empty(STRIP, np.int32), np.zeros(STRIP), np.zeros(STRIP)
+    whole = np.empty((7, STRIP), np.int32)  # conversions to 32 bits are vectorised
     for start in range(0, rows.size, STRIP):
         width = min(STRIP, rows.size - start)
-        for j in range(STRIP):
-            value = u[start + j] if j < width else 0.0
-            q = 0
-            while q < intervals.shape[0] - 1 and value > intervals[q, 1]:
-                q += 1
-            interval[j] = q
-            low, high = intervals[q, 0], intervals[q, 1]
-            place = (2.0 * value - low - high) / (high - low) if high < np.inf else 0.0
-            x[j] = min(1.0, max(-1.0, place))
-        for j in range(STRIP):
-            t[0, j] = 1.0
-        if most > 1:
-            for j in range(STRIP):
-                t[1, j] = x[j]
-        for k in range(2, most):
-            for j in range(STRIP):
-                t[k, j] = 2.0 * x[j] * t[k - 1, j] - t[k - 2, j]
         for j in range(width):
-            i = start + j
-            q = interval[j]
-            base = (levels[i] * moments.shape[1] + rows[i]) * stride
-            place = base + starts[q, 0]
-            for k in range(np.int64(intervals[q, 2])):
-                add(fixed(t[k, j]), flat, place + 2 * k)
-            place = base + 2 * zeroths + starts[q, 1]
-            for k in range(np.int64(intervals[q, 3])):
-                add(fixed(offsets[i] * t[k, j]), flat, place + 2 * k)
+            value = u[start + j]
+            v = value / upper if finite else 1.0 - 1.0 / (1.0 + value)
+            place = v * scale
+            place = min(place if place > 0.0 else 0.0, scale)
+            b = min(np.int32(place), last)
+            bin_of[j] = b
+            x[j] = 2.0 * (place - np.float64(b)) - 1.0
+            y[j] = offsets[start + j]
+        if powers == 3:
+            z = x if bins > 1 else y
+            for j in range(STRIP):
+                whole[0, j] = np.int32(np.rint(z[j] * FIRST))
+                whole[1, j] = np.int32(np.rint(z[j] * z[j] * SECOND))
+        elif powers > 3:
+            for j in range(STRIP):
+                whole[0, j] = np.int32(np.rint(x[j] * FIRST))
+                whole[1, j] = np.int32(np.rint(x[j] * x[j] * SECOND))
+                whole[2, j] = np.int32(np.rint(y[j] * FIRST))
+                whole[3, j] = np.int32(np.rint(y[j] * x[j] * SECOND))
+                whole[4, j] = np.int32(np.rint(y[j] * x[j] * x[j] * SECOND))
+                whole[5, j] = np.int32(np.rint(y[j] * y[j] * SECOND))
+                whole[6, j] = np.int32(np.rint(y[j] * y[j] * x[j] * SECOND))
+        for j in range(width):
+            k = ((levels[start + j] * moments.shape[1] + rows[start + j]) * bins + bin_of[j]) * powers
+            flat[k] += 1
+            if powers == 8:
+                for i in range(7):
+                    flat[k + 1 + i] += whole[i, j]
+            elif powers == 3:
+                flat[k + 1] += whole[0, j]
+                flat[k + 2] += whole[1, j]

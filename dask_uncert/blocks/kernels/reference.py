@@ -16,6 +16,7 @@ from dask_uncert.blocks.kernels.types import (
     Finder,
     Pixels,
     Rounding,
+    RowGrid,
     ScoreCounts,
     TileRows,
     ValueCounts,
@@ -24,6 +25,7 @@ from dask_uncert.formulas import fixed_point
 from dask_uncert.formulas.entropies import shannon_nats
 from dask_uncert.formulas.measure_values import measure_values
 from dask_uncert.formulas.measures import Measure, is_pointwise
+from dask_uncert.formulas.soft_sweep import moment_powers
 from dask_uncert.formulas.typing import Bools, Counts, Floats, Indices
 
 
@@ -223,33 +225,30 @@ def close_members(
     values[:, pixels] = [predictive, expected, np.maximum(predictive - expected, 0.0), ratio]
 
 
-def find_rows(values: Floats, above: Bools, finder: Finder, rows: Counts, offsets: Floats) -> None:
-    """Find the row of each value of p and its place in the row; see `compiled.find_rows`."""
-    edges = finder.edges
-    closed = _bins(finder, values)
+def find_rows(values: Floats, above: Bools, grid: RowGrid, rows: Counts, offsets: Floats) -> None:
+    """Find the row of each value of p and its place in the row; see `joint.find_rows`."""
+    edges = grid.edges
+    values = np.asarray(values, np.float64)
+    closed = np.maximum(np.searchsorted(edges, values, side="left") - 1, 0)
     open_ = np.minimum(np.searchsorted(edges, values, side="right") - 1, edges.size - 2)
     rows[:] = np.where(above, open_, closed)
     low, high = edges[rows], edges[rows + 1]
-    offsets[:] = (2.0 * values - low - high) / (high - low)
+    offsets[:] = np.clip((2.0 * values - low - high) / (high - low), -1, 1)
 
 
-def count_joint(rows: Counts, offsets: Floats, levels: Counts, u: Floats, intervals: Floats, moments: Counts) -> None:
-    """Add pixels to the moments of the joint histogram; see `compiled.count_joint`."""
-    zeroths = int(intervals[:, 2].sum())
-    before = np.concatenate([[[0, 0]], np.cumsum(intervals[:, 2:], axis=0)]).astype(int)
-    which = np.minimum((u[:, np.newaxis] > intervals[:, 1]).sum(axis=1), len(intervals) - 1)
-    for q, (low, high, zeroth, first) in enumerate(intervals):
-        here = which == q
-        x = np.clip((2.0 * u[here] - low - high) / (high - low), -1, 1) if high < np.inf else 0 * u[here]
-        polynomials = [np.ones_like(x), x]
-        while len(polynomials) < zeroth:
-            polynomials.append(2.0 * x * polynomials[-1] - polynomials[-2])
-        for k in range(int(zeroth)):
-            group = (levels[here], rows[here], before[q, 0] + k)
-            np.add.at(moments, group, fixed_point.encode(polynomials[k]))
-        for k in range(int(first)):
-            group = (levels[here], rows[here], zeroths + before[q, 1] + k)
-            np.add.at(moments, group, fixed_point.encode(offsets[here] * polynomials[k]))
+def count_joint(rows: Counts, offsets: Floats, levels: Counts, u: Floats, upper: float, moments: Counts) -> None:
+    """Add pixels to the moments of the joint histogram; see `joint.count_joint`."""
+    bins = moments.shape[2]
+    place = (u / upper if np.isfinite(upper) else 1 - 1 / (1 + u)) * bins
+    bin_of = np.minimum(place.astype(np.int64), bins - 1)
+    x = 2.0 * (place - bin_of) - 1.0
+    in_row = moments.shape[3] == len(moment_powers(True, bins > 1))
+    for k, (i, j) in enumerate(moment_powers(in_row, bins > 1)):
+        unit = (1.0, fixed_point.FIRST, fixed_point.SECOND)[min(i + j, 2)]
+        product = np.ones_like(x)
+        for factor in [offsets] * i + [x] * j:
+            product = product * factor
+        np.add.at(moments[..., k], (levels, rows, bin_of), np.rint(product * unit).astype(np.int64))
 
 
 def filled_cells(counts: Counts) -> tuple[Counts, Indices, Counts]:

@@ -50,6 +50,13 @@ class Finder(NamedTuple):
     start: Indices  # (cells,) or (0,)
 
 
+class RowGrid(NamedTuple):
+    """Rows over [0, 1]: equal cells, a power of two of them, some cut into several rows."""
+
+    edges: Floats  # (rows + 1,)
+    first: Indices  # (cells + 1,) the first row of every cell, and the number of rows
+
+
 class ValueCounts(NamedTuple):
     """Counts of one measure's values, see `summaries.Distribution`; sums have 2 limbs or more."""
 

@@ -8,13 +8,13 @@ const metrics = (() => {
 
   function decode({ dtype, data }) {
     const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0));
-    const kind = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, f8: Float64Array }[dtype];
+    const kind = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i4: Int32Array, f8: Float64Array }[dtype];
     return new kind(bytes.buffer);
   }
 
   function decodePayload(payload) {
-    const decodeArrays = (item) => Object.fromEntries(
-      Object.entries(item).map(([key, value]) => [key, value && value.data !== undefined ? decode(value) : value]));
+    const decoded = (value) => value?.data !== undefined ? decode(value) : Array.isArray(value) ? value.map(decoded) : value;
+    const decodeArrays = (item) => Object.fromEntries(Object.entries(item).map(([key, value]) => [key, decoded(value)]));
     return {
       ...payload,
       joint: payload.joint.map(decodeArrays),

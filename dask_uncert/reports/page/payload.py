@@ -20,7 +20,7 @@ from dask_uncert.metrics.sweep import UNDAMPED
 from dask_uncert.reports.names import pretty, unit
 from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.joint_histogram import JointHistogram
+from dask_uncert.summaries.joint_histogram import JointHistogram, row_ends
 
 SIGMA, DAMPING = 0.1, 1.0  # initial values of the controls
 BY_CLASS_BYTES = 2_000_000  # if histograms by reference class are larger, the page has only those of all classes
@@ -67,7 +67,7 @@ def json_text(value: Any) -> str:
 
 
 def encode(values: ArrayLike) -> dict[str, Any]:
-    """Return an array as base64 in C order, with its `dtype`: u1, u2, u4 or f8.
+    """Return an array as base64 in C order, with its `dtype`: u1, u2, u4, i4 or f8.
 
     >>> encode([1, 2, 300])
     {'dtype': 'u2', 'data': 'AQACACwB'}
@@ -75,22 +75,24 @@ def encode(values: ArrayLike) -> dict[str, Any]:
     array = np.asarray(values)
     dtype = "f8"
     if array.dtype.kind in "iu":
-        most = int(array.max(initial=0))
-        dtype = next((f"u{size}" for size in (1, 2, 4) if most < 1 << 8 * size), "f8")
+        least, most = int(array.min(initial=0)), int(array.max(initial=0))
+        kinds = ("u1", "u2", "u4", "i4")
+        dtype = next((kind for kind in kinds if np.iinfo(kind).min <= least and most <= np.iinfo(kind).max), "f8")
     data = np.ascontiguousarray(array, dtype=f"<{dtype}").tobytes()
     return {"dtype": dtype, "data": base64.b64encode(data).decode("ascii")}
 
 
 def joint_data(evaluation: Evaluation, histogram: JointHistogram) -> dict[str, Any]:
-    """Return a joint histogram; a group is the pixels of one level of the reference in one row.
+    """Return a joint histogram; a group is the pixels of one level of the reference in one row, a cell those in one bin.
 
-    `starts` is the first group of each level, `row` the row of each group; `zeroth` and `first` are the sums of its
-    moments, see `formulas.soft_sweep`.
+    `starts` is the first group of each level, `cells` the first cell of each group, `row` and `bin` say where they are;
+    `moments` are their sums of `powers`, see `summaries.joint_histogram`.
     """
-    settings, sums = histogram.settings, histogram.decoded()
-    starts = np.cumsum([0, *(interval.zeroth for interval in sums.intervals)])[:-1]
-    numbers = sums.zeroth[..., starts].sum(axis=-1)
-    level, row = np.nonzero(numbers)
+    settings, ends = histogram.settings, row_ends(histogram.settings)
+    level, row, bin_of = np.nonzero(histogram.moments[..., 0])
+    kept = histogram.moments[level, row, bin_of]
+    groups, first = np.unique(level * len(ends) + row, return_index=True)
+    rows, of_group = np.unique(groups % len(ends), return_inverse=True)
     return {
         "class": evaluation.classes[settings.class_index].name,
         "class_index": settings.class_index,
@@ -100,19 +102,19 @@ def joint_data(evaluation: Evaluation, histogram: JointHistogram) -> dict[str, A
         "thresholds": list(settings.thresholds),
         "reference_dtype": settings.reference_dtype,
         "reference_threshold": settings.reference_threshold,
-        "counted": float(numbers.sum()),
-        "low": encode(sums.rows[:, 0]),
-        "high": encode(sums.rows[:, 1]),
-        "level_low": sums.levels[:, 0].tolist(),
-        "level_high": sums.levels[:, 1].tolist(),
-        "intervals": [
-            {**interval._asdict(), "high": interval.high if math.isfinite(interval.high) else None}
-            for interval in sums.intervals
-        ],
-        "starts": np.searchsorted(level, np.arange(len(sums.levels) + 1)).tolist(),
-        "row": encode(row),
-        "zeroth": encode(sums.zeroth[level, row]),
-        "first": encode(sums.first[level, row]),
+        "counted": float(kept[:, 0].sum()),
+        "low": encode(ends[rows, 0]),
+        "high": encode(ends[rows, 1]),
+        "level_low": [low for low, _ in settings.levels],
+        "level_high": [high for _, high in settings.levels],
+        "upper": settings.upper if math.isfinite(settings.upper) else None,
+        "bins": settings.bins,
+        "powers": settings.powers,
+        "starts": np.searchsorted(groups // len(ends), np.arange(len(settings.levels) + 1)).tolist(),
+        "row": encode(of_group),
+        "cells": encode([*first.tolist(), len(kept)]),
+        "bin": encode(bin_of),
+        "moments": [encode(sums) for sums in kept.T],
     }
 
 

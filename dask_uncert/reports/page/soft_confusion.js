@@ -3,7 +3,8 @@
 "use strict";
 const softConfusion = (() => {
   const ROOT = Math.sqrt(2 / Math.PI);
-  const ROUNDING = 2 ** -42; // error per pixel from fixed point and from sums over rows
+  const ROUNDING = 2 ** -42, MOMENT_ROUNDING = 2 ** -20; // error per pixel of sums over rows, and of moments
+  const NODE = Math.sqrt(0.75); // T_3 is 0 at 0, NODE and -NODE
   const METRICS = ["accuracy", "precision", "recall", "false_positive_rate", "f1", "specificity",
     "negative_predictive_value", "balanced_accuracy", "iou", "matthews", "kappa"];
   const SIGNED = ["matthews", "kappa"];
@@ -17,125 +18,112 @@ const softConfusion = (() => {
   }
 
   const total = (values) => values.reduce((sum, value) => sum + value, 0);
-  const slope = (z) => ROOT * Math.exp(-z * z / 2);
   const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
-  // Error bound of a tangent to A(z) within `reach` of its point, for z from nearest to furthest.
-  function tangentError(nearest, furthest, reach) {
-    const z = clamp(1, nearest, furthest);
-    return 0.5 * z * slope(z) * reach * reach;
+  // Coefficients of 1, x and 2 x^2 - 1 of the parabola with these values at NODE, 0 and -NODE.
+  const parabola = (right, middle, left) => [
+    (right + middle + left) / 3, (right - left) / Math.sqrt(3), (right + left - 2 * middle) / 3];
+
+  // Largest size of a function on an interval: at its ends or at one of its turns.
+  function largestBetween(f, turns, low, high) {
+    const inside = turns.filter((turn) => low < turn && turn < high);
+    return Math.max(...[low, high, ...inside].map((z) => Math.abs(f(z))));
   }
 
-  // exp(-x) I_k(x), k = 0 .. most - 1. I_(k-1) = I_(k+1) + 2k/x I_k is stable downwards; I_0 + 2 sum I_k = exp(x).
-  function bessel(most, x) {
-    const values = new Float64Array(most);
-    if (x < 1e-280) {
-      values[0] = 1;
-      return values;
+  // Error bound of the parabola through A(z) at the nodes of an interval; below 0, A(z) has the sign of z.
+  const third = (z) => ROOT * (z * z - 1) * Math.exp(-z * z / 2);
+  function parabolaError(nearest, furthest) {
+    const low = clamp(nearest, -1e100, 1e100), high = clamp(furthest, -1e100, 1e100);
+    const ends = low < 0 ? [0, Math.max(high, -low)] : [low, high];
+    return largestBetween(third, [Math.sqrt(3)], ...ends) * ((high - low) / 2) ** 3 / 24;
+  }
+
+  // A parabola for exp(-d u) on every bin of u, three coefficients each, with its error bound and the values at the ends.
+  function dampingSeries(d, upper, bins) {
+    const series = { coefficients: new Float64Array(3 * bins) };
+    for (const name of ["error", "least", "most"]) series[name] = new Float64Array(bins);
+    const half = 0.5 / bins, finite = upper !== null, reach = finite ? d * upper : d;
+    const damping = (v) => d === 0 ? 1 : Math.exp(-d * (finite ? upper * v : v / (1 - v)));
+    const rise = (s) => s > d + 800 ? 0 : (s / d) ** 3 * s * (s * s - 6 * s + 6) * Math.exp(d - s);
+    for (let b = 0; b < bins; b++) {
+      const low = b / bins, high = (b + 1) / bins, middle = (b + 0.5) / bins;
+      const most = series.most[b] = damping(low), least = series.least[b] = damping(high);
+      const steepest = d === 0 ? 0 : finite ? reach ** 3 * Math.exp(-reach * low)
+        : largestBetween(rise, [0.9358222275240878, 3.305407289332279, 7.758770483143634], d / (1 - low), d / (1 - high));
+      const error = steepest * half ** 3 / 24, flat = !(error <= (most - least) / 2);
+      series.error[b] = flat ? (most - least) / 2 : error;
+      series.coefficients.set(flat ? [(most + least) / 2, 0, 0]
+        : parabola(damping(middle + half * NODE), damping(middle), damping(middle - half * NODE)), 3 * b);
     }
-    let above = 0, here = 1e-280, sum = 0;
-    for (let k = most + 32 + Math.ceil(9 * Math.sqrt(x)); k >= 0; k--) {
-      if (k < most) values[k] = here;
-      sum += (k ? 2 : 1) * here;
-      [above, here] = [here, above + 2 * k / x * here];
-      if (here > 1e250) {
-        above /= here;
-        sum /= here;
-        for (let j = k; j < most; j++) values[j] /= here;
-        here = 1;
+    return series;
+  }
+
+  // Sums of T_i(y) T_j(x) of every cell, nine each; they are kept as sums of powers of y and x in whole units.
+  function chebyshevSums(joint) {
+    const cells = joint.bin.length, sums = new Float64Array(9 * cells);
+    joint.powers.forEach(([i, j], k) => {
+      const unit = [1, 2 ** -20, 2 ** -22][Math.min(i + j, 2)];
+      for (let c = 0; c < cells; c++) sums[9 * c + 3 * i + j] = joint.moments[k][c] * unit;
+    });
+    for (let at = 0; at < sums.length; at += 9) {
+      for (let i = 0; i < 2; i++) {
+        sums[at + 3 * i + 2] = 2 * sums[at + 3 * i + 2] - sums[at + 3 * i];
+        sums[at + 6 + i] = 2 * sums[at + 6 + i] - sums[at + i];
       }
     }
-    return values.map((value) => value / sum);
+    return sums;
   }
 
-  // Chebyshev series of exp(-d u) on [low, high], and its error bound.
-  function dampingSeries(d, low, high, terms) {
-    const coefficients = new Float64Array(terms);
-    if (d === 0) {
-      coefficients[0] = 1;
-      return { coefficients, error: 0 };
-    }
-    const scale = Math.exp(-d * low);
-    if (high === null) { // u is only known to be above low
-      coefficients[0] = scale / 2;
-      return { coefficients, error: scale / 2 };
-    }
-    const shares = bessel(terms + 64, d * (high - low) / 2);
-    let error = 0;
-    for (let k = shares.length - 1; k >= 0; k--) {
-      if (k >= terms) error += 2 * shares[k];
-      else coefficients[k] = scale * (k ? 2 : 1) * (k % 2 ? -1 : 1) * shares[k];
-    }
-    const kept = shares.subarray(0, terms).reduce((sum, share, k) => sum + (k ? 2 : 1) * share, 0);
-    return { coefficients, error: scale * (1 - kept < 1e-6 ? error : 1 - kept) };
-  }
-
-  // Sum of the damping factor of every group (the pixels of a level in a row), its sum times y, and their error bounds.
+  // Sums of T_i(y) times the damping factor of every group (the pixels of a level in a row), and their error bounds.
   function dampedSums(joint, d) {
-    const groups = joint.row.length;
-    const [weight, error, first, firstError] = [0, 1, 2, 3].map(() => new Float64Array(groups));
-    const [columns, firstColumns] = ["zeroth", "first"].map((key) => total(joint.intervals.map((interval) => interval[key])));
-    let at = 0, atFirst = 0;
-    for (const interval of joint.intervals) {
-      const most = Math.exp(-d * interval.low);
-      const least = interval.high !== null ? Math.exp(-d * interval.high) : d === 0 ? 1 : 0;
-      const series = dampingSeries(d, interval.low, interval.high, interval.zeroth);
-      const tilted = interval.first ? dampingSeries(d, interval.low, interval.high, interval.first) : null;
-      for (let g = 0; g < groups; g++) {
-        const number = joint.zeroth[g * columns + at]; // T_0 is 1
-        if (number === 0) continue;
-        let value = 0;
-        for (let k = 0; k < interval.zeroth; k++) value += series.coefficients[k] * joint.zeroth[g * columns + at + k];
-        const low = Math.max(value - series.error * number, least * number);
-        const high = Math.min(value + series.error * number, most * number);
-        value = clamp(value, low, high);
-        weight[g] += value;
-        error[g] += Math.max(value - low, high - value);
-        if (tilted) {
-          let moment = 0;
-          for (let k = 0; k < interval.first; k++) moment += tilted.coefficients[k] * joint.first[g * firstColumns + atFirst + k];
-          first[g] += moment;
-          firstError[g] += tilted.error * number;
+    joint.sums ??= chebyshevSums(joint);
+    const groups = joint.row.length, series = dampingSeries(d, joint.upper, joint.bins);
+    const sums = new Float64Array(3 * groups), errors = new Float64Array(3 * groups);
+    for (let g = 0; g < groups; g++) {
+      for (let c = joint.cells[g]; c < joint.cells[g + 1]; c++) {
+        const b = joint.bin[c], number = joint.sums[9 * c];
+        const [c0, c1, c2] = series.coefficients.subarray(3 * b, 3 * b + 3);
+        for (let i = 0; i < 3; i++) {
+          const at = 9 * c + 3 * i, rounded = Math.abs(c1) + Math.abs(c2) + (i ? Math.abs(c0) : 0);
+          let value = c0 * joint.sums[at] + c1 * joint.sums[at + 1] + c2 * joint.sums[at + 2];
+          let error = number * (series.error[b] + (i === 2 ? Math.abs(c2) : 0) + MOMENT_ROUNDING * rounded);
+          if (i === 0) {
+            const bottom = Math.max(value - error, series.least[b] * number);
+            const top = Math.min(value + error, series.most[b] * number);
+            value = clamp(value, bottom, top);
+            error = Math.max(value - bottom, top - value);
+          }
+          sums[3 * g + i] += value;
+          errors[3 * g + i] += error;
         }
       }
-      at += interval.zeroth;
-      atFirst += interval.first;
     }
-    return { weight, error, first, firstError };
+    return { sums, errors };
   }
 
-  // Factors of the weights of every row at a threshold and spread, which do not depend on d.
+  // Certainties of every row at a threshold and spread, which do not depend on d.
   function rowFactors(joint, t, sigma) {
     const n = joint.low.length, hard = sigma === 0;
-    const names = ["value", "least", "most", "slope", "off", "share", "middle", "end", "shareLeft", "middleLeft", "endLeft"];
-    const factors = Object.fromEntries(names.map((name) => [name, new Float64Array(n)]));
+    const factors = { t, certaintyAt: (distance) => hard ? 1 : certainty(distance / sigma), sigma };
+    for (const name of ["least", "most", "off"]) factors[name] = new Float64Array(n);
+    factors.parabola = new Float64Array(3 * n);
     factors.side = new Int8Array(n); // 1 right of the threshold, -1 left of it, 0 on both sides, 2 equal to it
-    const certaintyAt = (distance) => hard ? 1 : certainty(distance / sigma);
     for (let r = 0; r < n; r++) {
       const low = joint.low[r], high = joint.high[r];
-      const right = low >= t, left = high <= t;
+      const right = low >= t, left = high <= t, across = !right && !left;
       factors.side[r] = right && left ? 2 : right ? 1 : left ? -1 : 0;
-      if (!right && !left) {
-        factors.share[r] = (high - t) / (high - low);
-        factors.middle[r] = certaintyAt((high - t) / 2);
-        factors.end[r] = certaintyAt(high - t);
-        factors.shareLeft[r] = (t - low) / (high - low);
-        factors.middleLeft[r] = certaintyAt((t - low) / 2);
-        factors.endLeft[r] = certaintyAt(t - low);
-        continue;
-      }
       const middle = (low + high) / 2, half = (high - low) / 2;
+      const at = (place) => {
+        const distance = middle + half * place - t, size = factors.certaintyAt(Math.abs(distance));
+        return across ? Math.sign(distance) * size : size;
+      };
+      factors.parabola.set(parabola(at(NODE), at(0), at(-NODE)), 3 * r);
       const nearest = Math.max(low - t, t - high, 0), furthest = Math.max(high - t, t - low);
-      factors.value[r] = certaintyAt(Math.abs(middle - t));
-      if (low === high) {
-        factors.least[r] = factors.most[r] = factors.value[r];
-        continue;
-      }
-      factors.least[r] = certaintyAt(nearest);
-      factors.most[r] = certaintyAt(furthest);
-      if (hard) continue;
-      factors.slope[r] = slope(Math.abs(middle - t) / sigma) * (half / sigma) * (middle >= t ? 1 : -1);
-      factors.off[r] = tangentError(nearest / sigma, furthest / sigma, half / sigma);
+      factors.least[r] = factors.certaintyAt(nearest);
+      factors.most[r] = factors.certaintyAt(furthest);
+      if (hard || low === high) continue;
+      factors.off[r] = across ? parabolaError((low - t) / sigma, (high - t) / sigma)
+        : parabolaError(nearest / sigma, furthest / sigma);
     }
     return factors;
   }
@@ -172,28 +160,45 @@ const softConfusion = (() => {
   // Weight and error right of, left of and on the threshold, for the groups from `start` to `end`.
   function levelSums(joint, sums, factors, start, end) {
     const right = [0, 0], left = [0, 0], on = [0, 0];
+    const add = (sum, value, bottom, top) => {
+      const within = clamp(value, bottom, Math.max(bottom, top));
+      sum[0] += within;
+      sum[1] += Math.max(within - bottom, top - within, 0);
+    };
     for (let g = start; g < end; g++) {
-      const r = joint.row[g], side = factors.side[r];
-      const weight = sums.weight[g], error = sums.error[g], all = weight + error;
-      if (side === 0) { // assumes that the pixels of the row are evenly distributed
-        const above = factors.share[r] * factors.middle[r] * weight;
-        const below = factors.shareLeft[r] * factors.middleLeft[r] * weight;
-        right[0] += above;
-        right[1] += Math.max(above, factors.end[r] * all - above);
-        left[0] += below;
-        left[1] += Math.max(below, factors.endLeft[r] * all - below);
+      const r = joint.row[g], side = factors.side[r], damped = sums.sums.subarray(3 * g, 3 * g + 3);
+      const loose = sums.errors.subarray(3 * g, 3 * g + 3), all = damped[0] + loose[0];
+      let value = 0, off = factors.off[r] * all;
+      for (let i = 0; i < 3; i++) {
+        value += factors.parabola[3 * r + i] * damped[i];
+        off += Math.abs(factors.parabola[3 * r + i]) * loose[i];
+      }
+      if (side === 0) {
+        splitRow(joint.low[r], joint.high[r], factors, damped, loose, value, off, (sum, ...range) => add(sum > 0 ? right : left, ...range));
         continue;
       }
-      const tangent = factors.value[r] * weight + factors.slope[r] * sums.first[g];
-      const off = factors.value[r] * error + Math.abs(factors.slope[r]) * sums.firstError[g] + factors.off[r] * all;
-      const bottom = Math.max(tangent - off, factors.least[r] * Math.max(weight - error, 0));
-      const top = Math.min(tangent + off, factors.most[r] * all);
-      const value = clamp(tangent, bottom, Math.max(bottom, top));
-      const sum = side === 1 ? right : side === -1 ? left : on;
-      sum[0] += value;
-      sum[1] += Math.max(value - bottom, top - value, 0);
+      const bottom = Math.max(value - off, factors.least[r] * Math.max(damped[0] - loose[0], 0));
+      const top = Math.min(value + off, factors.most[r] * all);
+      add(side === 1 ? right : side === -1 ? left : on, value, bottom, top);
     }
     return [right, left, on];
+  }
+
+  // Bounds of the weights of a row right (1) and left (-1) of a threshold inside it. Right minus left is the sum of A with
+  // the sign of p - t; right plus left follows within bounds from the sum of (p - t)^2, as A is concave.
+  function splitRow(low, high, factors, damped, loose, difference, off, add) {
+    const middle = (low + high) / 2, half = (high - low) / 2, t = (factors.t - middle) / half, hard = factors.sigma === 0;
+    const square = (damped[2] + damped[0]) / 2 - 2 * t * damped[1] + t * t * damped[0];
+    const squareOff = loose[2] / 2 + 2 * Math.abs(t) * loose[1] + (t * t + 0.5) * loose[0];
+    const all = damped[0] + loose[0], far = 1 + Math.abs(t), wrong = hard ? Infinity : off;
+    const mean = Math.sqrt(clamp((square + squareOff) / (all > 0 ? all : 1), 0, far * far)) * half;
+    const least = factors.certaintyAt(far * half) * Math.max(hard ? damped[0] - loose[0] : (square - squareOff) / (far * far), 0);
+    const most = factors.certaintyAt(mean) * all;
+    for (const [reach, sign] of [[high - factors.t, 1], [factors.t - low, -1]]) {
+      const bottom = Math.max((least + sign * difference - wrong) / 2, 0);
+      const top = Math.max(Math.min((most + sign * difference + wrong) / 2, most), bottom);
+      add(sign, factors.certaintyAt(reach / 2) * reach / (high - low) * damped[0], bottom, top);
+    }
   }
 
   const ratio = (a, b) => b === 0 ? NaN : a / b;
@@ -250,5 +255,5 @@ const softConfusion = (() => {
     return step * (rest > 0.5 || (rest === 0.5 && down % 2) ? down + 1 : down);
   }
 
-  return { METRICS, certainty, bessel, dampedSums, rowFactors, cells, cellMetrics, metricBounds, asStored, total };
+  return { METRICS, certainty, dampedSums, rowFactors, cells, cellMetrics, metricBounds, asStored, total };
 })();

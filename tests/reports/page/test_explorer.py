@@ -413,10 +413,6 @@ def test_functions_of_the_script_are_exact(browser, page):
     z = np.concatenate([[0.0], np.geomspace(1e-12, 40, 400)])
     values = browser.execute_script("return arguments[0].map(softConfusion.certainty)", z.tolist())
     np.testing.assert_allclose(values, special.erf(z / np.sqrt(2)), rtol=2e-15)
-    for x in (0.0, 1e-300, 1e-9, 0.3, 1.0, 17.0, 450.0, 1e5):
-        values = np.array(browser.execute_script("return [...softConfusion.bessel(40, arguments[0])]", x))
-        expected = special.ive(np.arange(40), x)
-        np.testing.assert_allclose(values, expected, rtol=2e-13, atol=1e-300)
     halves = [0.1, 1 / 3, 0.5, 2.0**-24, 3 * 2.0**-25, 1e-8, 0.33325195, 0.99999, 0.4999]
     for dtype in ("float16", "float32"):
         script = f"return arguments[0].map((t) => softConfusion.asStored(t, '{dtype}'))"
