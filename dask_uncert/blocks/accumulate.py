@@ -38,6 +38,7 @@ class Counter:
         kernels: ModuleType,
         share_dtype: np.dtype[Any] | None = None,
         tiles: TileCounter | None = None,
+        scale: float | None = None,
     ) -> None:
         self.request, self.total, self.dtype, self.kernels = request, total, dtype, kernels
         self.share_dtype, self.tiles = share_dtype, tiles
@@ -46,7 +47,7 @@ class Counter:
             for d in total.distributions
         ]
         bins = total.calibration
-        self.probability_finder = cached_finder(tuple(as_stored(bins.edges, dtype).tolist()), 1.0)
+        self.probability_finder = cached_finder(tuple(as_stored(bins.edges, dtype, scale).tolist()), 1.0)
         self.scores = ScoreCounts(bins.classwise, bins.squared_error, bins.log_loss, bins.infinite.reshape(1))
 
     def add(

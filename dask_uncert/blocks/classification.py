@@ -74,12 +74,12 @@ def evaluate_block(
     }
     if maps:  # they show pixels that do not count, too
         selected = np.flatnonzero(~arrays[BLANK]) if BLANK in arrays else np.arange(reference.size)
-    classes, spread = len(request.classes), None
+    classes, spread, scale = len(request.classes), None, None
     if len(arrays.get("samples", ())):
         spread = spread_of(arrays["samples"], classes, encoding, selected, kernels)
     if "probabilities" in arrays:
-        precision = encoding.probabilities
-        stored, dtype = three_axes(arrays["probabilities"], encoding.class_axis, precision.scale)
+        precision, scale = encoding.probabilities, encoding.probabilities.scale
+        stored, dtype = three_axes(arrays["probabilities"], encoding.class_axis, scale)
         rounding = rounding_of(dtype, classes, precision)
     else:
         assert spread is not None
@@ -88,7 +88,7 @@ def evaluate_block(
     tiles = None
     if total.tiles is not None:
         tiles = TileCounter(total, kernels, shape, offset or (0,) * len(shape))
-    counter = Counter(request, total, dtype, kernels, share_dtype, tiles)
+    counter = Counter(request, total, dtype, kernels, share_dtype, tiles, scale)
     batches = (selected[start : start + STEP] for start in range(0, selected.size, STEP))
     for pixels in batches if tiles is None else tiles.batches(selected, STEP):
         measured = kernels.measure(stored, pixels, request.measures, request.maxima, rounding)

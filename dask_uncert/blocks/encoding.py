@@ -26,7 +26,8 @@ def three_axes(
     """Return probabilities as (a, classes, b), float32 or float64, and the dtype they are stored in.
 
     No copy where the dtype already serves. class_axis None: a binary prediction, the second class's
-    probability, becomes both classes'. scale: factor of numbers passed on as stored, see `Precision`.
+    probability, becomes both classes', the first one's in the form in which it would be stored beside it. scale:
+    factor of numbers passed on as stored, see `Precision`.
     """
     dtype = probabilities.dtype
     if scale is not None:
@@ -36,8 +37,9 @@ def three_axes(
     elif not dtype.isnative:
         probabilities = probabilities.astype(dtype.newbyteorder("="))
     if class_axis is None:
-        second = probabilities.reshape(-1).astype(np.float64)
-        return np.stack([1.0 - second, second], axis=1)[:, :, np.newaxis], dtype
+        second = probabilities.reshape(-1)
+        first = as_stored(1.0 - second.astype(np.float64), dtype.newbyteorder("="), scale).astype(second.dtype)
+        return np.stack([first, second], axis=1)[:, :, np.newaxis], dtype
     shape = probabilities.shape
     before = int(np.prod(shape[:class_axis], dtype=np.int64))
     after = int(np.prod(shape[class_axis + 1 :], dtype=np.int64))

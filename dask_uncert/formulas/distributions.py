@@ -1,8 +1,8 @@
 """Statistics of a distribution, from power sums and histograms.
 
-Power sums have shape (..., moments, 2): the fixed-point sums of x, x**2, x**3 of values x in [0, 1], two
-limbs each. Histograms have shape (..., B) over ``edges`` of length B + 1; bin b holds the values in
-(edges[b], edges[b + 1]], the first also its left edge.
+Power sums have shape (..., width): the sums of x, x**2, x**3 in whole numbers, see `power_sums`. Histograms have
+shape (..., B) over ``edges`` of length B + 1; bin b holds the values in (edges[b], edges[b + 1]], the first also
+its left edge.
 """
 
 from __future__ import annotations
@@ -10,62 +10,58 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dask_uncert.formulas import power_sums
 from dask_uncert.formulas.confusion import ratio
-from dask_uncert.formulas.fixed_point import FRACTION_BITS, decode
+from dask_uncert.formulas.power_sums import BOUNDED, Resolution
 from dask_uncert.formulas.typing import Counts, Floats
 
-VARIANCE_NOISE = 3 * 2.0 ** -(FRACTION_BITS + 1)
-"""Largest change of ``E x**2 - (E x)**2`` by rounding each x and x**2 to fixed point (8.5e-14)."""
-SMALLEST_VARIANCE = 1e-12
-"""Below it skewness would be rounding only, and is undefined."""
+SMALLEST_DEVIATION = 2.0**19
+"""In steps of the power sums: below it the rounding of values could change skewness by more than 1e-5."""
 
 
-def mean(n: ArrayLike, sums: Counts) -> Floats:
-    """Mean of n values, (...) and (..., moments >= 1, 2) to (...).
+def mean(n: ArrayLike, sums: Counts, resolution: Resolution = BOUNDED) -> Floats:
+    """Mean of n values, (...) and (..., width) to (...).
 
-    ``sum x / n``, within 2**-45 of the mean of the values themselves. NaN where n is 0. [C23]
+    ``sum x / n``, within half a step (2.8e-14 for values in [0, 1]) of the mean of the values themselves. NaN
+    where n is 0. [C23]
 
-    >>> from dask_uncert.formulas.fixed_point import encode
-    >>> x = np.array([0.25, 0.5])
-    >>> float(mean(2, encode(np.stack([x, x**2])).sum(axis=1)))
+    >>> from dask_uncert.formulas.power_sums import encode
+    >>> float(mean(2, encode([0.25, 0.5], 2).sum(axis=0)))
     0.375
     """
-    return ratio(decode(sums[..., 0, :]), n)
+    return ratio(power_sums.total(sums, resolution), n)
 
 
-def standard_deviation(n: ArrayLike, sums: Counts) -> Floats:
-    """Population standard deviation of n values, (...) and (..., moments >= 2, 2) to (...).
+def standard_deviation(n: ArrayLike, sums: Counts, resolution: Resolution = BOUNDED) -> Floats:
+    """Population standard deviation of n values, (...) and (..., width of 2 powers or more) to (...).
 
-    ``sqrt(E x**2 - (E x)**2)``, range [0, 1/2]; NaN where n is 0. Each x and x**2 was rounded separately, so
-    the variance is off by up to 8.5e-14 and that of a constant may come out negative: what is within that
-    noise is 0. The deviation is thus off by at most 5e-7, by less than 1e-11 where it exceeds .01. [C23]
+    ``sqrt(E x**2 - (E x)**2)``, taken in whole numbers: within half a step (2.8e-14 for values in [0, 1]) of that
+    of the values themselves, however large their mean. Exactly 0 for a constant; NaN where n is 0. [C23]
 
-    >>> from dask_uncert.formulas.fixed_point import encode
-    >>> x = np.array([0.1, 0.1, 0.1])
-    >>> float(standard_deviation(3, encode(np.stack([x, x**2])).sum(axis=1)))
-    0.0
+    >>> from dask_uncert.formulas.power_sums import WIDE, encode
+    >>> x = [1e6 + 1, 1e6 + 2, 1e6 + 3]
+    >>> round(float(standard_deviation(3, encode(x, 2, WIDE).sum(axis=0), WIDE)), 12)
+    0.816496580928
     """
-    return np.sqrt(_variance(n, sums))
+    return np.ldexp(_deviation(n, sums, resolution), -resolution.bits)
 
 
-def skewness(n: ArrayLike, sums: Counts) -> Floats:
-    """Skewness of n values, (...) and (..., moments >= 3, 2) to (...).
+def skewness(n: ArrayLike, sums: Counts, resolution: Resolution = BOUNDED) -> Floats:
+    """Skewness of n values, (...) and (..., width of 3 powers) to (...).
 
     ``E (x - m)**3 / s**3``, population moments, no small-sample correction; 0 for symmetric values, positive
-    for a tail of large ones. NaN where n is 0 or the variance is below 1e-12. At worst (the same few values
-    over and over) it is off by ``4e-13 / s**3``: 4e-7 at s = .01 but .4 at s = 1e-4; rounding errors of
-    many different values mostly cancel. [C23]
+    for a tail of large ones. Taken in whole numbers, and off by at most ``6 e / s (1 + |skewness|)``, e half a step.
+    NaN where n is 0, and where that could exceed 1e-5: where values differ by less than s = 3e-8 of [0, 1], or
+    7e-15 without a range, rounding might be all there is. [C23]
 
-    >>> from dask_uncert.formulas.fixed_point import encode
-    >>> x = np.array([0.0, 0.0, 0.0, 1.0])
-    >>> round(float(skewness(4, encode(np.stack([x, x**2, x**3])).sum(axis=1))), 12)
+    >>> from dask_uncert.formulas.power_sums import encode
+    >>> round(float(skewness(4, encode([0.0, 0.0, 0.0, 1.0], 3).sum(axis=0))), 12)
     1.154700538379
     """
-    variance = _variance(n, sums)
-    first, second, third = (ratio(decode(sums[..., power, :]), n) for power in range(3))
-    central = third - first * (3 * second - 2 * first**2)
-    defined = np.where(variance >= SMALLEST_VARIANCE, variance, 0.0)
-    return ratio(central, defined**1.5)
+    deviation = _deviation(n, sums, resolution)
+    defined = np.where(deviation >= SMALLEST_DEVIATION, deviation, 0.0)
+    count = np.asarray(n, np.float64)
+    return ratio(power_sums.third_moment(n, sums, resolution), (defined * count) ** 3)
 
 
 def ecdf(histogram: ArrayLike) -> Floats:
@@ -162,10 +158,9 @@ def uncertainty_confusion(
     }
 
 
-def _variance(n: ArrayLike, sums: Counts) -> Floats:
-    first, second = (ratio(decode(sums[..., power, :]), n) for power in range(2))
-    variance = second - first**2
-    return np.where(variance <= VARIANCE_NOISE, 0.0, variance)  # NaN stays NaN
+def _deviation(n: ArrayLike, sums: Counts, resolution: Resolution) -> Floats:
+    """Return the standard deviation in steps of the power sums; NaN where n is 0."""
+    return ratio(np.sqrt(power_sums.second_moment(n, sums, resolution)), n)
 
 
 def _edges(edges: ArrayLike, histogram: Counts) -> NDArray[np.floating]:

@@ -16,10 +16,26 @@ UNLABELLED, UNKNOWN, NO_CODE = -1, -2, -3
 WIDEST_TABLE = 1 << 16
 
 
-def as_stored(thresholds: ArrayLike, dtype: np.dtype[Any]) -> Floats:
-    """Return thresholds rounded to the data's own dtype: a float32 .7 lies on the threshold .7."""
-    exact = np.asarray(thresholds, np.float64)
-    return exact.astype(dtype).astype(np.float64) if dtype.kind == "f" else exact
+STEP_ROUNDING = 1e-9
+"""A number this close to a whole one, in units of the scale, is that one but for rounding."""
+
+
+def as_stored(numbers: ArrayLike, dtype: np.dtype[Any], scale: float | None = None) -> Floats:
+    """Return thresholds or probabilities rounded to the data's own dtype: a float32 .7 lies on the threshold .7.
+
+    scale: of stored numbers. Integers have no form for what lies between two steps: that stays as it is.
+
+    >>> float(as_stored(0.7, np.dtype("uint8"), 0.01)) == 70 * 0.01
+    True
+    """
+    exact = np.asarray(numbers, np.float64)
+    if scale is None:
+        return exact.astype(dtype).astype(np.float64) if dtype.kind == "f" else exact
+    steps = exact / scale
+    if dtype.kind == "f":
+        return steps.astype(dtype).astype(np.float64) * scale
+    whole = np.rint(steps)
+    return np.where(np.abs(steps - whole) <= STEP_ROUNDING, whole * scale, exact)
 
 
 def stored_threshold(threshold: float, dtype: np.dtype[Any]) -> float:

@@ -94,7 +94,9 @@ def moments(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> d
     Returns
     -------
     dict of str to float
-        ``n``, ``mean``, ``std`` (of the population) and ``skewness``; NaN where undefined.
+        ``n``, ``mean``, ``std`` (of the population) and ``skewness``; NaN where undefined. Skewness is undefined
+        where the values are too close together for it to be known: ``std`` below 3e-8 of the measure's range,
+        7e-15 for a predicted uncertainty.
 
     {Raises: unknown measure}
 
@@ -104,12 +106,12 @@ def moments(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> d
     """
     values, chosen = distribution(evaluation, measure), OUTCOMES[outcome]
     n = evaluation.decisions.by_confused[:, chosen].sum()
-    sums = values.by_confused[:, chosen].sum(axis=(0, 1))
+    sums = values.by_confused[:, chosen].sum(axis=(0, 1)), values.resolution
     return {
         "n": int(n),
-        "mean": float(distributions.mean(n, sums)) * values.unit,
-        "std": float(distributions.standard_deviation(n, sums)) * values.unit,
-        "skewness": float(distributions.skewness(n, sums)),
+        "mean": float(distributions.mean(n, *sums)) * values.unit,
+        "std": float(distributions.standard_deviation(n, *sums)) * values.unit,
+        "skewness": float(distributions.skewness(n, *sums)),
     }
 
 

@@ -163,11 +163,11 @@ def _moments(distribution: Distribution, confusion: Counts, sums: Counts) -> dic
     number = np.stack([confusion.sum(axis=(-2, -1)) - right, right], axis=-1)
     results: dict[Path, Floats] = {}
     for outcome, chosen in OUTCOMES.items():
-        n, s = number[..., chosen].sum(axis=-1), sums[..., chosen, :, :].sum(axis=-3)
+        n, s = number[..., chosen].sum(axis=-1), (sums[..., chosen, :].sum(axis=-2), distribution.resolution)
         path = ("measures", distribution.measure.name, outcome)
-        results[*path, "mean"] = np.asarray(distributions.mean(n, s) * distribution.unit)
-        results[*path, "std"] = np.asarray(distributions.standard_deviation(n, s) * distribution.unit)
-        results[*path, "skewness"] = distributions.skewness(n, s)
+        results[*path, "mean"] = np.asarray(distributions.mean(n, *s) * distribution.unit)
+        results[*path, "std"] = np.asarray(distributions.standard_deviation(n, *s) * distribution.unit)
+        results[*path, "skewness"] = distributions.skewness(n, *s)
     return results
 
 

@@ -9,13 +9,13 @@ from typing import Self
 import numpy as np
 
 from dask_uncert.formulas.measures import Measure, upper_bound
+from dask_uncert.formulas.power_sums import BOUNDED, WIDE, Resolution
 from dask_uncert.formulas.typing import Counts
 from dask_uncert.summaries.summary import Summary, counts
 
 BINS = 1000  # steps of .001 of the range: every threshold with three decimals is an edge already
 PER_OCTAVE = 32  # bins between u and 2 u of a predicted uncertainty: each 2.2 % wide
 SMALLEST = 2.0**-20  # below it a predicted uncertainty is in the first bin
-WIDE_LIMBS = 5  # of power sums of a predicted uncertainty: 110 bits, 44 of them after the point
 
 
 @lru_cache(maxsize=256)  # the same for every block
@@ -38,7 +38,7 @@ class Distribution(Summary):
     """Counts over right-closed bins (the first also holds 0) and power sums, of values in [0, upper].
 
     `thresholds` are the named ones among the edges, at which counts are reported.
-    Sums are of (value / unit) to the powers 1, 2 (and 3), in fixed point; see `formulas.fixed_point`. A
+    Sums are of (value / unit) to the powers 1, 2 (and 3), in whole numbers; see `formulas.power_sums`. A
     predicted uncertainty has no fixed range: its bins are equally wide on a logarithmic scale, its unit
     is 1 and its sums have more limbs.
     """
@@ -49,23 +49,23 @@ class Distribution(Summary):
     edges: tuple[float, ...]
     thresholds: tuple[float, ...]
     histogram: Counts = counts("reference_class", "right", "bin")
-    by_pair: Counts = counts("reference_class", "predicted_class", "second", "power2", "limb")
-    by_confused: Counts = counts("confused_classes", "right", "power", "limb")
+    by_pair: Counts = counts("reference_class", "predicted_class", "second", "sum2")
+    by_confused: Counts = counts("confused_classes", "right", "sum3")
 
     @classmethod
     def zero(cls, measure: Measure, thresholds: tuple[float, ...], classes: int) -> Self:
         upper = upper_bound(measure, classes)
         wide = measure.kind == "uncertainty"
         edges = (wide_edges_with if wide else edges_with)(thresholds, upper)
-        limbs = WIDE_LIMBS if wide else 2
+        resolution = WIDE if wide else BOUNDED
         return cls(
             measure,
             upper,
             edges,
             thresholds,
             histogram=np.zeros((classes, 2, len(edges) - 1), np.int64),
-            by_pair=np.zeros((classes, classes, 2, 2, limbs), np.int64),
-            by_confused=np.zeros((classes + 1, 2, 3, limbs), np.int64),
+            by_pair=np.zeros((classes, classes, 2, resolution.width(2)), np.int64),
+            by_confused=np.zeros((classes + 1, 2, resolution.width(3)), np.int64),
         )
 
     @property
@@ -77,6 +77,11 @@ class Distribution(Summary):
     def unit(self) -> float:
         """Divisor of the values in the power sums."""
         return 1.0 if self.wide else self.upper
+
+    @property
+    def resolution(self) -> Resolution:
+        """Of the power sums."""
+        return WIDE if self.wide else BOUNDED
 
     @property
     def reach(self) -> float:

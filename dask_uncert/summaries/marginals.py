@@ -46,7 +46,7 @@ def marginals(evaluation: Evaluation) -> dict[str, Marginal]:
     pairs, tally = ("reference_class", "predicted_class"), ("bin", "tally")
     found = {"confusion": Marginal("decisions/pairs", pairs)}
     for i in range(len(evaluation.distributions)):
-        found[f"sums/{i}"] = Marginal(f"distributions/{i}/by_confused", ("right", "power", "limb"))
+        found[f"sums/{i}"] = Marginal(f"distributions/{i}/by_confused", ("right", "sum3"))
         found[f"histogram/{i}"] = Marginal(f"distributions/{i}/histogram", ("right", "bin"))
     found["winning"] = Marginal("calibration/winning", tally)
     found["winning_in_bins"] = Marginal("calibration/winning", tally, binned=True)

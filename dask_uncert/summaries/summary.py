@@ -153,7 +153,9 @@ class Summary:
         return xr.Dataset(variables, attrs={"frame": self.frame()})
 
 
-OWN_DIMS = ("bin", "reason", "threshold", "sigma", "damping", "level", "row", "interval", "power", "known_class")
+OWN_DIMS = (
+    "bin", "reason", "threshold", "sigma", "damping", "level", "row", "interval", "power", "known_class", "sum2", "sum3",
+)  # fmt: skip
 """Dimensions that a part sizes for itself."""
 
 

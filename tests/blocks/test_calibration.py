@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss, roc_auc_score
 
+from dask_uncert import Input
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas import selective
 from dask_uncert.metrics import calibration as calibration_metrics
@@ -108,3 +109,47 @@ def test_equal_mass_bins_follow_the_quantiles():
     groups = np.array_split(order, 10)
     wanted = sum(len(g) * abs(right[g].mean() - confidence[g].mean()) for g in groups) / 4000
     assert calibration_metrics.equal_mass_calibration_error(found) == pytest.approx(wanted, abs=5e-3)
+
+
+STORAGE = {
+    "float16": None,
+    "float32": None,
+    "float64": None,
+    "uint8": 0.01,
+    "uint16": 1 / 65535,
+    "float32 percent": 0.01,
+}
+
+
+@pytest.mark.parametrize("stored", STORAGE)
+def test_one_prediction_in_two_forms(stored):
+    """Without a class axis 1 - p is what the other class would be stored as: all counts are those of [1 - p, p]."""
+    dtype, scale = stored.split()[0], STORAGE[stored]
+    steps = np.arange(101) / 100 / (scale or 1)
+    p = (np.rint(steps) if dtype.startswith("u") else steps).astype(dtype)
+    whole = np.dtype(dtype).type(round(1 / (scale or 1)))
+    pair, y = np.stack([whole - p, p], axis=1), np.arange(101) % 2
+    options = {
+        "classes": ["no", "yes"], "measures": ["gini", "entropy", "variance"], "calibration": {"bins": 10},
+        "soft_confusion": [{"class": name, "thresholds": [0.3, 0.9], "sigmas": [0, 0.1]} for name in ("no", "yes")],
+    }  # fmt: skip
+    given_scale = {} if scale is None else {"scale": scale}
+    for engine in ("compiled", "reference"):
+        binary = evaluate(Input(p, **given_scale), y, axis=None, engine=engine, **options)
+        both = evaluate(Input(pair, **given_scale), y, engine=engine, **options)
+        for name in ("ledger", "decisions", "distributions", "calibration", "soft_confusion"):
+            assert getattr(binary, name) == getattr(both, name), name
+        if stored != "uint16":  # which has no .9; each decimal is in the bin of which it is the upper edge
+            winning = binary.calibration.binned(binary.calibration.fine).number
+            assert winning.tolist() == [0, 0, 0, 0, 1, 20, 20, 20, 20, 20]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint8"])
+def test_a_calibrated_prediction_in_two_forms(dtype):
+    scale = {"scale": 0.01} if dtype == "uint8" else {}
+    p = (np.repeat([0.9, 0.1], 10) / scale.get("scale", 1) + (0.5 if scale else 0)).astype(dtype)
+    whole, y = np.dtype(dtype).type(100 if scale else 1), np.repeat([1, 0, 1], [10, 8, 2])
+    for values, axis in ((p, None), (np.stack([whole - p, p], axis=1), 1)):
+        found = evaluate(Input(values, **scale), y, axis=axis, classes=["no", "yes"], calibration={"bins": 10})
+        error = calibration_metrics.expected_calibration_error(found)
+        assert error == pytest.approx(0, abs=2e-4 if dtype == "float16" else 1e-7)

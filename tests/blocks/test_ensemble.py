@@ -10,6 +10,7 @@ import xarray as xr
 import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from dask_uncert.blocks.classification import evaluate_block
 from dask_uncert.blocks.kernels import compiled
@@ -323,3 +324,15 @@ def test_jobs_take_samples_stacked_or_apart(tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             plan_job(*read_job({**job, "measures": ["gini"], "maps": [], "inputs": words}))
+
+
+def test_moments_of_mutual_information_that_hardly_varies():
+    """Two members that differ in the fourth digit: the information is of about 1e-7, and so is its spread."""
+    gap = np.random.default_rng(0).uniform(1e-5, 5e-4, 300)
+    samples = np.stack([[0.3 + gap, 0.7 - gap], [0.3 - gap, 0.7 + gap]]).transpose(0, 2, 1)
+    found = mutual_information(evaluate(samples=samples, reference=np.zeros(300, int), measures=KINDS))
+    exact = np.asarray(sample_uncertainty(samples)["mutual_information"])
+    assert 1e-7 < exact.std() < 2e-7
+    assert found["mean"] == pytest.approx(exact.mean(), rel=1e-6)
+    assert found["std"] == pytest.approx(exact.std(), rel=1e-6)
+    assert found["skewness"] == pytest.approx(stats.skew(exact), abs=1e-5)

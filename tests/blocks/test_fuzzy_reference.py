@@ -133,10 +133,10 @@ def test_binary_shares_of_the_second_class():
     wanted = soft_weights(p.astype("float64"), c, 0.5, 0.1)
     sums = classification.soft_cells(found.soft_confusion[0])
     assert all(sums[cell].item() == pytest.approx(wanted[cell].sum(), abs=1e-9) for cell in wanted)
-    other = soft_weights(1 - p.astype("float64"), 1 - c, 0.5, 0.1)
+    other = soft_weights((1 - p).astype("float64"), 1 - c, 0.5, 0.1)
     sums = classification.soft_cells(found.soft_confusion[1])
     assert all(sums[cell].item() == pytest.approx(other[cell].sum(), abs=1e-9) for cell in other)
-    both = evaluate(np.stack([1 - p.astype("float64"), p], axis=2), Input(np.stack([1 - c, c], axis=2), fuzzy=True),
+    both = evaluate(np.stack([1 - p, p], axis=2), Input(np.stack([1 - c, c], axis=2), fuzzy=True),
                     classes=["no", "yes"], measures=["gini"], soft_confusion=soft)  # fmt: skip
     assert both.decisions == found.decisions
     assert both.soft_confusion == found.soft_confusion

@@ -32,8 +32,8 @@ def test_moments_and_counts_are_exact(seed, dtype):
         moments = distributions.moments(found, "uncertainty", outcome)
         assert moments["n"] == where.sum()
         assert moments["mean"] == pytest.approx(u[where].mean(), rel=1e-12)
-        assert moments["std"] == pytest.approx(u[where].std(), rel=1e-9)
-        assert moments["skewness"] == pytest.approx(stats.skew(u[where]), rel=1e-8)
+        assert moments["std"] == pytest.approx(u[where].std(), rel=1e-12)
+        assert moments["skewness"] == pytest.approx(stats.skew(u[where]), rel=1e-11)
     table = distributions.uncertainty_confusion(found, "uncertainty")
     for i, tau in enumerate(thresholds):
         assert table["FU"][i] == (right & (u > tau)).sum()
@@ -76,3 +76,18 @@ def test_thresholds_must_lie_in_a_named_measures_range():
     found = evaluate(**inputs, uncertainty_confusion={"thresholds": [0.5, 1.5]})
     assert found.measures["gini"].thresholds == (0.5,)
     assert found.measures["uncertainty"].thresholds == (0.5, 1.5)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+@pytest.mark.parametrize(("centre", "step"), [(1e6, 1.0), (1000, 1e-4), (0, 1e-12)])
+def test_moments_of_values_that_hardly_vary(engine, centre, step):
+    u = centre + step * np.array([1.0, 2.0, 3.0, 1.0, 2.0, 5.0])
+    p = np.tile([0.9, 0.1], (6, 1))
+    found = evaluate(p, np.repeat([0, 1], 3), uncertainty=u, measures=["uncertainty"], engine=engine)
+    for outcome, part in (("correct", u[:3]), ("wrong", u[3:])):
+        moments = distributions.moments(found, "uncertainty", outcome)
+        assert moments["mean"] == pytest.approx(part.mean(), rel=1e-9)
+        assert moments["std"] == pytest.approx(part.std(), rel=1e-8)
+        # Taken in units of the step, so that the difference of near numbers is exact.
+        wanted = stats.skew((part - part[0]) / step)
+        assert moments["skewness"] == pytest.approx(wanted, abs=1e-5)

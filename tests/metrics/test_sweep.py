@@ -107,7 +107,8 @@ def test_hard_counts_are_exact_at_named_thresholds(kind, name):
     soft = [{"class": name, "thresholds": list(NAMED)}]
     evaluation = evaluate(as_input(stored), c, **{**BINARY, "soft_confusion": soft})
     found = sweep(evaluation, name, NAMED)
-    own, truth = (p, c == 1) if name == "yes" else (1 - p, c == 0)
+    other = 1 - p if kind == "uint8" else (1 - stored).astype(np.float64)  # as it would be stored
+    own, truth = (p, c == 1) if name == "yes" else (other, c == 0)
     for i, threshold in enumerate(NAMED):
         t = as_stored(threshold, kind)
         hard = [
@@ -138,7 +139,7 @@ def test_fuzzy_references(seed, raters, dtype, fixed, threshold, sigma, name):
     evaluation = evaluate(stored, reference, uncertainty=u, **{**BINARY, "soft_confusion": soft})
     found = sweep(evaluation, name, thresholds=threshold, sigmas=sigma, dampings=1.0)
     c = shares.astype(np.float64)
-    p, c = (p, c) if name == "yes" else (1 - p, 1 - c)
+    p, c = (p, c) if name == "yes" else ((1 - stored).astype(np.float64), 1 - c)
     level = as_stored(threshold if fixed is None else fixed, dtype)
     cells = directly(p, c, u, as_stored(threshold, "float32"), sigma, 1.0, reference_threshold=level)
     assert_within(found, (0, 0, 0), cells)

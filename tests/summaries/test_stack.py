@@ -31,8 +31,8 @@ ZERO = Evaluation(
             (0.0, 0.3, 0.5, 1.0),
             (0.3,),
             histogram=np.zeros((2, 2, 3), np.int64),
-            by_pair=np.zeros((2, 2, 2, 2, 2), np.int64),
-            by_confused=np.zeros((3, 2, 3, 2), np.int64),
+            by_pair=np.zeros((2, 2, 2, 6), np.int64),
+            by_confused=np.zeros((3, 2, 12), np.int64),
         ),
     ),
     calibration=Calibration(

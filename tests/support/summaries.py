@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 
+from dask_uncert.formulas.fixed_point import FRACTION_BITS, decode
+from dask_uncert.formulas.power_sums import BOUNDED
 from dask_uncert.summaries.summary import Summary
 
 
@@ -25,3 +27,11 @@ def filled(summary, seed, share=1.0, most=2**55):
         return dataclasses.replace(value, **changes)
 
     return draw(summary)
+
+
+def powers_of(sums, resolution=BOUNDED):
+    """Return sums of the first powers (..., width) as floats (..., powers)."""
+    bits = resolution.bits
+    powers = 2 if sums.shape[-1] == resolution.width(2) else 3
+    parts = [sums[..., resolution.width(k) : resolution.width(k + 1)] for k in range(powers)]
+    return np.stack([decode(part) * 2.0 ** (FRACTION_BITS - bits * (k + 1)) for k, part in enumerate(parts)], axis=-1)

@@ -6,6 +6,7 @@ import numpy as np
 
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
 from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
+from dask_uncert.formulas.power_sums import WIDE
 
 
 @compiled
@@ -34,7 +35,7 @@ def count_values(values, upper, finder, reference, batch, counts, tiles):
     """Add one measure's values to its `ValueCounts`.
 
     values: (n,) in [0, upper]; finder: of bins over [0, upper]. tiles: starts of histograms (right, bin) and
-    of sums (right, 3 powers, 2 limbs).
+    of sums (right, sums of 3 powers).
     """
     classes, bins = counts.histogram.shape[0], counts.histogram.shape[2]
     # Flat indices: a view of a row would count its owner up and down for every pixel.
@@ -43,7 +44,7 @@ def count_values(values, upper, finder, reference, batch, counts, tiles):
     )  # fmt: skip
     tiled, rows = tiles.row.size > 0, tiles.counts.reshape(-1)
     strip, shares, bin_of = np.zeros(STRIP), np.zeros(STRIP), np.empty(STRIP, np.int64)
-    q1, q2, q3 = np.empty(STRIP, np.int64), np.empty(STRIP, np.int64), np.empty(STRIP, np.int64)
+    powers = np.empty((12, STRIP), np.int64)
     for start in range(0, reference.size, STRIP):
         width = min(STRIP, reference.size - start)
         for j in range(width):
@@ -51,9 +52,7 @@ def count_values(values, upper, finder, reference, batch, counts, tiles):
             strip[j] = values[start + j] if reference[start + j] >= 0 else 0.0
             x = strip[j] / upper
             shares[j] = x
-            q1[j] = fixed(x)
-            q2[j] = fixed(x * x)
-            q3[j] = fixed(x * x * x)
+        find_powers(shares, powers)
         find_bins(strip, shares, finder, bin_of)
         for j in range(width):
             i = start + j
@@ -63,26 +62,25 @@ def count_values(values, upper, finder, reference, batch, counts, tiles):
             right = np.int64(batch.predicted[i] == c)
             second = (1 - right) * np.int64(batch.second[i] == c)
             histogram[(2 * c + right) * bins + bin_of[j]] += 1
-            pair = ((c * classes + batch.predicted[i]) * 2 + second) * 4
-            number = (batch.confused[i] * 2 + right) * 6
-            add(q1[j], pairs, pair)
-            add(q1[j], numbers, number)
-            add(q2[j], pairs, pair + 2)
-            add(q2[j], numbers, number + 2)
-            add(q3[j], numbers, number + 4)
+            pair = ((c * classes + batch.predicted[i]) * 2 + second) * 6
+            number = (batch.confused[i] * 2 + right) * 12
+            for k in range(6):
+                pairs[pair + k] += powers[k, j]
+            for k in range(12):
+                numbers[number + k] += powers[k, j]
             if tiled:
                 row = tiles.row[i] * tiles.counts.shape[1]
                 rows[row + tiles.starts[0] + right * bins + bin_of[j]] += 1
-                sums = row + tiles.starts[1] + right * 6
-                add(q1[j], rows, sums)
-                add(q2[j], rows, sums + 2)
-                add(q3[j], rows, sums + 4)
+                sums = row + tiles.starts[1] + right * 12
+                for k in range(12):
+                    rows[sums + k] += powers[k, j]
 
 
 @compiled
 def count_wide_values(values, upper, finder, reference, batch, counts, tiles):
     """Add values without a range: as `count_values`, without division by `upper`, with more limbs."""
     histogram, by_pair, by_confused = counts
+    powers, in_pairs, in_all = np.empty(by_confused.shape[2], np.int64), by_pair.shape[3], by_confused.shape[2]
     for i in range(reference.size):
         c = reference[i]
         if c < 0:
@@ -98,20 +96,16 @@ def count_wide_values(values, upper, finder, reference, batch, counts, tiles):
         right = 1 if batch.predicted[i] == c else 0
         second = 1 if (right == 0 and batch.second[i] == c) else 0
         histogram[c, right, low] += 1
-        power = x
-        for k in range(3):
-            if k < 2:
-                add_wide(power, by_pair[c, batch.predicted[i], second, k])
-            add_wide(power, by_confused[batch.confused[i], right, k])
-            power *= x
+        find_wide_powers(x, powers)
+        for k in range(in_pairs):
+            by_pair[c, batch.predicted[i], second, k] += powers[k]
+        for k in range(in_all):
+            by_confused[batch.confused[i], right, k] += powers[k]
         if tiles.row.size > 0:
-            row, limbs = tiles.counts[tiles.row[i]], by_confused.shape[3]
+            row = tiles.counts[tiles.row[i]]
             row[tiles.starts[0] + right * histogram.shape[2] + low] += 1
-            power = x
-            for k in range(3):
-                start = tiles.starts[1] + (right * 3 + k) * limbs
-                add_wide(power, row[start : start + limbs])
-                power *= x
+            for k in range(in_all):
+                row[tiles.starts[1] + right * in_all + k] += powers[k]
 
 
 @compiled
@@ -264,13 +258,46 @@ def add(q, limbs, place):
 
 
 @compiled
-def add_wide(x, limbs):
-    """Add x >= 0 to a sum of any number of limbs; each step is exact."""
-    rest = np.rint(x * np.float64(1 << FRACTION_BITS))
-    for i in range(limbs.size):
-        weight = 1.0
-        for _ in range(limbs.size - 1 - i):
-            weight *= np.float64(1 << LIMB_BITS)
+def find_powers(shares, powers):
+    """Write the limbs of x (2), x**2 (4) and x**3 (6) of a strip of x in [0, 1]; see `formulas.power_sums`."""
+    for j in range(STRIP):
+        q = fixed(shares[j])
+        a, b = q >> LIMB_BITS, q & LIMB_MASK
+        powers[0, j], powers[1, j] = a, b
+        low = b * b
+        middle = 2 * a * b + (low >> LIMB_BITS)
+        high = a * a + (middle >> LIMB_BITS)
+        s0, s1, s2, s3 = low & LIMB_MASK, middle & LIMB_MASK, high & LIMB_MASK, high >> LIMB_BITS
+        powers[2, j], powers[3, j], powers[4, j], powers[5, j] = s3, s2, s1, s0
+        c = s0 * b
+        powers[11, j] = c & LIMB_MASK
+        c = s1 * b + s0 * a + (c >> LIMB_BITS)
+        powers[10, j] = c & LIMB_MASK
+        c = s2 * b + s1 * a + (c >> LIMB_BITS)
+        powers[9, j] = c & LIMB_MASK
+        c = s3 * b + s2 * a + (c >> LIMB_BITS)
+        powers[8, j] = c & LIMB_MASK
+        c = s3 * a + (c >> LIMB_BITS)
+        powers[7, j], powers[6, j] = c & LIMB_MASK, c >> LIMB_BITS
+
+
+@compiled
+def find_wide_powers(x, powers):
+    """Write the limbs of the first three powers of x in [0, 2**20], as `formulas.power_sums.WIDE` has them."""
+    limbs = WIDE.limbs
+    rest = np.rint(x * 2.0**WIDE.bits)
+    for i in range(limbs):
+        weight = 2.0 ** (LIMB_BITS * (limbs - 1 - i))
         part = np.floor(rest / weight)
-        limbs[i] += np.int64(part)
-        rest -= part * weight
+        powers[i] = np.int64(part)
+        rest -= part * weight  # exact: both are whole multiples of the same power of two
+    before, start = 0, limbs
+    for power in range(2, 4):
+        width = power * limbs
+        carry = 0
+        for k in range(width - 1, -1, -1):  # the limb k of a product gets those of i + j = k - 1
+            for i in range(max(0, k - limbs), min(width - limbs, k)):
+                carry += powers[before + i] * powers[k - 1 - i]
+            powers[start + k] = carry & LIMB_MASK if k > 0 else carry
+            carry >>= LIMB_BITS
+        before, start = start, start + width

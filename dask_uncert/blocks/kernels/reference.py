@@ -21,7 +21,7 @@ from dask_uncert.blocks.kernels.types import (
     TileRows,
     ValueCounts,
 )
-from dask_uncert.formulas import fixed_point
+from dask_uncert.formulas import fixed_point, power_sums
 from dask_uncert.formulas.entropies import shannon_nats
 from dask_uncert.formulas.measure_values import measure_values
 from dask_uncert.formulas.measures import Measure, is_pointwise
@@ -86,6 +86,7 @@ def count_values(
     batch: Pixels,
     counts: ValueCounts,
     tiles: TileRows = NO_TILES,
+    resolution: power_sums.Resolution = power_sums.BOUNDED,
 ) -> None:
     """Add one measure's values to its histogram and power sums; see `compiled.count_values`."""
     counted = reference >= 0
@@ -94,12 +95,11 @@ def count_values(
     second = ((c != k) & (batch.second[counted] == c)).astype(np.int64)
     bins = _bins(finder, value)
     np.add.at(counts.histogram, (c, right, bins), 1)
-    x = value / upper
-    limbs = fixed_point.encode(np.stack([x, x * x, x * x * x], axis=1), counts.by_pair.shape[-1])
-    np.add.at(counts.by_pair, (c, k, second), limbs[:, :2])
-    np.add.at(counts.by_confused, (batch.confused[counted], right), limbs)
+    sums = power_sums.encode(value / upper, 3, resolution)
+    np.add.at(counts.by_pair, (c, k, second), sums[:, : resolution.width(2)])
+    np.add.at(counts.by_confused, (batch.confused[counted], right), sums)
     if tiles.row.size:
-        _add_values(tiles, counted, right, bins, len(finder.edges) - 1, limbs)
+        _add_values(tiles, counted, right, bins, len(finder.edges) - 1, sums)
 
 
 def count_wide_values(
@@ -112,7 +112,7 @@ def count_wide_values(
     tiles: TileRows = NO_TILES,
 ) -> None:
     """Add values without a range, without division by `upper`; see `compiled.count_wide_values`."""
-    count_values(values, 1.0, finder, reference, batch, counts, tiles)
+    count_values(values, 1.0, finder, reference, batch, counts, tiles, power_sums.WIDE)
 
 
 def count_confidence(
@@ -257,12 +257,12 @@ def filled_cells(counts: Counts) -> tuple[Counts, Indices, Counts]:
     return np.bincount(rows, minlength=len(counts)), cells, counts[rows, cells]
 
 
-def _add_values(tiles: TileRows, counted: Bools, right: Indices, bins: Indices, number: int, limbs: Counts) -> None:
-    """Add values of counted pixels to histograms (right, bin) and power sums (right, 3 powers, limbs).
+def _add_values(tiles: TileRows, counted: Bools, right: Indices, bins: Indices, number: int, powers: Counts) -> None:
+    """Add values of counted pixels to histograms (right, bin) and power sums (right, sums).
 
-    right, bins: (counted,); limbs: (counted, 3, limbs); number: of bins.
+    right, bins: (counted,); powers: (counted, sums); number: of bins.
     """
-    rows, powers = tiles.row[counted], limbs.reshape(len(limbs), -1)
+    rows = tiles.row[counted]
     np.add.at(tiles.counts, (rows, tiles.starts[0] + right * number + bins), 1)
     start = tiles.starts[1] + right * powers.shape[1]
     np.add.at(tiles.counts, _cells(rows, start, powers.shape[1]), powers)

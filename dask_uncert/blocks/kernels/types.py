@@ -58,11 +58,11 @@ class RowGrid(NamedTuple):
 
 
 class ValueCounts(NamedTuple):
-    """Counts of one measure's values, see `summaries.Distribution`; sums have 2 limbs or more."""
+    """Counts of one measure's values, see `summaries.Distribution`; sums as in `formulas.power_sums`."""
 
     histogram: Counts  # (reference, right, bin)
-    by_pair: Counts  # (reference, predicted, second, 2 powers, limbs)
-    by_confused: Counts  # (confused classes, right, 3 powers, limbs)
+    by_pair: Counts  # (reference, predicted, second, sums of 2 powers)
+    by_confused: Counts  # (confused classes, right, sums of 3 powers)
 
 
 class ScoreCounts(NamedTuple):

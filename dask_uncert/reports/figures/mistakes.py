@@ -76,6 +76,7 @@ def pair_moments(
     second_best: 1 for pixels whose reference class was second best, 0 for the others.
     """
     index, measure = (*np.array(pairs).T, second_best), evaluation.measures[name]
-    n, sums = evaluation.decisions.pairs[index], measure.by_pair[index]
-    mean, std = distributions.mean(n, sums), distributions.standard_deviation(n, sums)
+    n, resolution = evaluation.decisions.pairs[index], measure.resolution
+    sums = measure.by_pair[index]
+    mean, std = (f(n, sums, resolution) for f in (distributions.mean, distributions.standard_deviation))
     return n, mean * measure.unit, std * measure.unit

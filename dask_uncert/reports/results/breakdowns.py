@@ -13,7 +13,8 @@ from dask_uncert.summaries.evaluation import Evaluation
 
 
 def _spread(distribution: Distribution, n: Any, sums: Any) -> dict[str, Any]:
-    mean, std = distributions.mean(n, sums), distributions.standard_deviation(n, sums)
+    of_values = n, sums, distribution.resolution
+    mean, std = distributions.mean(*of_values), distributions.standard_deviation(*of_values)
     return {"n": n, "mean": mean * distribution.unit, "std": std * distribution.unit}
 
 
