@@ -49,6 +49,8 @@ def _end_now(number: int) -> None:
     A batch system's jobs and keys are removed in the time that it takes.
     """
     from dask_uncert.clusters.connect import remove_local_clusters
+    from dask_uncert.io.output_lock import remove_locks
 
     if remove_local_clusters():
+        remove_locks()
         os._exit(128 + number)

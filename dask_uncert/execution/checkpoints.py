@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from dask_uncert.errors import InputError, one_line
 from dask_uncert.execution.chunking import cut_in_groups
 from dask_uncert.io.format_version import FORMAT
-from dask_uncert.io.owned_folder import check_free, check_owned, make_folder, marker_of, release, remove_owned
+from dask_uncert.io.owned_folder import check_owned, make_folder, marker_of, remove_owned
 from dask_uncert.io.paths import AnyPath, absolute, as_path, list_names, write_atomic
 from dask_uncert.io.summary_cache import CaseFolder, Frame
 from dask_uncert.summaries.registry import AnyEvaluation, evaluation_from_plain
@@ -117,11 +117,8 @@ def open_checkpoints(output: AnyPath, key: str, fresh: bool) -> Checkpoints:
     checkpoints = Checkpoints(str(folder), key)
     try:
         check_owned(folder)
-        check_free(folder)
         if fresh or not (marker_of(folder) and checkpoints.is_current()):
             checkpoints.clear()
-        else:
-            make_folder(folder, "checkpoints", marker_of(folder)["id"])
         checkpoints.remove_damaged()
     except OSError as error:
         raise InputError(f"{folder}, beside the output, cannot be written: {one_line(error)}.") from None
@@ -144,6 +141,5 @@ def run_checkpoints(output: AnyPath, key: str | None, fresh: bool) -> Iterator[C
     except BaseException:
         if key is None or not any(name.endswith((".case", ".log")) for name in list_names(folder)):
             remove_owned(folder)
-        release(folder)
         raise
     remove_owned(folder)

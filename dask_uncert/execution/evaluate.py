@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from dask_uncert.inputs.overlap import over_the_reference
 from dask_uncert.inputs.scene import make_scene, prediction
 from dask_uncert.io.geometry import coordinates_of
 from dask_uncert.io.maps import MapWriter
+from dask_uncert.io.owned_folder import MAP_STORE, check_owned, store_attributes
+from dask_uncert.io.paths import as_path
 from dask_uncert.io.validation import validated
 from dask_uncert.spec.inputs import InputKeywords, open_arrays
 from dask_uncert.spec.options import EvaluateOptions, PassOptions, SceneOptions
@@ -111,7 +114,8 @@ def evaluate(
     sample_axis, band_axis : int or str
         The axes of the samples and of the bands.
     maps_store : str or pathlib.Path
-        The Zarr group to write `maps` to, and the maps of a soft confusion with ``"maps": True``.
+        The Zarr group to write `maps` to, and the maps of a soft confusion with ``"maps": True``. Earlier maps there are
+        replaced, anything else is refused.
     compute : bool
         False returns a dask Delayed of the Evaluation; class distances are measured at once.
     classes : mapping or sequence of str
@@ -175,7 +179,13 @@ def evaluate_plan(plan: Plan, maps_store: str | Path | None, compute: bool) -> A
     if bool(plan.request.layers) != (maps_store is not None):
         raise InputError("maps and maps_store go together: name the maps and the Zarr group to write them to.")
     if maps_store is not None:
-        plan = with_maps(plan, str(maps_store))
+        check_owned(as_path(maps_store))
+        key = uuid.uuid5(uuid.NAMESPACE_OID, " ".join(plan.request.layers)).hex  # equal maps have equal bytes
+        attributes = {**store_attributes(plan.request.layers, MAP_STORE), "id": key}
+        try:
+            plan = with_maps(plan, str(maps_store), attributes)
+        except OSError as error:
+            raise InputError(f"maps_store: {maps_store} cannot be written: {error}.") from None
     return plan.compute() if compute else plan.with_distances().delayed()
 
 

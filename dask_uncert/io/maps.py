@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from dask_uncert.io.attributes import MISSING, json_attributes
 from dask_uncert.io.format_version import check_format, format_attributes
+from dask_uncert.io.owned_folder import MAP_STORE
 from dask_uncert.io.readers.stored_array import Coordinates
 from dask_uncert.io.readers.zarr import dimension_names, opening, writable_store
 
-KIND = "maps"
+KIND = MAP_STORE
 MAX_PIXELS = 600  # on each side of a thinned map
 MAPS = {"correct": ("uint8", 255), "predicted": ("uint16", 65535), "confused_classes": ("uint16", 65535)}
 """Maps other than the measures (float32, NaN): dtype and the value that means undefined."""

@@ -46,7 +46,6 @@ from dask_uncert.io.paths import (
     AnyPath,
     copy_files,
     copy_tree,
-    is_remote,
     list_files,
     upload_files,
     write_atomic,
@@ -107,8 +106,6 @@ def is_finished(folder: AnyPath, fingerprint: str | None, fresh: bool) -> bool:
     try:
         exists = folder.exists()
     except Exception as error:  # object stores and their credentials raise many kinds
-        if not is_remote(folder):
-            raise
         raise InputError(f"the output {folder} cannot be reached: {one_line(error)}.") from error
     if not exists:
         return False

@@ -12,7 +12,6 @@ import gzip
 import json
 import os
 import re
-import socket
 import stat
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -20,8 +19,6 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
-
-import psutil  # type: ignore[import-untyped]
 
 from dask_uncert.errors import InputError, listed
 from dask_uncert.io.paths import AnyPath, is_remote, list_files, write_atomic
@@ -31,6 +28,7 @@ RECORD = "run.json"
 NOTE = "UNFINISHED.txt"
 SHOWN = 3  # files that a message names
 CONVERTED = "converted"
+MAP_STORE = "maps"
 EXPORTED = "a map of dask-uncert"
 """What a file of an exported map says of itself in its metadata: only such a file is replaced."""
 HEX = "[0-9a-f]{32}"
@@ -57,7 +55,7 @@ def new_id() -> str:
 
 
 def make_folder(folder: AnyPath, kind: str, key: str | None = None, files: Iterable[str] = ()) -> None:
-    """Make a folder with a marker that names this process; key: its id; files: its files if `kind` does not say so."""
+    """Make a folder with a marker; key: its id; files: its files if `kind` does not say so."""
     if isinstance(folder, Path):
         folder.mkdir(parents=True, exist_ok=True)
     marker: dict[str, Any] = {
@@ -65,7 +63,6 @@ def make_folder(folder: AnyPath, kind: str, key: str | None = None, files: Itera
         "kind": kind,
         "name": folder.name,
         "id": key or new_id(),
-        "process": [socket.gethostname(), os.getpid(), psutil.Process().create_time()],
     }
     if kind not in KINDS:
         marker["files"] = nested(files)
@@ -77,26 +74,6 @@ def marker_of(folder: AnyPath) -> dict[str, Any]:
     marker = _read(folder / MARKER)
     valid = marker.get("made_by") == "dask-uncert" and marker.get("name") == folder.name
     return marker if valid and _is_id(marker.get("id")) else {}
-
-
-def check_free(folder: AnyPath) -> None:
-    """Raise InputError if another process of this machine is writing to a folder with a marker."""
-    match marker_of(folder).get("process"):
-        case [host, int(number), created] if host == socket.gethostname() and number != os.getpid():
-            with suppress(psutil.Error):
-                if psutil.Process(number).create_time() == created:
-                    raise InputError(
-                        f"another run is writing to {folder} (process {number} on {host}). Wait until it has ended, or "
-                        f"name another output."
-                    )
-
-
-def release(folder: AnyPath) -> None:
-    """Take this process out of a folder's marker, if it is still there: another may go on with the folder."""
-    marker = marker_of(folder)
-    if marker.pop("process", None) is not None:
-        with suppress(OSError):
-            write_atomic(folder / MARKER, json.dumps(marker).encode())
 
 
 def owned_files(folder: AnyPath) -> tuple[list[str], list[str]]:
@@ -123,11 +100,11 @@ def check_owned(folder: AnyPath) -> None:
         )
 
 
-def store_attributes(arrays: Iterable[str]) -> dict[str, Any]:
+def store_attributes(arrays: Iterable[str], kind: str = CONVERTED) -> dict[str, Any]:
     """Return the attributes that mark a Zarr group with these arrays as one that dask-uncert wrote."""
     arrays = list(arrays)
     groups = {str(parent) for array in arrays for parent in PurePosixPath(array).parents} - {"."}
-    return {"dask_uncert": CONVERTED, "id": new_id(), "arrays": sorted({*arrays, *groups})}
+    return {"dask_uncert": kind, "id": new_id(), "arrays": sorted({*arrays, *groups})}
 
 
 def check_exported(path: Path) -> None:
@@ -259,7 +236,7 @@ def _owned_names(folder: AnyPath) -> Callable[[str], bool]:
         return lambda name: re.sub(rf"\.{HEX}\.unfinished$", "", name) in files
     attributes = _read(folder / "zarr.json").get("attributes")
     attributes = attributes if isinstance(attributes, dict) else {}
-    if attributes.get("dask_uncert") == CONVERTED and _is_id(attributes.get("id")):
+    if attributes.get("dask_uncert") in (CONVERTED, MAP_STORE) and _is_id(attributes.get("id")):
         arrays = "|".join(map(re.escape, attributes.get("arrays", ())))
         store = re.compile(rf"done/[\w-]+{WORKING}|{NODE}|(?:{arrays})/{STORED}")
         return lambda name: store.fullmatch(name) is not None

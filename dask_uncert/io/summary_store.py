@@ -34,7 +34,7 @@ def save(evaluation: Summary, path: str | AnyPath) -> None:
     Raises
     ------
     InputError
-        If something other than an Evaluation is there, or beside it in the group.
+        If something other than an Evaluation is there or beside it in the group, or nothing can be written there.
 
     Examples
     --------
@@ -48,7 +48,10 @@ def save(evaluation: Summary, path: str | AnyPath) -> None:
     if as_path(path).exists():
         read_frame(str(path))
         check_saved(as_path(path))
-    write_counts(str(path), evaluation.frame(), evaluation.arrays())
+    try:
+        write_counts(str(path), evaluation.frame(), evaluation.arrays())
+    except (FileNotFoundError, NotADirectoryError) as error:  # a full disk is an OSError, and no wrong request
+        raise InputError(f"{path} cannot be written: {error}.") from None
 
 
 def load(path: str | AnyPath) -> AnyEvaluation:

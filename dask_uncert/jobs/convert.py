@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.task_pool import map_items
-from dask_uncert.errors import InputError, listed
-from dask_uncert.inputs.cube import CLASS, RESERVED, make_cube
+from dask_uncert.errors import InputError, listed, one_line
+from dask_uncert.inputs.cube import CLASS, RESERVED, Cube, make_cube
 from dask_uncert.io.open import open_stored
 from dask_uncert.io.output_folder import Progress, is_unfinished_copy, put_in_place
+from dask_uncert.io.output_lock import reserved
 from dask_uncert.io.owned_folder import check_outside, check_owned, remove_inside, remove_owned
 from dask_uncert.io.paths import AnyPath, absolute, is_remote, named_path
 from dask_uncert.io.readers.stored_array import StoredArray
-from dask_uncert.io.zarr_copy import DONE, Writer, copied_attributes, create, layout_of, source_of
+from dask_uncert.io.zarr_copy import DONE, Layout, Writer, copied_attributes, create, layout_of, source_of
 from dask_uncert.jobs.provenance import digest, silent
 
 if TYPE_CHECKING:
@@ -102,41 +103,67 @@ def convert(
     before = stored.fingerprint()
     identity = path, stored.array, before, list(cube.dims), layout.chunks, layout.shards, new_name
     mark = None if before is None else digest(*identity, version("dask-uncert"))
-    if goal.exists() and not fresh and not is_unfinished_copy(goal):
-        if mark is not None and _conversion(goal) == mark:
-            return goal
-        raise InputError(f"{goal} exists and is not this conversion of {source}. {REPLACE}")
+    if _is_converted(goal, mark, fresh, source):
+        return goal
+    with reserved(goal):
+        if not _is_converted(goal, mark, fresh, source):  # by another run, in between
+            _copy(stored, before, cube, layout, new_name, goal, mark, fresh, cluster, progress or silent)
+    return goal
+
+
+def _copy(
+    stored: StoredArray,
+    before: str | None,
+    cube: Cube,
+    layout: Layout,
+    name: str,
+    goal: AnyPath,
+    mark: str | None,
+    fresh: bool,
+    cluster: str | Path | Client,
+    report: Progress,
+) -> None:
+    """Copy an array block by block to a folder beside the target, and put that in place.
+
+    before, mark: fingerprints of the input and of the conversion.
+    """
     check_owned(goal)
     working = goal.with_name(f"{goal.name}.converting")
     check_owned(working)
-    check_outside([working], {"input": str(source)})
+    check_outside([working], {"input": stored.store})
     if fresh or mark is None or _conversion(working) != mark or not (working / DONE).is_dir():
         remove_owned(working)
-        if isinstance(working, Path):
-            working.parent.mkdir(parents=True, exist_ok=True)
         attributes = copied_attributes(stored.attributes, stored.decoding, stored.dtype, stored.geometry(cube.dims))
         coordinates = stored.coordinates(cube.dims)
         labels = stored.labels(cube.dims, cube.dims.index(CLASS)) if CLASS in cube.dims else None
         if labels is not None and CLASS not in coordinates:
             attributes["band_names"] = [*map(str, labels)]
         create(
-            working, new_name, layout, stored.dtype, cube.dims, attributes, coordinates,
+            working, name, layout, stored.dtype, cube.dims, attributes, coordinates,
             {"conversion": mark or ""},
         )  # fmt: skip
-    report, blocks = progress or silent, layout.blocks()
+    blocks = layout.blocks()
     report("blocks", 0, len(blocks))
     with connect.connect(cluster) as client:
-        results = map_items(client, Writer(stored, str(working), new_name), blocks, "convert-block")
+        results = map_items(client, Writer(stored, str(working), name), blocks, "convert-block")
         for done, (_, result) in enumerate(results, 1):
             if isinstance(result, Exception):
                 raise result
             report("blocks", done, len(blocks))
     if stored.fingerprint() != before:
         remove_owned(working)
-        raise InputError(f"input: {source} changed while it was read. Run again when it is complete.")
+        raise InputError(f"input: {stored} changed while it was read. Run again when it is complete.")
     remove_inside(working, working / DONE)
     put_in_place(working, goal, last="zarr.json")
-    return goal
+
+
+def _is_converted(goal: AnyPath, mark: str | None, fresh: bool, source: str | Path) -> bool:
+    """Return whether the target is this conversion already; InputError if it is something else."""
+    if not goal.exists() or fresh or is_unfinished_copy(goal):
+        return False
+    if mark is not None and _conversion(goal) == mark:
+        return True
+    raise InputError(f"{goal} exists and is not this conversion of {source}. {REPLACE}")
 
 
 def _conversion(folder: AnyPath) -> str | None:
@@ -148,7 +175,11 @@ def _check_apart(source: str, target: AnyPath) -> None:
     """Raise InputError if the target is the source, is in it or around it, or does not end in .zarr."""
     if not target.name.endswith(".zarr"):
         raise InputError(f"the target {target} should be a new folder whose name ends in .zarr.")
-    if target.exists() and not target.is_dir():
+    try:
+        is_file = target.exists() and not target.is_dir()
+    except OSError as error:
+        raise InputError(f"the target {target} cannot be reached: {one_line(error)}.") from None
+    if is_file:
         raise InputError(f"the target {target} is a file; name a new folder that ends in .zarr.")
     inner = source.split("::")[-1].removeprefix("file://").removeprefix("local://")
     if is_remote(inner) != is_remote(target):

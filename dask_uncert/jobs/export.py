@@ -21,6 +21,7 @@ from dask_uncert.io.lazy_array import ArrayView
 from dask_uncert.io.maps import MAPS, RGB
 from dask_uncert.io.open import open_stored
 from dask_uncert.io.output_folder import put_in_place, read_record
+from dask_uncert.io.output_lock import check_writable
 from dask_uncert.io.owned_folder import EXPORTED, check_exported, check_new_file_outside
 from dask_uncert.io.paths import AnyPath, as_path, is_remote
 from dask_uncert.io.summary_store import load
@@ -131,6 +132,7 @@ def export(
         raise InputError(f"{goal} exists. {REPLACE}")
     if exists:
         check_exported(goal)
+    check_writable(goal.parent, goal.name)
     if isinstance(output, Path):
         check_new_file_outside(goal, [output])
     chosen = _slice(_open(output, name, case), at or {})

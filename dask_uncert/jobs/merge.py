@@ -7,6 +7,7 @@ from typing import Any
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.output_folder import being_written, is_finished, read_record
+from dask_uncert.io.output_lock import reserved
 from dask_uncert.io.owned_folder import check_outside
 from dask_uncert.io.paths import AnyPath, absolute, is_remote
 from dask_uncert.io.summary_store import load, save
@@ -82,18 +83,21 @@ def merge(
     }
     about = {f"part {number}": str(path) for number, path in enumerate(paths, 1)}
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
-    with being_written(output, elsewhere) as working:
-        if union is None:
-            cohort = None
-            save(_sum(paths), working / SUMMARY)
-        else:
-            if leave_out:
-                about["left out"] = ", ".join(leave_out)
-            union_record, cohort = union.write(working, elsewhere)
-            record = {**record, "about": about, **union_record}
-        total = load(working)
-        write_all(total, working, about=about, cohort=cohort)
-        write_run(working, total, record)
+    with reserved(output):
+        if is_finished(output, fingerprint, fresh):  # by another run, in between
+            return load(output)
+        with being_written(output, elsewhere) as working:
+            if union is None:
+                cohort = None
+                save(_sum(paths), working / SUMMARY)
+            else:
+                if leave_out:
+                    about["left out"] = ", ".join(leave_out)
+                union_record, cohort = union.write(working, elsewhere)
+                record = {**record, "about": about, **union_record}
+            total = load(working)
+            write_all(total, working, about=about, cohort=cohort)
+            write_run(working, total, record)
     return total
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from dask_uncert.errors import InputError
 from dask_uncert.io.maps import preview
 from dask_uncert.io.output_folder import read_record, rewritten
+from dask_uncert.io.output_lock import check_writable, reserved
 from dask_uncert.io.owned_folder import owned_files, remove_files
 from dask_uncert.io.paths import AnyPath, absolute, as_path
 from dask_uncert.io.summary_store import load
@@ -38,7 +39,7 @@ def report(folder: str | AnyPath, against: str | AnyPath | None = None) -> AnyEv
     Raises
     ------
     InputError
-        If the folder is unfinished, or the two cannot be compared; nothing is written then.
+        If the folder is unfinished or cannot be written, or the two cannot be compared; nothing is written then.
 
     Notes
     -----
@@ -53,7 +54,14 @@ def report(folder: str | AnyPath, against: str | AnyPath | None = None) -> AnyEv
     dask_uncert.errors.InputError: there is no folder nothing.
     """
     path = as_path(folder)
+    read_record(path)
+    with reserved(absolute(path)):
+        return _rewrite(path, against)
+
+
+def _rewrite(path: AnyPath, against: str | AnyPath | None) -> AnyEvaluation:
     record = read_record(path)
+    check_writable(path)
     about = {f"part {number}": part for number, part in enumerate(record.get("merged", []), 1)}
     for name, source in record.get("inputs", {}).items():
         about[f"input {name}"] = f"{source.get('store')}:{source.get('array')}"

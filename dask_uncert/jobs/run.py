@@ -31,6 +31,7 @@ from dask_uncert.execution.plan import Plan
 from dask_uncert.io.maps import preview
 from dask_uncert.io.open import format_of
 from dask_uncert.io.output_folder import Progress, being_written, is_finished
+from dask_uncert.io.output_lock import reserved
 from dask_uncert.io.owned_folder import check_new_file_outside, check_outside
 from dask_uncert.io.paths import AnyPath, absolute, as_path, is_remote
 from dask_uncert.io.readers.stored_array import StoredArray
@@ -144,7 +145,8 @@ def run(
     if not isinstance(checked, CohortJob):
         plan = plan_job(checked, folder)
         return _run_scene(checked, plan, retries, output, target, fresh, report, page, files)
-    evaluation, failed = run_cohort(checked, folder, output, target, fresh, report, page, files)
+    with reserved(output):
+        evaluation, failed = run_cohort(checked, folder, output, target, fresh, report, page, files)
     if failed:
         warnings.warn(failure_message(failed, output), FailedCasesWarning, stacklevel=2)
     return evaluation
@@ -167,7 +169,7 @@ def _run_scene(
     files: Mapping[str, str],
 ) -> AnyEvaluation:
     """Run the pass of a scene or a regression and write its output folder; retries: of reads, before it was planned."""
-    read = {name: cube.stored for name, cube in plan.scene.cubes.items() if cube.stored is not None}
+    read = _stored_inputs(plan)
     stored = {name: array.fingerprint() for name, array in read.items()}
     mark = fingerprint(job, plan, stored)
     remarks = [remark for cube in plan.scene.cubes.values() for remark in cube.remarks]
@@ -176,7 +178,30 @@ def _run_scene(
     if is_finished(output, mark, fresh):
         return load(output)
     check_outside(folders_of(output), {**files, **{name: array.store for name, array in read.items()}})
-    started = datetime.now(UTC)
+    with reserved(output):
+        if is_finished(output, mark, fresh):  # by another run, in between
+            return load(output)
+        return _evaluate_scene(job, plan, output, cluster, fresh, report, page, stored, mark, remarks, retries)
+
+
+def _evaluate_scene(
+    job: AnyJob,
+    plan: Plan,
+    output: AnyPath,
+    cluster: str | Path | Client,
+    fresh: bool,
+    report: Progress,
+    page: Path | None,
+    stored: Mapping[str, str | None],
+    mark: str | None,
+    remarks: list[str],
+    retries: dict[str, int],
+) -> AnyEvaluation:
+    """Evaluate the plan of a scene on a cluster and write the output folder.
+
+    stored: fingerprints of the inputs by name; mark: that of the result; retries: those of this process until now.
+    """
+    started, read = datetime.now(UTC), _stored_inputs(plan)
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
     with (
         connect.connect(cluster, **_process_options(cluster, read)) as client,
@@ -232,6 +257,10 @@ def _run_scene(
         seconds = {"class_distances": measured - start, "pass": summed - measured, "report": written - summed}
         write_run(working, evaluation, record, seconds, log)
     return evaluation
+
+
+def _stored_inputs(plan: Plan) -> dict[str, StoredArray]:
+    return {name: cube.stored for name, cube in plan.scene.cubes.items() if cube.stored is not None}
 
 
 def _with_distances(plan: Plan, client: Client, report: Progress) -> Plan:

@@ -20,6 +20,7 @@ from pydantic import Field
 
 from dask_uncert.errors import InputError, without_secrets
 from dask_uncert.io.output_folder import Progress
+from dask_uncert.io.output_lock import reserved
 from dask_uncert.io.owned_folder import check_owned, make_folder, remove_owned
 from dask_uncert.io.paths import AnyPath, absolute, write_atomic
 from dask_uncert.io.validation import Content, read_json
@@ -76,6 +77,10 @@ class Submission:
 
     def create(self) -> None:
         """Write the submission in place of an earlier one of this output; InputError while that one waits or runs."""
+        with reserved(self.folder):
+            self._create()
+
+    def _create(self) -> None:
         check_owned(self.folder)
         if (self.folder / SUBMISSION).exists():
             status = Submission.read(self.output).status().status

@@ -79,6 +79,6 @@ def test_a_place_that_may_not_be_written_to(job, disk, dask_uncert_command):
         subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
     assert status == 2
     assert "Read-only file system" in said
-    assert f"{disk}/out.blocks, beside the output, cannot be written" in said
+    assert f"the output folder {disk}/out cannot be created" in said
     assert du.load(disk / "out") == before
     assert dask_uncert_command(*again)[0] == 0

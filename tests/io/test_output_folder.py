@@ -1,19 +1,20 @@
 """The output folder: whole or not there, and nothing of anybody's lost on the way."""
 
-import json
 import os
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
-import psutil
 import pytest
 
 import dask_uncert as du
 from dask_uncert.errors import InputError
-from dask_uncert.execution.checkpoints import open_checkpoints, run_checkpoints
 from dask_uncert.io.output_folder import being_written, is_finished, read_record, write_record
+from dask_uncert.io.output_lock import reserved
 from dask_uncert.io.owned_folder import make_folder, new_id
+from dask_uncert.io.paths import as_path
 
 
 def test_whole_or_not_there(tmp_path):
@@ -49,21 +50,57 @@ def test_two_runs_at_once_do_not_disturb_each_other(tmp_path):
 
 
 def test_a_second_run_is_told_at_its_start(tmp_path):
-    folder = tmp_path / "out.blocks"
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    try:
-        with run_checkpoints(tmp_path / "out", "key", fresh=False):
-            marker = json.loads((folder / "dask-uncert.json").read_text())
-            marker["process"][1:] = [process.pid, psutil.Process(process.pid).create_time()]
-            (folder / "dask-uncert.json").write_text(json.dumps(marker))
-            with pytest.raises(InputError, match=f"another run is writing .* .process {process.pid} on"):
-                open_checkpoints(tmp_path / "out", "key", fresh=True)
-            assert (folder / "dask-uncert.json").exists()
-    finally:
+    out, lock = tmp_path / "deep" / "out", tmp_path / "deep" / ".out.lock"
+    hold = "import sys, pathlib; from dask_uncert.io.output_lock import reserved\n"
+    hold += "with reserved(pathlib.Path(sys.argv[1])): print('held', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", hold, out], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"held\n"
+        with (
+            pytest.raises(InputError, match=f"another run is writing to {out} .process {process.pid} on"),
+            reserved(out),
+        ):
+            pass
         process.kill()
-        process.wait()
-    assert not folder.exists()
-    open_checkpoints(tmp_path / "out", "key", fresh=False)
+    assert lock.exists()  # of a run that was killed: the system has unlocked it
+    with reserved(out), reserved(tmp_path / "other"):
+        assert str(os.getpid()) in lock.read_text()
+        with pytest.raises(InputError, match="another run is writing"), reserved(out):
+            pass
+    url = as_path("memory://bucket/out")
+    with reserved(url), pytest.raises(InputError, match="another run is writing to memory://"), reserved(url):
+        pass
+    assert not list(out.parent.iterdir())
+
+
+def test_of_many_runs_at_once_one_goes_on(tmp_path):
+    entered = []
+
+    def run(number):
+        for _ in range(50):
+            with suppress(InputError), reserved(tmp_path / "out"):
+                (tmp_path / "inside").touch(exist_ok=False)
+                entered.append(number)
+                (tmp_path / "inside").unlink()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(run, range(8)))
+    assert len(entered) > 8
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("content", [b"", b"mine", b'{"made_by": "dask-uncert"}', "link", "folder"])
+def test_a_file_of_the_user_with_the_locks_name_is_left_alone(tmp_path, content):
+    lock = tmp_path / ".out.lock"
+    if content == "folder":
+        lock.mkdir()
+    elif content == "link":
+        lock.symlink_to(tmp_path)
+    else:
+        lock.write_bytes(content)
+    before = lock.lstat()
+    with suppress(InputError), reserved(tmp_path / "out"):
+        pass
+    assert (lock.lstat().st_mtime_ns, lock.lstat().st_size) == (before.st_mtime_ns, before.st_size)
 
 
 def test_replacing_keeps_the_earlier_one_until_the_end(tmp_path):

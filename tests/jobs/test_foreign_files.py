@@ -273,11 +273,18 @@ def studies(tmp_path_factory, shared_client):
     (base / "real.yaml").write_text(
         yaml.safe_dump({"version": 1, "kind": "regression", "inputs": real, "output": "out"})
     )
+    (base / "slurm.yaml").write_text("kind: slurm\n")
     study = cohorts.Cohort(base, ["A", "B"], measures=["gini"], maps=["gini"])
     study.job().rename(base / "cohort.yaml")
     for name in ("scene", "cohort"):
         du.run(base / f"{name}.yaml", out=base / f"{name}s", cluster=shared_client)
     return base
+
+
+def submit_to_slurm(base, fresh, client):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", "/nowhere")  # without sbatch the submission is written, and ends as failed
+        du.submit(base / "scene.yaml", cluster=str(base / "slurm.yaml"), fresh=fresh)
 
 
 COMMANDS = {
@@ -300,9 +307,20 @@ COMMANDS = {
     "compare": lambda b, fresh, client: cli.main(
         ["compare", str(b / "cohorts"), str(b / "cohorts"), "--csv", str(b / "out" / "notes.txt")], standalone_mode=False
     ),
+    "submit": submit_to_slurm,
     "save": lambda b, fresh, client: du.save(du.load(b / "scenes"), b / "out"),
 }  # fmt: skip
-AROUND = st.sampled_from(("mine.nii", "mine.ome.zarr/notes.txt", "mine.ome.zarr"))
+AROUND = st.sampled_from(
+    (
+        "mine.nii",
+        "mine.ome.zarr/notes.txt",
+        "mine.ome.zarr",
+        ".out.lock",
+        ".out.job.lock",
+        ".copy.zarr.lock",
+        ".scenes.lock",
+    )
+)
 
 
 @pytest.mark.slow
@@ -328,6 +346,7 @@ def test_no_command_changes_a_foreign_byte(
         "scene.yaml",
         "real.yaml",
         "cohort.yaml",
+        "slurm.yaml",
         "cases.csv",
         "A.zarr",
         "B.zarr",

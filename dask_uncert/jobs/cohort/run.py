@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -23,15 +22,7 @@ from dask_uncert.clusters.monitor import (
 from dask_uncert.clusters.task_pool import map_items
 from dask_uncert.errors import ClusterError, InputError, listed, plural, without_secrets
 from dask_uncert.io.output_folder import Progress, being_written
-from dask_uncert.io.owned_folder import (
-    check_free,
-    check_outside,
-    check_owned,
-    make_folder,
-    marker_of,
-    release,
-    remove_owned,
-)
+from dask_uncert.io.owned_folder import check_outside, check_owned, make_folder, marker_of, remove_owned
 from dask_uncert.io.paths import AnyPath, is_remote
 from dask_uncert.io.summary_store import load
 from dask_uncert.jobs.cohort.case import CaseOutcome, EvaluateCase, failure_reason
@@ -82,20 +73,17 @@ def run_cohort(
     earlier = earlier_output(output, plan.evaluate.settings, fresh)
     cache = cache_of(output)
     check_owned(cache.path)
-    check_free(cache.path)
     if fresh:
         remove_owned(cache.path)
     started, start = datetime.now(UTC), time.perf_counter()
     # A case may crash its process, which threads would not survive.
     processes = {"processes": True} if cluster == "local" else {}
     with (
-        ExitStack() as at_exit,
         connect.connect(cluster, **processes) as client,
         keep_logs_of_failure(client, cache.path),
         performance_page(page),
     ):
         make_folder(cache.path, "cases", marker_of(cache.path).get("id"))
-        at_exit.callback(release, cache.path)
         memory, retries = connect.memory_per_thread(client), read_retries(client)
         evaluate = replace(plan.evaluate, folder=str(cache.path), memory=memory)
         outcomes = _evaluate_all(evaluate, plan, earlier, client, progress)
