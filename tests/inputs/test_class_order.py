@@ -107,6 +107,15 @@ def test_labels_in_every_format(tmp_path, labels):
         assert accuracy(array) == 1
 
 
+def test_an_array_beside_no_labels(tmp_path):
+    store = tmp_path / "p.zarr"
+    zarr.create_array(store / "p", data=P[..., [1, 2, 0]], dimension_names=["y", "x", "class"])  # in no group
+    p, reference = du.Input(store, array="p"), du.Input(TRUTH, dims=["y", "x"])
+    assert accuracy(p, reference) == 1
+    (store / "class").mkdir()
+    assert accuracy(p, reference) == 1
+
+
 @UNSTABLE
 def test_a_copy_keeps_the_labels(tmp_path):
     for number, options in enumerate(stores(tmp_path, NAMES)):

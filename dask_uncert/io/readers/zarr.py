@@ -183,12 +183,15 @@ class ZarrArray(StoredArray):
         path = str(PurePosixPath(self.array).parent / (self.dims or dims)[axis])
         try:
             with opening(self.store):
-                if is_folder(self.store):
-                    group = zarr.open_group(os.path.join(self.store, os.path.dirname(path)), mode="r")
-                    found = group.get(os.path.basename(path))
-                else:
+                if not is_folder(self.store):
                     found = zarr.open_group(self._zarr_store(), mode="r").get(path)
+                elif os.path.isdir(place := os.path.join(self.store, path)):
+                    found = zarr.open(place, mode="r")
+                else:
+                    return named
                 return labels_of(found, self.shape[axis]) or named
+        except FileNotFoundError:
+            return named
         except Exception as error:
             raise self.error(f"the labels of {self} in {path} cannot be read ({exception_text(error)}).") from error
 
