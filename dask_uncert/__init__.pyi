@@ -2,6 +2,7 @@ from .clusters.connect import connect
 from .errors import (
     ClusterError,
     InputError,
+    InputWarning,
 )
 from .execution.evaluate import evaluate
 from .execution.evaluate_regression import evaluate_regression
@@ -101,6 +102,7 @@ __all__ = [
     "Evaluation",
     "Input",
     "InputError",
+    "InputWarning",
     "RegressionEvaluation",
     "Stack",
     "Sweep",

@@ -41,6 +41,10 @@ class _ErrorWithoutSecrets(Exception):
         super().__init__(*(shortened(text) for text in without_secrets(args)))
 
 
+class InputWarning(UserWarning):
+    """An input can be used, but is odd."""
+
+
 class InputError(_ErrorWithoutSecrets, ValueError):
     """The request or its input is wrong; nothing was written. The message says what, where and what to do."""
 

@@ -45,8 +45,9 @@ def run_command(
 
     JOB is a job file. A run that was stopped resumes.
     """
+    from dask_uncert.errors import InputWarning
     from dask_uncert.jobs.load import read_job
-    from dask_uncert.jobs.run import FailedCasesWarning, InputWarning, output_of, run
+    from dask_uncert.jobs.run import FailedCasesWarning, output_of, run
 
     folder = output_of(*read_job(job, overrides), out)
     with console.progress(quiet or as_json) as report, warnings.catch_warnings(record=True) as caught:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, InputWarning
 from dask_uncert.execution import chunking
 from dask_uncert.execution.plan import Plan
 from dask_uncert.inputs.alignment import shared_geometry
@@ -142,6 +143,11 @@ def evaluate(
     InputError
         If an input cannot be evaluated, or an option is wrong.
 
+    Warns
+    -----
+    InputWarning
+        If an input can be used, but is odd.
+
     Notes
     -----
     Arrays may be numpy, dask, xarray or zarr; nothing is written to them. Dimensions of labelled arrays are matched by
@@ -171,7 +177,14 @@ def evaluate(
     pass_options = {name: keywords.pop(name) for name in PassOptions.model_fields if name in keywords}
     scene_options = with_distance_table_read(validated(SceneOptions, keywords))
     cubes = open_arrays(inputs, axis, sample_axis, band_axis)
-    return evaluate_plan(prepare(scene_options, cubes, **pass_options), maps_store, compute)
+    return evaluate_plan(with_warnings(prepare(scene_options, cubes, **pass_options)), maps_store, compute)
+
+
+def with_warnings(plan: Plan) -> Plan:
+    """Return the plan; warn the caller of the public function about odd inputs."""
+    for remark in plan.scene.remarks:
+        warnings.warn(remark, InputWarning, stacklevel=3)
+    return plan
 
 
 def evaluate_plan(plan: Plan, maps_store: str | Path | None, compute: bool) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dask_uncert.blocks.regression import RegressionRequest
 from dask_uncert.execution import chunking
-from dask_uncert.execution.evaluate import evaluate_plan
+from dask_uncert.execution.evaluate import evaluate_plan, with_warnings
 from dask_uncert.execution.plan import Plan
 from dask_uncert.formulas.array_dispatch import is_labelled
 from dask_uncert.inputs.arrays import Axis
@@ -101,6 +101,11 @@ def evaluate_regression(
     InputError
         If an input cannot be evaluated, such as a counted variance that is not positive.
 
+    Warns
+    -----
+    InputWarning
+        If an input can be used, but is odd.
+
     Notes
     -----
     Arrays may be numpy, dask, xarray or zarr; nothing is written to them. Dimensions of labelled arrays are matched by
@@ -132,7 +137,7 @@ def evaluate_regression(
             cubes |= open_input(name, source, _axes(name, source, output_axis, grid), grid)
             grid = tuple(cubes["mean"].grid)
     plan = prepare_regression(options, cubes, block=block, split_every=split_every)
-    evaluation: RegressionEvaluation | Delayed = evaluate_plan(plan, maps_store, compute)
+    evaluation: RegressionEvaluation | Delayed = evaluate_plan(with_warnings(plan), maps_store, compute)
     return evaluation
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.typing import Floats
-from dask_uncert.inputs.cube import Cube
+from dask_uncert.inputs.cube import Cube, without
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.lazy_array import Reversed
 from dask_uncert.io.reference_systems import same_reference_system
@@ -36,6 +36,7 @@ def align_axes(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
 
     Raises InputError for inputs at other positions.
     """
+    cubes = comparable(cubes)
     aligned = align_by_affine(cubes)
     names = sorted(aligned, key=lambda name: name != "reference")  # the reference first, else in their order
     for dim in dict.fromkeys(dim for cube in aligned.values() for dim in cube.grid):
@@ -64,6 +65,25 @@ def align_axes(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
                 f"Store it with coordinates, or all the same way."
             )
     return aligned
+
+
+def comparable(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
+    """Return the inputs as far as they can be compared: without dimensions that only some have, in known units.
+
+    Raises InputError for a unit that is not known.
+    """
+    return _with_units(_without_single(cubes))
+
+
+def _without_single(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
+    """Return the inputs without dimensions of a single index that others lack, such as one time or channel."""
+    kept = dict(cubes)
+    for dim in dict.fromkeys(dim for cube in cubes.values() for dim in cube.grid):
+        having = {name: cube for name, cube in kept.items() if dim in cube.grid}
+        is_single = all(cube.grid[dim] == 1 and len(cube.grid) > 1 for cube in having.values())
+        if is_single and len(having) < len(kept):
+            kept |= {name: without(cube, dim) for name, cube in having.items()}
+    return kept
 
 
 def coordinates_along(cube: Cube, dim: str) -> Floats | None:
@@ -186,6 +206,35 @@ def align_by_affine(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
             f"({silent[0].name}) does not say what its axes are. Store it with an affine, or all with the same axes."
         )
     return aligned
+
+
+def _with_units(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
+    """Return the inputs, those that do not say the unit of their scale with that of one that has the same numbers.
+
+    Raises InputError for an input without a unit where others have one, but other numbers.
+    """
+    found = dict(cubes)
+    images = [(cube, cube.geometry) for cube in cubes.values() if cube.geometry is not None]
+    for name, cube in cubes.items():
+        own = cube.geometry
+        if own is None or not own.lacks_unit:
+            continue
+        known = [(image, g) for image, g in images if g.unit == "mm" and set(g.dims) == set(own.dims)]
+        same = [(image, filled) for image, g in known if (filled := own.in_units_of(g)).has_scale_of(g)]
+        if same:
+            image, filled = same[0]
+            remark = (
+                f"{name}: {cube.where} does not say the unit of its scale; it is taken from {image.where} "
+                f"({image.name}), whose scale has the same numbers."
+            )
+            found[name] = replace(cube, geometry=filled, remarks=(*cube.remarks, *([] if cube.gap else [remark])))
+        elif known:
+            image, geometry = known[0]
+            raise InputError(
+                f"{name}: {cube.where} does not say the unit of its scale, {own}, and its numbers are not those of "
+                f"{image.where} ({image.name}), {geometry}. Write the unit into its metadata."
+            )
+    return found
 
 
 def _aligned(cube: Cube, target: Cube) -> Cube:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.array_dispatch import is_dask, is_labelled
-from dask_uncert.inputs.cube import CLASS, Cube, Names, make_cube
+from dask_uncert.inputs.cube import CLASS, Cube, Names, make_cube, without
 from dask_uncert.io.readers.stored_array import labels_in
 from dask_uncert.io.readers.zarr import dimension_names, labels_beside
 
@@ -50,7 +50,8 @@ def cube_of(name: str, data: Any, axes: Mapping[str, Axis], grid: Names, dims: N
         axis = cube.dims.index(CLASS)
         beside = labels_beside(given, axis) if isinstance(given, zarr.Array) else None
         labels = labels_in(along[axis]) if axis in along else beside
-    return replace(cube, coordinates=known or None, class_labels=labels)
+    spare = [dim for dim in cube.dims if dim not in dims]
+    return without(replace(cube, coordinates=known or None, class_labels=labels), *spare)
 
 
 def _numbered(name: str, ndim: int, axes: Mapping[str, Axis], grid: Names) -> list[str]:

@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError, without_secrets
+from dask_uncert.formulas.array_dispatch import is_dask
 from dask_uncert.io.decoding import AS_STORED, Decoding, Role, declared
 from dask_uncert.io.geometry import Geometry
+from dask_uncert.io.lazy_array import OneIndex
 from dask_uncert.io.readers.stored_array import Label, StoredArray
 
 CLASS, SAMPLE, BAND = "class", "sample", "band"
@@ -116,6 +118,7 @@ def make_cube(
 ) -> Cube:
     """Return a Cube of an array with the dimensions declared for it or, where none are, those its store names.
 
+    Axes of a single index need not be declared: they keep their names, until `without` drops them.
     Raises InputError where there are none, where they do not fit the array or contradict the store, and where sizes are
     not known.
     """
@@ -131,6 +134,8 @@ def make_cube(
             f"`dims: [{', '.join(['y', 'x', 'class'][: len(shape)])}]`."
         )
     dims = tuple(declared_dims if declared_dims is not None else stored_dims or ())
+    if len(dims) < len(shape):
+        dims = _with_single(dims, stored_dims, shape)
     if len(dims) != len(shape):
         raise InputError(
             f"{name}: dims {list(dims)} name {len(dims)} dimensions, but {where} has {len(shape)}: shape {shape}."
@@ -142,6 +147,40 @@ def make_cube(
             f"{name}: dims {list(dims)} contradict {where}, which says {list(stored_dims)}. Leave `dims` out to use those."
         )
     return Cube(name, data, dims, None if chunks is None else tuple(chunks), where)
+
+
+def _with_single(dims: tuple[str, ...], stored_dims: Names, shape: Sequence[int]) -> tuple[str, ...]:
+    """Return the dimensions with those of a single index that they leave out; unchanged where others are left out."""
+    own = tuple(stored_dims) if stored_dims is not None else tuple(f"axis_{i}" for i in range(len(shape)))
+    single = [axis for axis, n in enumerate(shape) if n == 1 and own[axis] not in dims]
+    spare = single[: len(shape) - len(dims)]
+    if len(dims) + len(spare) < len(shape):
+        return dims
+    given = iter(dims)
+    return tuple(own[axis] if axis in spare else next(given) for axis in range(len(shape)))
+
+
+def without(cube: Cube, *dims: str) -> Cube:
+    """Return a Cube without some dimensions of a single index."""
+    for dim in dims:
+        axis, geometry = cube.dims.index(dim), cube.geometry
+        if isinstance(cube.data, np.ndarray) or is_dask(cube.data):
+            data = cube.data[(slice(None),) * axis + (0,)]
+        else:
+            data = OneIndex(cube.data, axis, 0)
+        if geometry is not None and dim in geometry.dims:
+            rest = [other for other in geometry.dims if other != dim]
+            geometry = geometry.along(rest) if rest else None
+        cube = replace(
+            cube,
+            data=data,
+            dims=(*cube.dims[:axis], *cube.dims[axis + 1 :]),
+            chunks=None if cube.chunks is None else (*cube.chunks[:axis], *cube.chunks[axis + 1 :]),
+            geometry=geometry,
+            coordinates={other: values for other, values in (cube.coordinates or {}).items() if other != dim} or None,
+            coordinate_attributes={other: a for other, a in cube.coordinate_attributes.items() if other != dim},
+        )
+    return cube
 
 
 def grid_geometry(geometry: Geometry | None, grid: Mapping[str, int]) -> Geometry | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dask_uncert.errors import InputError, listed, without_secrets
-from dask_uncert.inputs.cube import CLASS, RESERVED, Cube, declare, grid_geometry, make_cube
+from dask_uncert.inputs.cube import CLASS, RESERVED, Cube, declare, grid_geometry, make_cube, without
 from dask_uncert.io.decoding import Role
 from dask_uncert.io.lazy_array import MissingChunkMask
 from dask_uncert.io.open import open_stored
@@ -64,12 +64,14 @@ def open_cubes(spec: InputSpec) -> dict[str, Cube]:
         class_labels=stored.labels(cube.dims, cube.dims.index(CLASS)) if CLASS in cube.dims else None,
     )
     cube = with_options(cube, spec)
+    spare = [dim for dim in cube.dims if spec.dims is not None and dim not in spec.dims]
+    cubes = {spec.name: without(cube, *spare)}
     if spec.missing_chunks == "fill":
         stored.fill()
-        return {spec.name: cube}
+        return cubes
     absent = stored.absent_chunks()
     if not absent:
-        return {spec.name: cube}
+        return cubes
     if spec.missing_chunks == "refuse":
         raise InputError(_missing_chunks_message(cube, absent))
     axes = [axis for axis, dim in enumerate(cube.dims) if dim not in RESERVED]
@@ -78,7 +80,7 @@ def open_cubes(spec: InputSpec) -> dict[str, Cube]:
         f"missing_{spec.name}", mask, tuple(cube.grid), mask.chunks, f"missing chunks of {where}", cube.geometry,
         cube.coordinates, kind=cube.kind, gap="missing_chunk", by_position=cube.by_position,
     )  # fmt: skip
-    return {spec.name: cube, missing.name: missing}
+    return cubes | {missing.name: without(missing, *(dim for dim in spare if dim in missing.dims))}
 
 
 def with_options(cube: Cube, spec: InputSpec) -> Cube:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.typing import Floats
-from dask_uncert.inputs.alignment import TOLERANCE, check_reference_systems, coordinates_along
+from dask_uncert.inputs.alignment import TOLERANCE, check_reference_systems, comparable, coordinates_along
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.io.lazy_array import ArrayView, Reversed
 
@@ -63,6 +63,7 @@ def over_the_reference(cubes: Mapping[str, Cube]) -> dict[str, Cube]:
     All must have positions along every dimension of the grid, with the same steps. Raises InputError otherwise, and
     where an input has no pixel in common with the reference.
     """
+    cubes = comparable(cubes)
     target = cubes["reference"]
     positions = {dim: _positions(target, dim) for dim in target.grid}
     placed = dict(cubes)

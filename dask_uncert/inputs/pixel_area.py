@@ -10,7 +10,8 @@ import numpy as np
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.areas import latitude_areas
 from dask_uncert.formulas.typing import Floats
-from dask_uncert.inputs.cube import Cube
+from dask_uncert.inputs.alignment import comparable
+from dask_uncert.inputs.cube import Cube, without
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.lazy_array import ArrayView
 
@@ -38,8 +39,9 @@ def pixel_sizes(cubes: Mapping[str, Cube]) -> Cube:
 
     Raises InputError where no input has a position that gives sizes.
     """
+    cubes = comparable(cubes)
     for name in sorted(cubes, key=lambda name: name != "reference"):
-        cube = cubes[name]
+        cube = _on_the_ground(cubes[name])
         sizes = None if cube.geometry is None else _of_geometry(cube, cube.geometry)
         sizes = sizes or _of_coordinates(cube)
         if sizes is not None:
@@ -53,6 +55,13 @@ def pixel_sizes(cubes: Mapping[str, Cube]) -> Cube:
         "weight: no input says how large its pixels are: `geometry` needs an affine, a projection, or the coordinates "
         "lat and lon in degrees. Give an array of weights, or store the inputs with their geometry."
     )
+
+
+def _on_the_ground(cube: Cube) -> Cube:
+    """Return an input without dimensions of a single index that are none of space, such as one time."""
+    space = () if cube.geometry is None else cube.geometry.dims
+    single = [d for d, n in cube.grid.items() if n == 1 and d not in space and d.lower() not in LATITUDES + LONGITUDES]
+    return without(cube, *single) if len(single) < len(cube.grid) else cube
 
 
 def _of_geometry(cube: Cube, geometry: Geometry) -> Sizes | None:

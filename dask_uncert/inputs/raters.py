@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError, listed
 from dask_uncert.formulas.labels import NO_CODE, UNKNOWN, class_indices
@@ -21,22 +20,10 @@ from dask_uncert.formulas.typing import Floats, Indices
 from dask_uncert.inputs.alignment import align_axes
 from dask_uncert.inputs.cube import CLASS, Cube, grid_geometry
 from dask_uncert.io.decoding import AS_STORED
-from dask_uncert.io.lazy_array import ArrayView
+from dask_uncert.io.lazy_array import ArrayView, OneIndex
 
 RATER = "rater"
 SHOWN = 5  # codes that a message names
-
-
-class OneRater(ArrayView):
-    """One rater of an array that holds all of them along an axis."""
-
-    def __init__(self, data: Any, axis: int, number: int) -> None:
-        super().__init__([n for i, n in enumerate(data.shape) if i != axis], data.dtype)
-        self.data, self.axis, self.number = data, axis, number
-
-    def read(self, region: tuple[Any, ...]) -> NDArray[Any]:
-        whole = (*region[: self.axis], slice(self.number, self.number + 1), *region[self.axis :])
-        return np.asarray(np.take(self.data[whole], 0, axis=self.axis))
 
 
 def raters_of(cube: Cube) -> dict[str, Cube]:
@@ -52,7 +39,7 @@ def raters_of(cube: Cube) -> dict[str, Cube]:
     chunks = None if cube.chunks is None else tuple(n for i, n in enumerate(cube.chunks) if i != axis)
     return {
         f"{RATER}_{i}": replace(
-            cube, data=OneRater(cube.data, axis, i), dims=dims, chunks=chunks, where=f"{cube.where} ({RATER} {i})",
+            cube, data=OneIndex(cube.data, axis, i), dims=dims, chunks=chunks, where=f"{cube.where} ({RATER} {i})",
             geometry=geometry, stored=None,
         )
         for i in range(number)
@@ -71,8 +58,8 @@ def mean_of_raters(
     codes: of the classes, in their order. shares: the raters give shares, not codes. Without shares, two classes give the
     share of the second over the grid, more give all shares, classes last. masks: of missing chunks, by the rater's index.
     """
-    first = raters[0]
     data = MeanOfRaters(raters, codes, ignore, shares, masks)
+    first = data.raters[0]
     dims, chunks = first.dims, first.chunks
     if data.ndim > len(dims):
         dims, chunks = (*dims, CLASS), None if chunks is None else (*chunks, len(codes))
@@ -94,10 +81,10 @@ class MeanOfRaters(ArrayView):
         shares: bool,
         masks: Mapping[int, Cube],
     ) -> None:
-        first = raters[0]
         inputs = {f"{RATER}_{i}" if i else "reference": cube for i, cube in enumerate(raters)}
         aligned = [*align_axes(inputs | {f"mask_{i}": mask for i, mask in masks.items()}).values()]
         self.raters = tuple(aligned[: len(raters)])
+        first = self.raters[0]
         self.masks = dict(zip(masks, aligned[len(raters) :], strict=True))
         self.codes, self.ignore, self.shares = tuple(codes), tuple(ignore), shares
         for rater in self.raters:

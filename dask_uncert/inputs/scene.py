@@ -53,6 +53,11 @@ class Scene:
         return tuple(sizes[dim] for dim in self.dims)
 
     @property
+    def remarks(self) -> list[str]:
+        """What is odd about the inputs, though they can be used."""
+        return [remark for cube in self.cubes.values() for remark in cube.remarks]
+
+    @property
     def encoding(self) -> Encoding:
         """How the predictions are stored."""
         predictions = [cube for cube in self.cubes.values() if cube.is_prediction]

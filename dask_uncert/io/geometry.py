@@ -10,6 +10,7 @@ import numpy as np
 
 from dask_uncert.formulas.typing import Floats
 
+SAME_NUMBER = 1e-6  # relative: how far two scales may differ of which one lacks its unit
 WORLD = ("x", "y", "z")
 
 
@@ -18,7 +19,8 @@ class Geometry:
     """Positions of the centres of voxels or pixels: origin + the sum over `dims` of index times step.
 
     unit: of all positions; mm without a reference system (x right, y anterior, z superior), else that of `crs` (x east,
-    y north, z 0), "1" if unknown.
+    y north, z 0), "1" if unknown. stored_units: the mm in one unit of the stored numbers along x, y and z; None where
+    the file does not say its unit.
     """
 
     dims: tuple[str, ...]
@@ -26,6 +28,26 @@ class Geometry:
     origin: tuple[float, float, float]
     crs: str | None = None
     unit: str = "mm"
+    stored_units: tuple[float | None, float | None, float | None] = (1.0, 1.0, 1.0)
+
+    @property
+    def lacks_unit(self) -> bool:
+        """Whether the file does not say the unit of a length."""
+        return None in self.stored_units
+
+    def in_units_of(self, other: Geometry) -> Geometry:
+        """Return the positions with the unit that the stored numbers of another have, where they have none."""
+        factors = [
+            theirs if own is None else 1.0 for own, theirs in zip(self.stored_units, other.stored_units, strict=True)
+        ]
+        steps = tuple(_scaled(step, factors) for step in self.steps)
+        origin = _scaled(self.origin, factors)
+        return replace(self, steps=steps, origin=origin, unit=other.unit, stored_units=other.stored_units)
+
+    def has_scale_of(self, other: Geometry) -> bool:
+        """Return whether the distances of neighbours are those of another along the same dimensions, but for rounding."""
+        spacing = dict(zip(other.dims, other.spacing, strict=True))
+        return bool(np.allclose(self.spacing, [spacing[dim] for dim in self.dims], rtol=SAME_NUMBER, atol=0))
 
     @property
     def spacing(self) -> tuple[float, ...]:
@@ -70,6 +92,11 @@ class Geometry:
         steps = (f"{dim} ({_numbers(step)})" for dim, step in zip(self.dims, self.steps, strict=True))
         unit = "" if self.unit == "1" else f" {self.unit}"
         return f"steps {', '.join(steps)}{unit} from ({_numbers(self.origin)})"
+
+
+def _scaled(values: tuple[float, float, float], factors: Sequence[float | None]) -> tuple[float, float, float]:
+    x, y, z = (value * (factor or 1.0) for value, factor in zip(values, factors, strict=True))
+    return x, y, z
 
 
 def _numbers(values: Sequence[float]) -> str:

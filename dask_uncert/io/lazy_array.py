@@ -63,6 +63,18 @@ class Reversed(ArrayView):
         return np.ascontiguousarray(self.data[tuple(parts)][tuple(order)])
 
 
+class OneIndex(ArrayView):
+    """An array at one index along an axis, without that axis."""
+
+    def __init__(self, data: Any, axis: int, index: int) -> None:
+        super().__init__([n for i, n in enumerate(data.shape) if i != axis], data.dtype)
+        self.data, self.axis, self.index = data, axis, index
+
+    def read(self, region: tuple[Any, ...]) -> NDArray[Any]:
+        whole = (*region[: self.axis], slice(self.index, self.index + 1), *region[self.axis :])
+        return np.asarray(np.take(self.data[whole], 0, axis=self.axis))
+
+
 class Reordered(ArrayView):
     """An array with the indices along one axis in another order."""
 

@@ -22,7 +22,7 @@ from dask_uncert.clusters.monitor import (
     worker_logs,
 )
 from dask_uncert.clusters.monitor import progress as watched
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, InputWarning
 from dask_uncert.execution.checkpoints import MAPS, run_checkpoints
 from dask_uncert.execution.evaluate import with_maps, write_coordinates
 from dask_uncert.execution.fault_isolation import compute_isolating_faults, explain_killed_workers
@@ -58,10 +58,6 @@ from dask_uncert.summaries.registry import AnyEvaluation
 
 if TYPE_CHECKING:
     from distributed import Client
-
-
-class InputWarning(UserWarning):
-    """An input can be used, but is odd."""
 
 
 class FailedCasesWarning(UserWarning):
@@ -172,7 +168,7 @@ def _run_scene(
     read = _stored_inputs(plan)
     stored = {name: array.fingerprint() for name, array in read.items()}
     mark = fingerprint(job, plan, stored)
-    remarks = [remark for cube in plan.scene.cubes.values() for remark in cube.remarks]
+    remarks = plan.scene.remarks
     for remark in remarks:
         warnings.warn(remark, InputWarning, stacklevel=3)
     if is_finished(output, mark, fresh):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 
 import nibabel
 import numpy as np
@@ -290,3 +291,107 @@ def test_a_case_whose_affine_turns_an_axis_next_to_no_position(turned):
 )
 def test_axes_that_an_affine_turns(affine, unit, crs, dims, turned):
     assert geometry_of(affine, tuple(dims), crs, unit).turned == tuple(turned)
+
+
+SCALE = {"z": 2.0, "y": 0.5, "x": 0.5}
+
+
+def ome(path, values, axes, scale=SCALE, unit="micrometer", **units):
+    """An OME-Zarr image; units: of single axes, instead of the one of all."""
+    kinds = {"t": "time", "c": "channel"}
+    axes_said = [{"name": n, "type": kinds.get(n, "space")} for n in axes]
+    for axis in axes_said:
+        if axis["type"] == "space" and units.get(axis["name"], unit) is not None:
+            axis["unit"] = units.get(axis["name"], unit)
+    steps = [{"type": "scale", "scale": [scale.get(n, 1.0) for n in axes]}]
+    image = {"axes": axes_said, "datasets": [{"path": "0", "coordinateTransformations": steps}]}
+    group = zarr.open_group(path, mode="w", attributes={"ome": {"version": "0.5", "multiscales": [image]}})
+    group.create_array("0", data=values, chunks=(1,) * (values.ndim - 1) + values.shape[-1:])
+    return path
+
+
+VOXELS = (np.random.default_rng(2).random((3, 4, 5)) < 0.5).astype("u1")
+
+
+@pytest.mark.parametrize(
+    ("labels", "dims"),
+    [(VOXELS, "zyx"), (VOXELS[None, None], "tczyx"), (VOXELS[None], "tzyx"), (VOXELS[:, None], "zcyx")],
+)
+def test_labels_of_one_time_and_channel(tmp_path, labels, dims):
+    p = ome(tmp_path / "p.zarr", np.stack([1.0 - VOXELS, VOXELS])[None], "tczyx")
+    y = ome(tmp_path / "y.zarr", labels, dims)
+    for declared in (["t", "class", "z", "y", "x"], ["class", "z", "y", "x"]):
+        found = du.evaluate(du.Input(p, dims=declared), y, weight="geometry")
+        assert (int(found.ledger.counted), du.accuracy(found)) == (60, 1)
+        assert float(found.weighted[0].confusion.sum()) == pytest.approx(60 * 2 * 0.5 * 0.5 * 1e-9)
+    named = du.Input(y, dims=["z", "y", "x"])
+    (lost,) = tmp_path.glob(f"y.zarr/0/c{'/0' * labels.ndim}")
+    chunk = lost.rename(tmp_path / "chunk")
+    for options in ({}, {"dims": ["z", "y", "x"]}):
+        found = du.evaluate(du.Input(p, dims=declared), du.Input(y, missing_chunks="leave_out", **options))
+        assert found.ledger.reasons()["reference_missing_chunk"] == 60 - int(found.ledger.counted) == 5
+    chunk.rename(lost)
+    volume(tmp_path / "y.nii", VOXELS.transpose(2, 1, 0), np.diag([0.0005, 0.0005, 0.002, 1]))
+    for mask in (named, y, tmp_path / "y.nii"):
+        assert int(du.evaluate(du.Input(p, dims=declared), named, mask=mask).ledger.counted) == VOXELS.sum()
+
+
+@pytest.mark.parametrize("missing", [{"unit": None}, {"z": None}, {"y": None, "x": None}])
+def test_a_unit_that_labels_lack_is_that_of_the_image_with_the_same_numbers(tmp_path, missing):
+    p = du.Input(ome(tmp_path / "p.zarr", np.stack([1.0 - VOXELS, VOXELS]), "czyx"), dims=["class", "z", "y", "x"])
+    y = ome(tmp_path / "y.zarr", VOXELS, "zyx", **missing)
+    said = r"reference: .*y\.zarr does not say the unit .* taken from .*p\.zarr \(probabilities\)"
+    with pytest.warns(du.InputWarning, match=said):
+        found = du.evaluate(p, y, weight="geometry")
+    assert du.accuracy(found) == 1
+    assert found.weighted[0].unit == "mm³"
+    assert float(found.weighted[0].confusion.sum()) == pytest.approx(60 * 0.5e-9)
+    with pytest.warns(du.InputWarning, match=said.replace("reference", "mask")):
+        assert int(du.evaluate(p, np.asarray(VOXELS), mask=y).ledger.counted) == VOXELS.sum()
+    # 0.0005 mm, and no unit: the same length, but not the same numbers
+    for scale in ({n: v * 1e-3 for n, v in SCALE.items()}, {**SCALE, "z": 2.1, "x": 0.6}):
+        with pytest.raises(InputError, match=r"y.zarr does not say the unit .*, and its numbers are not those of"):
+            du.evaluate(p, ome(tmp_path / "y.zarr", VOXELS, "zyx", scale, **missing))
+
+
+def test_a_unit_taken_from_an_image_is_said_of_a_case(tmp_path):
+    ome(tmp_path / "p.zarr", 1.0 * VOXELS, "zyx")
+    ome(tmp_path / "y.zarr", VOXELS, "zyx", unit=None)
+    (tmp_path / "cases.csv").write_text("patient,probabilities,reference\nA,p.zarr,y.zarr\n")
+    job, _ = read_job({
+        "version": 1, "kind": "cohort", "manifest": "cases.csv", "classes": ["out", "in"], "output": "out",
+        "inputs": {"probabilities": {}, "reference": {}},
+    })  # fmt: skip
+    plan = plan_cohort(job, tmp_path)
+    outcome = replace(plan.evaluate, folder=str(tmp_path / "cache"))((plan.rows[0], ""))
+    assert "does not say the unit of its scale; it is taken from" in outcome.facts["remarks"][0]
+
+
+def test_one_time_in_netcdf_zarr_and_xarray(tmp_path):
+    at = {"lat": [48.0, 47.0], "lon": [9.0, 10.0, 11.0]}
+    y = xr.DataArray(TRUTH, dims=("lat", "lon"), coords=at)
+    p = xr.DataArray(np.stack([1.0 - TRUTH, TRUTH], axis=-1), dims=("lat", "lon", "class"), coords=at)
+    once = {"time": [3]}
+    whole = du.evaluate(p, y, weight="geometry")
+    dated_y, dated_p = y.expand_dims(once).rename("y"), p.expand_dims(once, axis=1).rename("p")
+    for a, b in ((p, dated_y), (dated_p, y), (dated_p, dated_y), (dated_p.chunk(), dated_y.chunk())):
+        assert du.evaluate(a, b, weight="geometry").weighted == whole.weighted
+    assert du.evaluate(dated_p, y, overlap=True).decisions == whole.decisions
+    assert du.evaluate(du.Input(dated_p, dims=["lat", "lon", "class"]), y).decisions == whole.decisions
+    paths = [tmp_path / name for name in ("a.nc", "b.nc", "c.zarr")]
+    dated = xr.Dataset({"p": dated_p, "y": dated_y.astype("i2")})
+    dated.to_netcdf(paths[0], engine="h5netcdf")
+    dated.to_netcdf(paths[1], engine="scipy")
+    dated.to_zarr(paths[2], consolidated=False)
+    for path in paths:
+        stored = du.Input(path, array="y")
+        assert du.evaluate(p, stored).decisions == whole.decisions
+        assert du.evaluate(du.Input(path, array="p"), stored).decisions == whole.decisions
+        named = du.Input(path, array="y", dims=["lat", "lon"])
+        assert du.evaluate(p, named, mask=stored).decisions == du.evaluate(p, y, mask=y).decisions
+    with pytest.raises(InputError, match=r"name 1 dimensions, but .* has 3"):
+        du.evaluate(p, du.Input(paths[0], array="y", dims=["lat"]))
+    with pytest.raises(InputError, match="must name the same dimensions"):
+        du.evaluate(p, xr.concat([dated_y, dated_y.assign_coords(time=[4])], "time"))
+    found = du.evaluate_regression(dated_p[..., 0], y.astype("f4"), variance=xr.ones_like(y, "f4"))
+    assert int(found.ledger.counted) == 6

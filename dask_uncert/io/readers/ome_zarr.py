@@ -52,11 +52,14 @@ class Image:
             return None
         known = [MILLIMETRES.get(self.units[i] or "") for i in chosen]
         affine = np.zeros((3, len(chosen) + 1))
+        units: list[float | None] = [1.0, 1.0, 1.0]
         for column, (i, factor) in enumerate(zip(chosen, known, strict=True)):
             row = WORLD.index(self.dims[i])
             affine[row, column] = self.scale[i] * (factor or 1.0)
             affine[row, -1] = self.translation[i] * (factor or 1.0)
-        return geometry_of(affine, tuple(dims[i] for i in chosen), None, "1" if None in known else "mm")
+            units[row] = factor
+        geometry = geometry_of(affine, tuple(dims[i] for i in chosen), None, "1" if None in known else "mm")
+        return replace(geometry, stored_units=(units[0], units[1], units[2]))
 
 
 def is_level(store: str, path: str) -> bool:

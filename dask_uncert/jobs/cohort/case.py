@@ -154,6 +154,8 @@ class EvaluateCase:
             "shape": list(plan.scene.shape),
             "counted": int(summaries[REFERENCE_LABEL][1].ledger.counted),
         }
+        if plan.scene.remarks:
+            facts["remarks"] = plan.scene.remarks
         written = cache.write(name, key, summaries, facts)
         return CaseOutcome("computed", fingerprint, key, written.frames, facts)
 
