@@ -103,12 +103,12 @@ class Counter:
         request, total, kernels = self.request, self.total, self.kernels
         if not (total.soft_confusion or total.joint or request.soft_maps):
             return {}
-        classes = OneVsRest(request, self.dtype, batch, truth, stored, pixels, u, shares, self.share_dtype)
+        classes = OneVsRest(request, self.dtype, kernels, batch, truth, stored, pixels, u, shares, self.share_dtype)
         for number, soft in enumerate(total.soft_confusion):
             tile_sums = None if self.tiles is None else partial(self.tiles.soft_sums, number)
-            classes.add_to(soft, kernels, tile_sums)
+            classes.add_to(soft, tile_sums)
         for joint in total.joint:
-            classes.add_jointly(joint, kernels)
+            classes.add_jointly(joint)
         return {name: values for soft in request.soft_maps for name, values in classes.maps(soft).items()}
 
 

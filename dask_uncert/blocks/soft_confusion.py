@@ -19,7 +19,7 @@ from dask_uncert.formulas.soft_confusion import (
     pair_certainty,
     reference_level,
 )
-from dask_uncert.formulas.typing import Floats, Indices
+from dask_uncert.formulas.typing import Bools, Floats, Indices
 from dask_uncert.spec.map_names import soft_picture, soft_weight_map
 from dask_uncert.spec.request import Request, SoftMaps
 from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings, row_ends
@@ -42,6 +42,7 @@ class OneVsRest:
         self,
         request: Request,
         dtype: np.dtype[Any],
+        kernels: ModuleType,
         batch: Pixels,
         truth: Indices,
         stored: NDArray[Any],
@@ -51,13 +52,14 @@ class OneVsRest:
         share_dtype: np.dtype[Any] | None = None,
     ) -> None:
         self.request, self.dtype, self.batch, self.u = request, dtype, batch, u
-        self.stored, self.truth = stored, truth
-        self.counted = truth >= 0
-        self.outer, self.inner = np.divmod(pixels, stored.shape[2])
+        self.stored, self.kernels, self.size = stored, kernels, truth.size
+        counted = truth >= 0
+        self.counted: Bools | slice = slice(None) if counted.all() else counted  # a slice copies nothing
+        self.truth, self.pixels = truth[self.counted], pixels[self.counted]
         self.shares, self.share_dtype = shares, share_dtype
         self._of_class: dict[int, tuple[Floats, NDArray[Any]]] = {}
 
-    def add_to(self, soft: SoftConfusion, kernels: ModuleType, tile_sums: TileSums | None = None) -> None:
+    def add_to(self, soft: SoftConfusion, tile_sums: TileSums | None = None) -> None:
         """Add the weights at every setting to the sums of their cells, and to those of the tiles."""
         s = soft.settings
         p, c = self._p_and_c(s.class_index)
@@ -67,12 +69,12 @@ class OneVsRest:
             for k, sigma in enumerate(s.sigmas):
                 weight = self._weight(s, p, c, threshold, sigma)
                 for m, factor in enumerate(factors):
-                    kernels.sum_soft_weights(weight * factor, cells, soft.weights[i, k, m])
+                    self.kernels.sum_soft_weights(weight * factor, cells, soft.weights[i, k, m])
                     if tile_sums is not None:
                         setting = (i * len(s.sigmas) + k) * len(s.dampings) + m
-                        kernels.sum_soft_weights(weight * factor, *tile_sums(cells, setting))
+                        self.kernels.sum_soft_weights(weight * factor, *tile_sums(cells, setting))
 
-    def add_jointly(self, joint: JointHistogram, kernels: ModuleType) -> None:
+    def add_jointly(self, joint: JointHistogram) -> None:
         """Add the pixels to the joint histogram of p, c and u."""
         s = joint.settings
         p, c = self._p_and_c(s.class_index)
@@ -80,17 +82,16 @@ class OneVsRest:
         if s.rows == "interval":
             # p on an edge belongs to the side where it agrees with a reference whose threshold is there.
             level = p if s.reference_threshold is None else s.reference_threshold
-            kernels.find_rows(p, c > level, row_grid(s), rows, offsets)
+            above = c if self.shares is None else c > level
+            self.kernels.find_rows(p, above, row_grid(s), rows, offsets)
         elif s.rows == "float16":
             rows[:] = (p + 0.0).astype(np.float16).view(np.uint16)  # -0.0 is the row of 0
         else:
             assert s.scale is not None
             rows[:] = np.rint(p / s.scale)
         u = self._uncertainty(s.uncertainty)
-        kernels.count_joint(
-            rows, offsets, reference_levels(s, c), np.zeros(p.size) if u is None else u[self.counted],
-            s.upper, joint.moments,
-        )  # fmt: skip
+        values = np.zeros(p.size) if u is None else u[self.counted]
+        self.kernels.count_joint(rows, offsets, reference_levels(s, c), values, s.upper, joint.moments)
 
     def maps(self, soft: SoftMaps) -> dict[str, NDArray[Any]]:
         """Return the maps at the first threshold, sigma and damping, (n,) or (n, 3), by their names."""
@@ -98,7 +99,7 @@ class OneVsRest:
         (p, c), threshold = self._p_and_c(s.class_index), s.thresholds[0]
         cells = self._cells(s, p, c, threshold)
         weight = self._weight(s, p, c, threshold, s.sigmas[0]) * self._damping(s, s.dampings[0])
-        size = self.counted.size
+        size = self.size
         maps: dict[str, NDArray[Any]] = {}
         for number, cell in enumerate(CELLS):
             values = np.full(size, np.nan, np.float32)
@@ -111,12 +112,10 @@ class OneVsRest:
     def _p_and_c(self, class_index: int) -> tuple[Floats, NDArray[Any]]:
         """Return p of a class, and the reference: its shares, or whether it is the class."""
         if class_index not in self._of_class:
-            p = self.stored[self.outer[self.counted], class_index, self.inner[self.counted]]
-            if self.shares is None:
-                c = np.asarray(self.truth[self.counted] == class_index)
-            else:
-                c = np.asarray(self.shares[self.counted, class_index])
-            self._of_class[class_index] = np.clip(p.astype(np.float64), 0.0, 1.0), c
+            p = np.empty(self.pixels.size)
+            self.kernels.class_probabilities(self.stored, self.pixels, class_index, p)
+            c = np.asarray(self.truth == class_index if self.shares is None else self.shares[self.counted, class_index])
+            self._of_class[class_index] = p, c
         return self._of_class[class_index]
 
     def _level(self, s: SoftSettings, threshold: float) -> float:

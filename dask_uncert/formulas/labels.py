@@ -49,6 +49,14 @@ def class_indices(codes: NDArray[Any], classes: Sequence[int], ignore: Sequence[
     classes: the code of each class, in the order of the class axis. Floats must be whole numbers to be known.
     """
     flat = codes.ravel()
+    known = np.array([*classes, *ignore], np.int64)
+    indices = np.array([*range(len(classes)), *[UNLABELLED] * len(ignore)], np.int64)
+    if flat.dtype.kind in "ui" and flat.dtype.itemsize <= 2:
+        span = np.iinfo(flat.dtype)
+        stored = (known >= span.min) & (known <= span.max)
+        table = np.full(1 << 8 * flat.dtype.itemsize, UNKNOWN, np.int64)
+        table[known[stored]] = indices[stored]  # a negative code counts from the end
+        return np.take(table, flat)
     missing = unknown = None
     if flat.dtype.kind == "f":
         missing = np.isnan(flat)
@@ -57,8 +65,6 @@ def class_indices(codes: NDArray[Any], classes: Sequence[int], ignore: Sequence[
         unknown = ~missing & (~inside | (whole != flat))
     else:
         whole = flat.astype(np.int64)  # never index arithmetic in the storage's dtype
-    known = np.array([*classes, *ignore], np.int64)
-    indices = np.array([*range(len(classes)), *[UNLABELLED] * len(ignore)], np.int64)
     low, high = int(known.min()), int(known.max())
     if high - low < WIDEST_TABLE:
         table = np.full(high - low + 2, UNKNOWN, np.int64)

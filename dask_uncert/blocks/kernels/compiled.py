@@ -21,7 +21,7 @@ from dask_uncert.blocks.kernels.histograms import (
     count_wide_values,
     sum_soft_weights,
 )
-from dask_uncert.blocks.kernels.joint import count_joint, find_rows
+from dask_uncert.blocks.kernels.joint import class_probabilities, count_joint, find_rows
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
 from dask_uncert.blocks.kernels.sparse_rows import filled_cells
 from dask_uncert.blocks.kernels.types import AnyFloats, Pixels, Rounding
@@ -31,6 +31,7 @@ from dask_uncert.formulas.typing import Floats, Indices
 
 __all__ = [
     "add_member",
+    "class_probabilities",
     "close_members",
     "count_confidence",
     "count_decisions",

@@ -9,6 +9,21 @@ from dask_uncert.formulas.fixed_point import FIRST, SECOND
 
 
 @compiled
+def class_probabilities(probabilities, pixels, class_index, p):
+    """Write a class's probability, clipped to [0, 1], of these pixels; probabilities, pixels as for `measure`."""
+    inner = probabilities.shape[2]
+    outer, start = 0, 0
+    for i in range(pixels.size):
+        within = pixels[i] - start
+        if within < 0 or within >= inner:  # pixels mostly follow each other
+            outer = pixels[i] // inner
+            start = outer * inner
+            within = pixels[i] - start
+        x = np.float64(probabilities[outer, class_index, within])
+        p[i] = min(1.0, max(0.0, x))
+
+
+@compiled
 def find_rows(values, above, grid, rows, offsets):
     """Find the row of each value of p, and its place in the row, in [-1, 1] from end to end.
 

@@ -225,6 +225,12 @@ def close_members(
     values[:, pixels] = [predictive, expected, np.maximum(predictive - expected, 0.0), ratio]
 
 
+def class_probabilities(probabilities: AnyFloats, pixels: Indices, class_index: int, p: Floats) -> None:
+    """Write a class's probability, clipped to [0, 1]; see `joint.class_probabilities`."""
+    outer, inner = np.divmod(pixels, probabilities.shape[2])
+    p[:] = np.clip(probabilities[outer, class_index, inner].astype(np.float64), 0.0, 1.0)
+
+
 def find_rows(values: Floats, above: Bools, grid: RowGrid, rows: Counts, offsets: Floats) -> None:
     """Find the row of each value of p and its place in the row; see `joint.find_rows`."""
     edges = grid.edges
