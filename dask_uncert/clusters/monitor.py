@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dask_uncert.errors import ClusterError, InputError, listed, without_secrets
 from dask_uncert.io.paths import AnyPath, write_atomic
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 POLL_SECONDS = 2.0  # between checks of the cluster
 PATIENCE = 60.0  # seconds without any worker before a run gives up
 STALL = 1800.0  # seconds without any progress before a run gives up
+PAUSED = 120.0  # the same, while a worker is paused and no task runs
 MAX_SHOWN = 3  # tasks that a message names
 NO_WORK = ".AlreadyDone"  # end of the type name of results that took no work
 LOG = "workers.log"
@@ -39,20 +40,22 @@ def watchdog(
 ) -> Iterator[None]:
     """Raise ClusterError inside the `with` once the cluster cannot finish; without this a computation never ends.
 
-    It cannot finish once the scheduler is lost, no worker has been there for `patience` seconds, or nothing has moved
-    for `stall` seconds. describe_task: returns what a task works on, from its key. patience, stall: by default
-    `dask-uncert.patience` and `dask-uncert.stall` of dask's configuration.
+    It cannot finish once the scheduler is lost, no worker has been there for `patience` seconds, nothing has moved for
+    `stall` seconds, or nothing has run or moved for `dask-uncert.paused` seconds because a worker is paused.
+    describe_task: returns what a task works on, from its key. patience, stall: by default `dask-uncert.patience` and
+    `dask-uncert.stall` of dask's configuration.
     """
     patience, stall = time_limits(patience, stall)
     over, reasons = threading.Event(), []
+    detector = StallDetector(client, stall, describe_task)
 
     def watch() -> None:
-        without_workers, detector = 0.0, StallDetector(client, stall)
+        without_workers = 0.0
         while not over.wait(poll_seconds):
             try:
                 without_workers = 0.0 if client.nthreads() else without_workers + poll_seconds
                 if stuck := detector.stuck():
-                    reasons.append(stall_message(stuck, stall, describe_task) + " Finished work is kept.")
+                    reasons.append(f"{stuck} Finished work is kept.")
             except Exception:  # a client without its scheduler raises many kinds
                 without_workers += poll_seconds
             if client.status not in ("running", "connecting"):
@@ -88,50 +91,93 @@ def time_limits(patience: float | None, stall: float | None) -> tuple[float, flo
 
 
 class StallDetector:
-    """Checks now and then whether anything the client waits for still moves; a longer limit means fewer checks."""
+    """Checks now and then whether anything the client waits for still moves; longer limits mean fewer checks.
 
-    def __init__(self, client: Client, limit: float) -> None:
-        self.client, self.limit = client, limit
-        self.looked = self.moved = time.monotonic()
+    A paused worker begins no task until it has memory again. That is seen at once, so it needs less time than a task
+    that may only be slow: `paused` seconds, by default `dask-uncert.paused` of dask's configuration.
+    """
+
+    def __init__(
+        self, client: Client, limit: float, describe_task: Callable[[Any], str] = str, paused: float | None = None
+    ) -> None:
+        import dask.config
+
+        self.client, self.limit, self.describe_task = client, limit, describe_task
+        self.paused = min(limit, float(dask.config.get("dask-uncert.paused", PAUSED) if paused is None else paused))
+        self.looked = self.moved = self.unpaused = time.monotonic()
         self.last: Any = None
 
-    def stuck(self) -> list[tuple[Any, str]]:
-        """Return the keys of running tasks, with their workers, once nothing has moved for the limit; else []."""
+    def stuck(self) -> str:
+        """Return what is wrong once nothing has moved for a limit; else ""."""
         now = time.monotonic()
-        if now - self.looked < self.limit / 20:
-            return []
+        if now - self.looked < min(self.limit / 20, self.paused / 8):
+            return ""
         self.looked = now
-        state, running = self.client.run_on_scheduler(_task_states, client=self.client.id)
-        if state is None or state != self.last:
-            self.last, self.moved = state, now
-        return running or [("", "")] if now - self.moved >= self.limit else []
+        seen = self.client.run_on_scheduler(_task_states, client=self.client.id)
+        if seen.state is None or seen.state != self.last:
+            self.last, self.moved = seen.state, now
+        if not seen.paused or seen.busy:
+            self.unpaused = now
+        if now - max(self.moved, self.unpaused) >= self.paused:
+            return pause_message(seen.paused, self.paused)
+        return stall_message(seen.running, self.limit, self.describe_task) if now - self.moved >= self.limit else ""
 
 
-def _task_states(client: str, dask_scheduler: Any) -> tuple[Any, list[tuple[Any, str]]]:
-    """Count a client's tasks by state, on the scheduler, and list those that run; None if it waits for none.
+class _Seen(NamedTuple):
+    """A client's tasks on the scheduler: what changes when they move, or None if the client waits for none.
+
+    running: those that run, or else those sent to workers, with their workers. busy: whether any runs, or will on a
+    worker that is not paused. paused: the paused workers, with the bytes they use and may use.
+    """
+
+    state: Any
+    running: list[tuple[Any, str]]
+    busy: bool
+    paused: list[tuple[str, int, int]]
+
+
+def _task_states(client: str, dask_scheduler: Any) -> _Seen:
+    """Count a client's tasks by state, on the scheduler.
 
     While none of them runs, other clients' tasks may keep the workers busy: then any move of theirs counts too.
     """
     wanted = set(getattr(dask_scheduler.clients.get(client), "wants_what", ()))
     if all(task.state in ("memory", "erred") for task in wanted):
-        return None, []
+        return _Seen(None, [], False, [])
     tasks, todo = set(wanted), [*wanted]
     while todo:
         new = todo.pop().dependencies - tasks
         tasks |= new
         todo += new
-    executing = {task for worker in dask_scheduler.workers.values() for task in worker.executing} & tasks
+    workers = dask_scheduler.workers.values()
+    executing = {task for worker in workers for task in worker.executing} & tasks
     sent = executing or {task for task in tasks if task.state == "processing"}
     running = [(task.key, task.processing_on.address) for task in sent if task.processing_on is not None]
-    states = Counter(task.state for task in tasks)
-    return (sorted(states.items()), None if executing else dask_scheduler.transition_counter), running
+    states = sorted(Counter(task.state for task in tasks).items())
+    paused = {worker for worker in workers if worker.status.name == "paused"}
+    busy = bool(executing) or any(task.processing_on not in paused for task in sent)
+    memory = [(w.address, int(w.metrics.get("memory", 0)), int(w.memory_limit or 0)) for w in paused]
+    return _Seen((states, None if executing else dask_scheduler.transition_counter), running, busy, sorted(memory))
 
 
-def stall_message(stuck: list[tuple[Any, str]], limit: float, describe_task: Callable[[Any], str]) -> str:
-    """Return the error message of a run that no longer makes progress."""
-    running = (f"{describe_task(key)} on {worker}" for key, worker in stuck if worker)
+def pause_message(paused: list[tuple[str, int, int]], limit: float) -> str:
+    """Return the error message of a run in which nothing moves because of paused workers, given with their memory."""
+    memory = (
+        f"{address}, which uses {used / 2**20:.0f}{f' of {most / 2**20:.0f}' if most else ''} MiB"
+        for address, used, most in paused
+    )
     return (
-        f"nothing has moved for {limit:g} s ({listed(running, MAX_SHOWN, '; ') or 'no task runs'}): a read may hang, or "
+        f"nothing has moved for {limit:g} s: dask has paused {listed(memory, MAX_SHOWN, '; ')}. A paused worker begins no "
+        f"task until it has memory again. Give workers more memory or fewer threads, and restart them, then run again; "
+        f"`dask-uncert.paused` in dask's configuration sets this limit."
+    )
+
+
+def stall_message(running: list[tuple[Any, str]], limit: float, describe_task: Callable[[Any], str]) -> str:
+    """Return the error message of a run that no longer makes progress, with the tasks that run and their workers."""
+    shown = listed((f"{describe_task(key)} on {worker}" for key, worker in running), MAX_SHOWN, "; ")
+    return (
+        f"nothing has moved for {limit:g} s ({shown or 'no task runs'}): a read may hang, or "
         f"a worker. Check the storage, restart those workers, then run again; `dask-uncert.stall` in dask's configuration "
         f"sets this limit."
     )

@@ -19,7 +19,6 @@ from dask_uncert.clusters.monitor import (
     StallDetector,
     lost_message,
     no_workers_message,
-    stall_message,
     time_limits,
 )
 from dask_uncert.errors import ClusterError
@@ -60,8 +59,8 @@ def map_items(
     The exception is a KilledError if the item kills its worker process: suspects are computed again at the end, each
     without other tasks. one_by_one: compute all items like this. retry_killed: False yields suspects at once. Tasks are
     named `key`-..., and none is left on the scheduler at the end. Raises ClusterError when the scheduler is lost, there
-    is no worker for `patience` seconds, or no item ends for `stall` seconds, as for `watchdog`; kept, describe: what
-    the message says is kept, and how it names items.
+    is no worker for `patience` seconds, no item ends for `stall` seconds, or workers are paused, as for `watchdog`; kept,
+    describe: what the message says is kept, and how it names items.
     """
     suspects: list[Item] = []
     tasks = _Tasks(client, function, key, poll_seconds, time_limits(patience, stall), kept, describe)
@@ -191,7 +190,7 @@ class _Tasks:
 
     def _wait_for(self, poll: Callable[[], Any]) -> Any:
         """Call `poll` until it returns something; raise ClusterError once the cluster cannot finish."""
-        without_workers, detector = 0.0, StallDetector(self.client, self.stall)
+        without_workers, detector = 0.0, StallDetector(self.client, self.stall, self._describe_task)
         while not (result := poll()):
             if self.client.status != "running":
                 raise self._lost_scheduler()
@@ -199,8 +198,7 @@ class _Tasks:
             if without_workers >= self.patience:
                 raise ClusterError(no_workers_message(without_workers, self.kept))
             if stuck := self._ask_scheduler(detector.stuck):
-                message = stall_message(stuck, self.stall, self._describe_task)
-                raise ClusterError(f"{message} {self.kept.capitalize()}.")
+                raise ClusterError(f"{stuck} {self.kept.capitalize()}.")
         return result
 
 

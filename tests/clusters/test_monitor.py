@@ -11,8 +11,10 @@ import dask
 import pytest
 
 import dask_uncert as du
-from dask_uncert.clusters.monitor import keep_logs_of_failure
+from dask_uncert.clusters.monitor import keep_logs_of_failure, watchdog
+from dask_uncert.clusters.task_pool import map_items
 from dask_uncert.errors import ClusterError, InputError
+from dask_uncert.execution.tasks import EvaluateBlock
 from tests.support import cohorts, scenes, schedulers
 
 
@@ -75,6 +77,63 @@ def test_a_failed_run_leaves_the_workers_warnings(tmp_path):
     assert "=== nanny tcp://127.0.0.1:" in said
     assert "Restarting worker" in said
     assert not (tmp_path / "refused").exists()
+
+
+@pytest.fixture
+def pause_soon():
+    """A local cluster of two workers, and a function that takes the memory of one, so that dask pauses it."""
+    with du.connect(workers=2, threads=1) as client, dask.config.set({"dask-uncert.paused": 1}):
+
+        def pause(number):
+            worker = client.cluster.workers[number]
+            worker.memory_manager.memory_limit = 1 << 20
+            while worker.status.name != "paused":
+                time.sleep(0.01)
+            return worker.address
+
+        yield client, pause
+
+
+PAUSE = r"nothing has moved for 1 s: dask has paused inproc://.* which uses \d+ of .* memory or fewer threads"
+
+
+@pytest.mark.slow
+def test_a_run_whose_workers_are_all_paused_ends_in_time(job, pause_soon, monkeypatch):
+    client, pause = pause_soon
+    whole = EvaluateBlock.__call__
+
+    def evaluate(self, arrays, offset):
+        """Pause both workers during the last task that they begin."""
+        for number in range(2):
+            pause(number)
+        return whole(self, arrays, offset)
+
+    monkeypatch.setattr(EvaluateBlock, "__call__", evaluate)
+    start = time.monotonic()
+    with pytest.raises(ClusterError, match=PAUSE + ".* Finished work is kept"):
+        du.run(job, cluster=client)
+    assert time.monotonic() - start < 30
+
+
+def test_items_of_paused_workers_end_in_time(pause_soon):
+    client, pause = pause_soon
+    pause(0)
+    pause(1)
+    with pytest.raises(ClusterError, match=PAUSE + ".* Finished cases are kept"):
+        list(map_items(client, str, range(3), "item", poll_seconds=0.1))
+
+
+@pytest.mark.slow
+def test_a_paused_worker_ends_nothing_while_others_work(pause_soon):
+    client, pause = pause_soon
+    address = pause(0)
+    other = client.cluster.workers[1].address
+    stuck = client.submit(str, workers=[address])
+    busy = [client.submit(time.sleep, seconds, workers=[other]) for seconds in (0.1, 0.2, 2.5)]
+    with pytest.raises(ClusterError, match=PAUSE), watchdog(client, poll_seconds=0.1):
+        done = client.gather(busy)
+        client.gather(stuck)
+    assert done == [None] * len(busy)  # all that could be done was done, also a task that took longer than the limit
 
 
 HANGING = """
