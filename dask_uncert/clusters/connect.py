@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil  # type: ignore[import-untyped]
 
@@ -124,11 +124,11 @@ def connect(
 def describe(client: Client) -> dict[str, int | None]:
     """Return the numbers of workers and threads, and their memory in bytes; None if it is not limited."""
     workers = _workers(client)
-    limited = workers and all(memory for _, memory in workers)
+    limited = workers and all(worker.memory for worker in workers)
     return {
         "workers": len(workers),
-        "threads": sum(threads for threads, _ in workers),
-        "memory_bytes": sum(memory for _, memory in workers) if limited else None,
+        "threads": sum(worker.threads for worker in workers),
+        "memory_bytes": sum(worker.memory for worker in workers) if limited else None,
     }
 
 
@@ -169,19 +169,26 @@ def check_versions(client: Client) -> None:
 def memory_per_thread(client: Client) -> float | None:
     """Return the bytes that a block may use in a thread of the smallest worker; 0 or less if none are left.
 
-    None if there are no workers, or none is limited.
+    None if there are no workers, or none is limited. What else a worker's process holds is not available to blocks.
     """
-    limited = [(memory, threads) for threads, memory in _workers(client) if memory]
-    return min((block_memory(memory, threads) for memory, threads in limited), default=None)
+    limited = [worker for worker in _workers(client) if worker.memory]
+    return min((block_memory(*worker) for worker in limited), default=None)
 
 
-def _workers(client: Client) -> list[tuple[int, int]]:
-    """Return threads and memory limit (0 for none) of each worker."""
+class _Worker(NamedTuple):
+    """Memory limit in bytes (0 for none), threads, and bytes that its process uses."""
 
-    def read(dask_scheduler: Any) -> list[tuple[int, int]]:
-        return [(worker.nthreads, worker.memory_limit or 0) for worker in dask_scheduler.workers.values()]
+    memory: int
+    threads: int
+    used: int
 
-    return [(threads, memory) for threads, memory in client.run_on_scheduler(read)]
+
+def _workers(client: Client) -> list[_Worker]:
+    def read(dask_scheduler: Any) -> list[tuple[int, int, int]]:
+        workers = dask_scheduler.workers.values()
+        return [(w.memory_limit or 0, w.nthreads, int(w.metrics.get("memory", 0))) for w in workers]
+
+    return [_Worker(*worker) for worker in client.run_on_scheduler(read)]
 
 
 @contextmanager

@@ -10,12 +10,21 @@ from dask_uncert.errors import InputError
 
 PROCESS_BYTES = 416 << 20
 """Memory of a worker's process before it reads: 302 to 308 MiB, up to 399 if it compiled its kernels."""
-USABLE_SHARE = 0.8  # of its memory; above it a worker pauses until memory is free again
+ROOM = 0.1  # of a worker's memory, between what blocks may use and where dask pauses it, for memory that is freed late
 
 
-def block_memory(memory: float, threads: int) -> float:
-    """Return the bytes of a worker's memory that a block may use in each thread; 0 or less if none are left."""
-    return (USABLE_SHARE * memory - PROCESS_BYTES) / threads
+def block_memory(memory: float, threads: int, used: float = 0.0) -> float:
+    """Return the bytes of a worker's memory that a block may use in each thread; 0 or less if none are left.
+
+    used: what its process uses now; PROCESS_BYTES if that is more. A worker that used more than dask's
+    `distributed.worker.memory.pause` (0.8 of its memory) would begin no task until memory is free again, which may
+    never be: so blocks end below that.
+    """
+    import dask.config
+
+    get, worker = dask.config.get, "distributed.worker.memory"  # defaults, because distributed may not be imported
+    pause = get(f"{worker}.pause", 0.8) or get(f"{worker}.terminate", 0.95) or 1.0
+    return ((float(pause) - ROOM) * memory - max(used, PROCESS_BYTES)) / threads
 
 
 def described_memory(cluster: str | Path, cohort: bool = False) -> float | None:

@@ -6,15 +6,19 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import dask
 import numpy as np
+import psutil
 import pytest
 import yaml
 import zarr
 
 import dask_uncert as du
-from dask_uncert.clusters.memory import PROCESS_BYTES, described_memory
+from dask_uncert.clusters.connect import memory_per_thread
+from dask_uncert.clusters.memory import PROCESS_BYTES, block_memory, described_memory
 from dask_uncert.errors import InputError
 from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.jobs.load import plan_job, read_job
@@ -147,7 +151,7 @@ def test_inputs_stored_anew_as_an_error_tells_fit(coarse, tmp_path, without_pict
     assert refused.returncode == 2
     assert command("run", job, "--cluster", small, "--quiet").stderr == refused.stderr
     assert re.match(
-        r"error: a block of y 1024, x 1024 needs 2\d\d MiB, but a thread has 224 MiB besides Python's own\. Store ",
+        r"error: a block of y 1024, x 1024 needs 2\d\d MiB, but a thread has 144 MiB besides Python's own\. Store ",
         refused.stderr,
     )
     assert not (tmp_path / "out_large").exists()
@@ -204,21 +208,51 @@ def test_what_only_can_be_read_whole_is_told_to_be_stored_anew(tmp_path):
         fit_to_memory(plan, 22 * MIB)
 
 
+def test_what_else_a_process_holds_is_not_there_for_blocks():
+    used = psutil.Process().memory_info().rss
+    with du.connect(threads=2, memory_limit=3 * used + 2 * PROCESS_BYTES) as client:
+        before = memory_per_thread(client)
+        held = np.ones(PROCESS_BYTES, "u1")
+        expected = pytest.approx(
+            (0.7 * (3 * used + 2 * PROCESS_BYTES) - used - held.nbytes) / 2, abs=0.1 * PROCESS_BYTES
+        )
+        left, end = before, time.monotonic() + 20
+        while left != expected and time.monotonic() < end:
+            time.sleep(0.05)  # workers report their memory twice a second
+            left = memory_per_thread(client)
+        assert before > left == expected
+
+
+@pytest.mark.slow
+def test_a_worker_with_just_the_memory_that_its_plan_needs_is_never_paused(tmp_path, without_pictures):
+    job = written(tmp_path, probabilities(), (1024, 2048, 1024), classes=of_classes(16), measures=MEASURES)
+    need = plan_job(*read_job(job)).block_memory()
+    limit = next(n for n in range(need, 8 * need, MIB) if block_memory(n, 1) >= need)
+    with du.connect(processes=True, workers=1, threads=1, memory_limit=limit) as client:
+        for number in range(3):
+            du.run(job, overrides={"output": f"out{number}"}, cluster=client)
+        said = [str(event) for topic in client.get_events().values() for _, event in topic]
+    assert any("worker-status-change" in event for event in said)
+    assert not [event for event in said if "'paused'" in event]
+
+
 def test_a_described_cluster_says_how_much_there_is(tmp_path):
     def memory(text):
         (tmp_path / "c.yaml").write_text(text)
         per_thread = described_memory(tmp_path / "c.yaml")
         return per_thread and round(per_thread)
 
-    assert memory("kind: local\nmemory_limit: 4 GiB\nthreads: 2") == round((0.8 * 4096 * MIB - PROCESS_BYTES) / 2)
+    assert memory("kind: local\nmemory_limit: 4 GiB\nthreads: 2") == round((0.7 * 4096 * MIB - PROCESS_BYTES) / 2)
     assert memory("kind: slurm\noptions: {memory: 32 GB, cores: 8, processes: 2}") == round(
-        (0.8 * 16e9 - PROCESS_BYTES) / 4
+        (0.7 * 16e9 - PROCESS_BYTES) / 4
     )
     assert memory("kind: sge\noptions: {cores: 8}") is None
-    assert memory("kind: mpi\nmemory_limit: 8 GiB\nthreads: 4") == round((0.8 * 8192 * MIB - PROCESS_BYTES) / 4)
+    assert memory("kind: mpi\nmemory_limit: 8 GiB\nthreads: 4") == round((0.7 * 8192 * MIB - PROCESS_BYTES) / 4)
     assert memory("kind: mpi") is None
     assert memory("kind: address\naddress: tls://h:1") is None
     assert described_memory("tcp://nobody:1") is None
     assert described_memory("local") > described_memory("local", cohort=True)
+    with dask.config.set({"distributed.worker.memory.pause": 0.5}):  # where dask pauses earlier, there is less
+        assert memory("kind: local\nmemory_limit: 4 GiB\nthreads: 2") == round((0.4 * 4096 * MIB - PROCESS_BYTES) / 2)
     with pytest.raises(InputError, match=r"memory of .*c\.yaml must be a size such as '4 GiB', found 'lots'"):
         memory("kind: mpi\nmemory_limit: lots")
