@@ -103,14 +103,15 @@ def merge_command(out: AnyPath, folders: tuple[AnyPath, ...], **options: Any) ->
 @cli.command("report")
 @console.folder_argument
 @click.option("--against", type=console.PATH, help="Cohort of another model on the same cases to compare with.")
-def report_command(folder: AnyPath, against: AnyPath | None) -> None:
+@click.option("--all-figures", is_flag=True, help="Draw every figure, not only those that the page shows.")
+def report_command(folder: AnyPath, against: AnyPath | None, all_figures: bool) -> None:
     """Rewrite tables, figures and page.
 
     Reads the summaries and maps in the output folder FOLDER, and no input.
     """
     from dask_uncert.jobs.report import report
 
-    console.show_headline(report(folder, against), folder)
+    console.show_headline(report(folder, against, all_figures=all_figures), folder)
 
 
 @cli.command("compare")

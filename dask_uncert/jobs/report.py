@@ -21,7 +21,7 @@ COMPARISON_FILES = ("tables/comparison.csv", "figures/comparison.png", "figures/
 DEFAULT_INTERVALS = {"replicates": 1000, "level": 0.95, "seed": 0}
 
 
-def report(folder: str | AnyPath, against: str | AnyPath | None = None) -> AnyEvaluation:
+def report(folder: str | AnyPath, against: str | AnyPath | None = None, *, all_figures: bool = False) -> AnyEvaluation:
     """Rewrite the results, tables, figures and page of a finished output folder.
 
     Parameters
@@ -30,6 +30,8 @@ def report(folder: str | AnyPath, against: str | AnyPath | None = None) -> AnyEv
         The output folder of a job or a merge. May be a URL.
     against : str or path, optional
         For a cohort: the output folder of another model on the same cases, to compare with.
+    all_figures : bool, default False
+        Draw every figure, not only those that the page shows.
 
     Returns
     -------
@@ -56,10 +58,10 @@ def report(folder: str | AnyPath, against: str | AnyPath | None = None) -> AnyEv
     path = as_path(folder)
     read_record(path)
     with reserved(absolute(path)):
-        return _rewrite(path, against)
+        return _rewrite(path, against, all_figures)
 
 
-def _rewrite(path: AnyPath, against: str | AnyPath | None) -> AnyEvaluation:
+def _rewrite(path: AnyPath, against: str | AnyPath | None, all_figures: bool) -> AnyEvaluation:
     record = read_record(path)
     check_writable(path)
     about = {f"part {number}": part for number, part in enumerate(record.get("merged", []), 1)}
@@ -75,7 +77,9 @@ def _rewrite(path: AnyPath, against: str | AnyPath | None) -> AnyEvaluation:
         maps = {name: preview(str(path / MAPS), name) for name in record.get("maps", [])}
     evaluation = load(path)
     with rewritten(path) as working:
-        write_all(evaluation, working, maps=maps, about=record.get("about", about), cohort=cohort)
+        write_all(
+            evaluation, working, maps=maps, about=record.get("about", about), cohort=cohort, all_figures=all_figures
+        )
     if cohort is not None and against is None:
         remove_files(path, set(owned_files(path)[0]).intersection(COMPARISON_FILES))
     return evaluation

@@ -10,7 +10,7 @@ from dask_uncert.reports.figures.maps import Maps
 from dask_uncert.reports.figures.registry import figure_files, figures
 from dask_uncert.reports.figures.regression import regression_figures
 from dask_uncert.reports.page.regression import regression_page
-from dask_uncert.reports.page.scene import scene_page
+from dask_uncert.reports.page.scene import page_figures, scene_page
 from dask_uncert.reports.results.cohort import (
     Cohort,
     CohortStatistics,
@@ -35,12 +35,14 @@ def write_all(
     maps: Maps | None = None,
     about: Mapping[str, str] | None = None,
     cohort: Cohort | None = None,
+    all_figures: bool = False,
 ) -> list[str]:
     """Write `results.json`, `tables/`, `figures/` and `report.html` into `folder`, and create it if necessary.
 
     maps: subsampled maps.
     about: provenance shown on the page, text by label; `title` is the heading.
     cohort: the cases whose sum is the evaluation, if they were kept.
+    all_figures: also those that the page does not show; drawing takes most of the time of a small run.
 
     Returns the written paths, relative to `folder`. The same arguments give the same bytes.
     """
@@ -60,7 +62,7 @@ def write_all(
     files = {
         "results.json": to_json(results).encode(),
         **{f"tables/{name}.csv": as_csv(rows).encode() for name, rows in tables.items()},
-        **figures_and_page(evaluation, results, maps or {}, about or {}, statistics),
+        **figures_and_page(evaluation, results, maps or {}, about or {}, statistics, all_figures),
     }
     for name, content in files.items():
         path = Path(folder, name)
@@ -75,13 +77,15 @@ def figures_and_page(
     maps: Maps,
     about: Mapping[str, str],
     statistics: CohortStatistics | None,
+    all_figures: bool = False,
 ) -> dict[str, bytes]:
-    """Return the contents of the figures and of the page by path; this takes most of the time of a small run."""
+    """Return the contents of the figures and of the page by path."""
     if isinstance(evaluation, RegressionEvaluation):
         pictures = figure_files(regression_figures(evaluation, maps))
         page = regression_page(results, maps, about, pictures)
     else:
-        pictures = figure_files(figures(evaluation, maps, statistics=statistics))
+        only = None if all_figures else {*page_figures(evaluation, maps), "comparison"}
+        pictures = figure_files(figures(evaluation, maps, only, statistics))
         page = scene_page(evaluation, results, maps, about, pictures, statistics)
     return {
         **{f"figures/{name}": content for name, content in pictures.items()},

@@ -76,6 +76,12 @@ def scene_page(
     return template.render(context, payload=Markup(full.text), left_out=full.left_out)
 
 
+def page_figures(evaluation: Evaluation, maps: Maps) -> list[str]:
+    """Return the names of the figures that the page shows."""
+    confusion = ["confusion"] if len(evaluation.classes) > MOST_CLASSES else []
+    return [*FIGURES, *confusion, *page_maps(maps).values()]
+
+
 def _pictures(evaluation: Evaluation, figures: Mapping[str, bytes]) -> dict[str, Any]:
     """Return image sources; each measure has its own ECDF picture, which stays legible on a narrow screen."""
     names = [name for name in FIGURES if f"{name}.svg" in figures]

@@ -43,7 +43,9 @@ def reported():
 def written_cohort(reported, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cohort")
     statistics, evaluation = reported
-    return folder, write_all(evaluation, folder, about={"manifest": "cases.csv"}, cohort=statistics.cohort)
+    return folder, write_all(
+        evaluation, folder, about={"manifest": "cases.csv"}, cohort=statistics.cohort, all_figures=True
+    )
 
 
 def rows_of(path):
