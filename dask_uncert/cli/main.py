@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dask_uncert.cli import console, files, signals, submit
+from dask_uncert.cli import console, files, submit
+from dask_uncert.clusters import signals
 
 if TYPE_CHECKING:
     from dask_uncert.io.paths import AnyPath
@@ -45,13 +46,14 @@ def run_command(
 
     JOB is a job file. A run that was stopped resumes.
     """
+    from dask_uncert.blocks.kernels.cache import NoCacheWarning
     from dask_uncert.errors import InputWarning
     from dask_uncert.jobs.load import read_job
     from dask_uncert.jobs.run import FailedCasesWarning, output_of, run
 
     folder = output_of(*read_job(job, overrides), out)
     with console.progress(quiet or as_json) as report, warnings.catch_warnings(record=True) as caught:
-        for category in (FailedCasesWarning, InputWarning):
+        for category in (FailedCasesWarning, InputWarning, NoCacheWarning):
             warnings.simplefilter("always", category)
         evaluation = run(job, out=out, overrides=overrides, progress=report, **options)
     if as_json:
@@ -59,8 +61,8 @@ def run_command(
     elif not quiet:
         console.show_headline(evaluation, folder)
     for warning in caught:
-        if issubclass(warning.category, FailedCasesWarning | InputWarning):
-            kind = "warning" if issubclass(warning.category, InputWarning) else "error"
+        if issubclass(warning.category, FailedCasesWarning | InputWarning | NoCacheWarning):
+            kind = "error" if issubclass(warning.category, FailedCasesWarning) else "warning"
             click.echo(f"{kind}: {warning.message}", err=True)
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

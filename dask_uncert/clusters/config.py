@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.validation import Counting, StrictModel, WholeNumber, validated
@@ -42,6 +42,18 @@ def _running(address: str) -> str:
     return address
 
 
+def _bounded(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a batch cluster; those that say how large a job is are checked as elsewhere."""
+    kinds: dict[str, Any] = {"cores": Threads, "processes": Threads, "memory": Memory}
+    for name, kind in kinds.items():
+        if options.get(name) is not None:
+            try:
+                TypeAdapter(kind, config={"strict": True}).validate_python(options[name])
+            except ValidationError as error:
+                raise ValueError(f"`{name}` {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+    return options
+
+
 class Local(StrictModel):
     """A cluster on this machine; None leaves the choice to `connect`."""
 
@@ -76,7 +88,7 @@ class Batch(StrictModel):
     most_jobs: Counting | None = None
     wait: Counting | None = None
     tls: bool | None = None
-    options: dict[str, Any] = Field({})
+    options: Annotated[dict[str, Any], AfterValidator(_bounded)] = Field({})
 
 
 class Mpi(StrictModel):

@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -59,7 +61,7 @@ def connect(
     threads : int, optional
         Threads of each worker; by default the CPUs that this process may use, divided among the workers.
     processes : bool, optional
-        Whether each worker has its own process; a script then needs ``if __name__ == "__main__":``. By default workers
+        Whether each worker has its own process. By default workers
         are threads of one process, because the kernels release the GIL and arrays need not be copied.
     memory_limit : int or str, optional
         Memory of each worker, in bytes or such as "4 GiB"; by default the memory of the machine or control group, divided
@@ -248,6 +250,8 @@ def _start_local(local: Local) -> Iterator[Client]:
         # Otherwise a worker whose restart takes longer than this would be given up
         config["distributed.deploy.lost-worker-timeout"] = "1000 days"
         stack.enter_context(dask.config.set(config))
+        if local.processes:
+            stack.enter_context(_main_not_imported())
         try:
             cluster = stack.enter_context(_local_cluster(local, scratch))
             client = stack.enter_context(Client(cluster))
@@ -255,6 +259,22 @@ def _start_local(local: Local) -> Iterator[Client]:
             reason = one_line(error.__cause__ or error)
             raise ClusterError(f"the local cluster {local} did not start: {reason}") from error
         yield client
+
+
+@contextmanager
+def _main_not_imported() -> Iterator[None]:
+    """Keep processes that are started inside of the `with` from importing the program's main module.
+
+    multiprocessing imports it under another name, which runs a script without a main guard again, and fails for one
+    from the standard input. Workers do not need it: functions in it are sent whole. It leaves out modules of this name.
+    """
+    main: Any = sys.modules["__main__"]
+    before = getattr(main, "__spec__", None)
+    main.__spec__ = ModuleSpec("__main__", None)
+    try:
+        yield
+    finally:
+        main.__spec__ = before
 
 
 def remove_local_clusters() -> bool:

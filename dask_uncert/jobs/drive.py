@@ -6,12 +6,15 @@ again, because it calls `run`.
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
 import warnings
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
+from dask_uncert.clusters import signals
 from dask_uncert.clusters.monitor import cancel_all
 from dask_uncert.errors import ClusterError, InputError, OutputError, exception_text, one_line
 from dask_uncert.jobs.run import FailedCasesWarning, run
@@ -40,6 +43,8 @@ def drive(submission: Submission, cluster: Any) -> None:
         with submission.heartbeat(stop) as report, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", FailedCasesWarning)
             run(job, cluster=cluster, out=output, fresh=submission.fresh, overrides=options, progress=report)
+    except KeyboardInterrupt:  # `note_signal` has written how the job ended
+        raise
     except BaseException as error:
         if submission.is_cancel_requested():
             submission.end("cancelled", "it was cancelled; submit it again to resume")
@@ -56,7 +61,23 @@ def drive(submission: Submission, cluster: Any) -> None:
         submission.end("done", f"the result is in {output}")
 
 
+def note_signal(submission: Submission, number: int) -> None:
+    """Write that a signal ended the job, as SLURM sends one before it ends a job."""
+    cancelled = submission.is_cancel_requested()
+    name = "it was cancelled" if cancelled else f"it was ended by {signal.Signals(number).name}"
+    submission.end("cancelled" if cancelled else "failed", f"{name}; submit it again to resume")
+
+
+def main(output: str) -> int:
+    """Run a submitted job as a process of its own; return its exit status: 143 where SIGTERM ends it."""
+    submission = Submission.read(output)
+    try:
+        with signals.ending_soon(partial(note_signal, submission)):
+            drive(submission, submission.cluster)
+    except KeyboardInterrupt as error:
+        return 128 + signals.signal_number(error)
+    return 0 if submission.status().status == "done" else 1
+
+
 if __name__ == "__main__":
-    _submission = Submission.read(sys.argv[1])
-    drive(_submission, _submission.cluster)
-    sys.exit(0 if _submission.status().status == "done" else 1)
+    sys.exit(main(sys.argv[1]))

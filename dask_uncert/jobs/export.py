@@ -27,7 +27,6 @@ from dask_uncert.io.paths import AnyPath, as_path, is_remote
 from dask_uncert.io.summary_store import load
 from dask_uncert.jobs.convert import REPLACE
 from dask_uncert.reports.figures.thumbnails import thumbnail
-from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.stack import composed
 
 MAX_BYTES = 4 << 30  # of a map that must be in memory at once
@@ -275,7 +274,6 @@ def _png(chosen: Map, working: Path, output: AnyPath) -> None:
         values = values.astype(np.float64)
         if chosen.nodata is not None:
             values[values == chosen.nodata] = np.nan
-    assert isinstance(evaluation, Evaluation)
     picture = thumbnail(evaluation, chosen.name, values)
     text = b"tEXtSoftware\0" + EXPORTED.encode()
     chunk = struct.pack(">I", len(text) - 4) + text + struct.pack(">I", zlib.crc32(text))

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dask_uncert.blocks.kernels.cache import ensure_cache
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.monitor import (
     BlockCounts,
@@ -113,6 +114,8 @@ def run(
         If some cases of a cohort failed; the results are of the others.
     InputWarning
         If an input can be used, but is odd.
+    NoCacheWarning
+        If compiled code cannot be kept for the next run.
 
     Notes
     -----
@@ -198,6 +201,7 @@ def _evaluate_scene(
     stored: fingerprints of the inputs by name; mark: that of the result; retries: those of this process until now.
     """
     started, read = datetime.now(UTC), _stored_inputs(plan)
+    ensure_cache()  # for all processes
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
     with (
         connect.connect(cluster, **_process_options(cluster, read)) as client,

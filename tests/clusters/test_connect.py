@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -271,3 +273,34 @@ def test_a_performance_report_needs_no_network(tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "evaluate-block" in page
     assert '<script src="http' not in page
+
+
+SCRIPT = """
+print("once")
+import dask_uncert as du
+
+def twice(n):
+    return 2 * n
+
+with du.connect(processes=True, workers=2, threads=1) as client:
+    print(client.gather(client.map(twice, range(3))), __spec__)
+print(__spec__)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["file", "standard input", "module"])
+def test_a_script_without_a_main_guard_starts_processes(tmp_path, way):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    words = {"file": ["script.py"], "standard input": ["-"], "module": ["-m", "script"]}[way]
+    text = SCRIPT if way == "standard input" else None
+    command = [sys.executable, *words]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = subprocess.run(
+        command, input=text, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    once, values, after = done.stdout.splitlines()
+    assert (once, values[:9]) == ("once", "[0, 2, 4]")
+    assert ("name='script'" in after) == (way == "module")
+    assert done.stderr == ""

@@ -249,6 +249,11 @@ def test_options_of_a_file(tmp_path):
             "`address` should be an address such as tls://host:8786, found 'h:1'",
         ),
         ("- 1", "must say `kind`"),
+        ("kind: slurm\noptions: {cores: 1000000}", "`cores` .* less than or equal to 4096"),
+        ("kind: pbs\noptions: {cores: many}", "`cores` .* valid integer"),
+        ("kind: sge\noptions: {processes: 0}", "`processes` .* greater than or equal to 1"),
+        ("kind: lsf\noptions: {memory: 9999 PB}", "`memory` .* from 1 byte to 1 PiB"),
+        ("kind: slurm\noptions: {memory: -1}", "`memory` .* from 1 byte to 1 PiB"),
     ):
         with pytest.raises(InputError, match=message):
             read(text)

@@ -11,6 +11,9 @@ import xarray as xr
 import yaml
 import zarr
 from click.testing import CliRunner
+from matplotlib import colormaps
+from matplotlib.colors import Normalize
+from matplotlib.image import imread
 
 import dask_uncert as du
 from dask_uncert.cli import main
@@ -182,3 +185,16 @@ def test_the_report_of_nothing(tmp_path):
     jsonschema.validate(numbers, regression_schema())
     assert numbers["regression"]["side"] is None
     assert "&lt;none&gt;" in (tmp_path / "a" / "report.html").read_text()
+
+
+def test_maps_as_pictures(job, tmp_path, shared_client, without_pictures):
+    du.run(ask(job, tmp_path), cluster=shared_client)
+    for name in job["maps"]:
+        values = xr.open_zarr(tmp_path / "out" / "maps.zarr")[name].values
+        picture = imread(du.export(tmp_path / "out", name, tmp_path / f"{name}.png"))[..., :3]
+        assert picture.shape == (12, 10, 3)
+        undefined = np.isnan(values)
+        highest = 1.0 if name == "predicted_probability" else np.percentile(values[~undefined], 99)
+        expected = colormaps["viridis"](Normalize(0, highest)(values[~undefined]))[:, :3]
+        assert np.allclose(picture[~undefined], expected, atol=1 / 255)
+        assert len(np.unique(picture[undefined], axis=0)) == 1

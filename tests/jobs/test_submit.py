@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -202,3 +203,17 @@ def test_what_cannot_be_submitted_is_said(tmp_path, job):
         with pytest.raises(du.InputError, match="no job was submitted for"):
             function(tmp_path / "out")
     assert not list(tmp_path.glob("out*"))
+
+
+def test_a_job_that_slurm_ends_says_so(tmp_path):
+    """SLURM sends SIGTERM before it ends a job: at its time limit, or by scancel."""
+    out = tmp_path / "out"
+    Submission(str(tmp_path / "job.yaml"), str(out), "local", "slurm", "7").create()
+    code = "import sys, time; from dask_uncert.jobs import drive; drive.run = lambda *a, **k: time.sleep(60);"
+    words = [sys.executable, "-c", f"{code} sys.exit(drive.main(sys.argv[1]))", str(out)]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        wait_for((tmp_path / "out.job" / "progress.json").exists)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 143
+        assert "Traceback" not in process.stderr.read()
+    assert Submission.read(out).status() == JobStatus("failed", "it was ended by SIGTERM; submit it again to resume")

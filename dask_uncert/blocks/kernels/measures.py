@@ -9,12 +9,21 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from dask_uncert.blocks.kernels.cache import ensure_cache
 from dask_uncert.blocks.kernels.elementary import arcsine, arctangent, exponential, logarithm
 from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED, SMALLEST_SUM
 
 STRIP = 128
 STRIDE = STRIP + 8  # rows of a strip are 1088 bytes apart: not all in the same cache sets
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
+ensure_cache()
+
+
+def compiled(function):
+    """Compile a function; the machine code is kept for the next process where a folder can be written."""
+    try:
+        return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    except RuntimeError:  # no folder can be written
+        return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 @compiled

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dask_uncert.blocks.kernels.cache import ensure_cache
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.monitor import (
     keep_logs_of_failure,
@@ -78,6 +79,7 @@ def run_cohort(
     started, start = datetime.now(UTC), time.perf_counter()
     # A case may crash its process, which threads would not survive.
     processes = {"processes": True} if cluster == "local" else {}
+    ensure_cache()  # for all processes
     with (
         connect.connect(cluster, **processes) as client,
         keep_logs_of_failure(client, cache.path),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.calibration import calibration_panels, fill_gaps
@@ -22,6 +24,7 @@ from dask_uncert.summaries.regression import (
 )
 
 BARS = 20
+BOUNDED = "predicted_probability"
 
 
 def regression_figures(evaluation: RegressionEvaluation, maps: Maps) -> Iterator[tuple[str, Figure]]:
@@ -29,11 +32,14 @@ def regression_figures(evaluation: RegressionEvaluation, maps: Maps) -> Iterator
     yield "calibration_curve", calibration_curve(evaluation)
     for name, file_name in map_figure_names(maps).items():
         values, dims = maps[name]
-        highest, extend = 1.0, "neither"
-        if name != "predicted_probability":  # NSSR has no upper bound: colours end at the 99th percentile
-            finite, extend = values[np.isfinite(values)], "max"
-            highest = (finite.size and float(np.percentile(finite, 99))) or 1.0
-        yield file_name, value_map(values, dims, Normalize(0.0, highest), pretty(name), extend=extend)
+        extend = "neither" if name == BOUNDED else "max"
+        yield file_name, value_map(values, dims, regression_norm(name, values), pretty(name), extend=extend)
+
+
+def regression_norm(name: str, values: NDArray[Any]) -> Normalize:
+    """Return the scale from the values of a map to colours, from 0 to 1 or, where there is no bound, to the 99th percentile."""
+    finite = values[np.isfinite(values)]
+    return Normalize(0.0, 1.0 if name == BOUNDED else (finite.size and float(np.percentile(finite, 99))) or 1.0)
 
 
 @styled

@@ -12,8 +12,11 @@ from matplotlib.image import imsave
 from numpy.typing import NDArray
 
 from dask_uncert.reports.figures.maps import CELL_NAMES, UNDEFINED, Levels, levels_of, value_norm
+from dask_uncert.reports.figures.regression import regression_norm
 from dask_uncert.reports.names import pretty
 from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.registry import AnyEvaluation
+from dask_uncert.summaries.regression import RegressionEvaluation
 from dask_uncert.summaries.soft_confusion import COLOURS
 
 RAMP = 6  # colours of a ramp, between which the style sheet blends
@@ -28,14 +31,18 @@ class Legend(NamedTuple):
     ends: tuple[str, str]
 
 
-def thumbnail(evaluation: Evaluation, name: str, values: NDArray[Any]) -> bytes:
+def thumbnail(evaluation: AnyEvaluation, name: str, values: NDArray[Any]) -> bytes:
     """Return a map as PNG without scaling, in the colours of its figure; light grey where undefined."""
     image = values
     if values.ndim == 2:
         numbers = np.asarray(values, np.float64)
-        levels, measure = _levels(evaluation, name), evaluation.measures.get(name)
+        levels, norm = None, Normalize()
+        if isinstance(evaluation, RegressionEvaluation):
+            norm = regression_norm(name, numbers)
+        else:
+            levels, measure = _levels(evaluation, name), evaluation.measures.get(name)
+            norm = norm if measure is None else value_norm(measure)
         if levels is None:
-            norm = Normalize() if measure is None else value_norm(measure)
             image = colormaps["viridis"](norm(np.ma.masked_invalid(numbers)))[..., :3]
         else:
             image = np.empty((*numbers.shape, 3))

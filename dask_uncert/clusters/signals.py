@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,9 +16,19 @@ LAST_MOMENT = 1.5  # seconds after which a local cluster that is still being clo
 
 
 @contextmanager
-def ending_soon() -> Iterator[None]:
-    """Turn the first signal inside of the `with` into a KeyboardInterrupt that holds its number; ignore later ones."""
-    before = {number: signal.signal(number, _interrupt) for number in SIGNALS}
+def ending_soon(note: Callable[[int], object] = bool) -> Iterator[None]:
+    """Turn the first signal inside of the `with` into a KeyboardInterrupt that holds its number; ignore later ones.
+
+    note: called with the number first.
+    """
+
+    def interrupt(number: int, frame: Any) -> None:
+        for ignored in SIGNALS:
+            signal.signal(ignored, signal.SIG_IGN)
+        note(number)
+        _interrupt(number)
+
+    before = {number: signal.signal(number, interrupt) for number in SIGNALS}
     try:
         yield
     finally:
@@ -32,9 +42,7 @@ def signal_number(error: BaseException) -> int:
     return int(cause.args[0]) if cause is not None and cause.args else 0
 
 
-def _interrupt(number: int, frame: Any) -> None:
-    for ignored in SIGNALS:
-        signal.signal(ignored, signal.SIG_IGN)
+def _interrupt(number: int) -> None:
     os.write(2, f"{STOPPED}\n".encode())
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # reports what was waited for
     timer = threading.Timer(LAST_MOMENT, _end_now, [number])
