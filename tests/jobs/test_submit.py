@@ -205,6 +205,7 @@ def test_what_cannot_be_submitted_is_said(tmp_path, job):
     assert not list(tmp_path.glob("out*"))
 
 
+@pytest.mark.slow
 def test_a_job_that_slurm_ends_says_so(tmp_path):
     """SLURM sends SIGTERM before it ends a job: at its time limit, or by scancel."""
     out = tmp_path / "out"
