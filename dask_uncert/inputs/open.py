@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dask_uncert.errors import InputError, listed, without_secrets
-from dask_uncert.inputs.cube import CLASS, RESERVED, Cube, declare, grid_geometry, make_cube, without
+from dask_uncert.inputs.cube import BAND, CLASS, RESERVED, Cube, declare, grid_geometry, make_cube, without
 from dask_uncert.io.decoding import Role
-from dask_uncert.io.lazy_array import MissingChunkMask
+from dask_uncert.io.lazy_array import MissingChunkMask, Reordered
 from dask_uncert.io.open import open_stored
 
 MissingChunks = Literal["refuse", "leave_out", "fill"]
@@ -63,7 +63,7 @@ def open_cubes(spec: InputSpec) -> dict[str, Cube]:
         decoding=stored.decoding,
         class_labels=stored.labels(cube.dims, cube.dims.index(CLASS)) if CLASS in cube.dims else None,
     )
-    cube = with_options(cube, spec)
+    cube = with_options(_without_bad_bands(cube), spec)
     spare = [dim for dim in cube.dims if spec.dims is not None and dim not in spec.dims]
     cubes = {spec.name: without(cube, *spare)}
     if spec.missing_chunks == "fill":
@@ -81,6 +81,24 @@ def open_cubes(spec: InputSpec) -> dict[str, Cube]:
         cube.coordinates, kind=cube.kind, gap="missing_chunk", by_position=cube.by_position,
     )  # fmt: skip
     return cubes | {missing.name: without(missing, *(dim for dim in spare if dim in missing.dims))}
+
+
+def _without_bad_bands(cube: Cube) -> Cube:
+    """Return the cube without the bands that its file marks as bad; InputError where these are not its bands."""
+    bad = cube.stored.bad_bands if cube.stored is not None else ()
+    if not bad:
+        return cube
+    axis = len(cube.dims) - 1
+    good = [band for band in range(cube.data.shape[axis]) if band not in bad]
+    if cube.dims[axis] != BAND or not good:
+        marked = listed(bad, 5)
+        raise InputError(
+            f"{cube.name}: {cube.where} marks {'band' if len(bad) == 1 else 'bands'} {marked} (the first is 0) as bad, in "
+            f"`bbl`. Bad bands are left out of `features` with the dimension `band`, if others are good. Correct `bbl`, or "
+            f"write a file without them."
+        )
+    chunks = None if cube.chunks is None else (*cube.chunks[:axis], len(good))
+    return replace(cube, data=Reordered(cube.data, axis, good), chunks=chunks)
 
 
 def with_options(cube: Cube, spec: InputSpec) -> Cube:

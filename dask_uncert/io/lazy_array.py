@@ -76,11 +76,11 @@ class OneIndex(ArrayView):
 
 
 class Reordered(ArrayView):
-    """An array with the indices along one axis in another order."""
+    """An array with the indices along one axis in another order, or some of them."""
 
     def __init__(self, data: Any, axis: int, order: Sequence[int]) -> None:
         """order: for each index along the axis, that of the array."""
-        super().__init__(data.shape, data.dtype)
+        super().__init__((*data.shape[:axis], len(order), *data.shape[axis + 1 :]), data.dtype)
         self.data, self.axis, self.order = data, axis, np.asarray(order)
 
     def read(self, region: tuple[Any, ...]) -> NDArray[Any]:

@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 import rasterio
 import scipy.io
+import scipy.special
 import xarray as xr
 import yaml
 import zarr
 
 import dask_uncert as du
+from dask_uncert.clusters.config import read_cluster
 from dask_uncert.errors import InputError
 from dask_uncert.inputs.cube import Cube, declare
 from dask_uncert.inputs.open import InputSpec, open_cubes
+from dask_uncert.io.yaml_file import parse_yaml
 from dask_uncert.jobs.load import plan_job, read_job
 
 ZERO = r"scale`? (must be a finite number other than 0|should be greater than 0), found 0"
@@ -188,3 +191,62 @@ def test_an_unreadable_format_is_named_beside_the_readable_ones(tmp_path, name):
             door()
         assert name in str(error.value)
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("given", [{"scale": 0.1}, {"scale": 0.1, "offset": 0.0}, "file"])
+def test_quantised_logits_through_every_door(tmp_path, given, shared_client, without_pictures):
+    rng, classes = np.random.default_rng(0), 19
+    q = np.clip(np.rint(rng.normal(0, 3, (9, 8, classes)) / 0.1), -128, 127).astype("i1")
+    p = scipy.special.softmax(0.1 * q, axis=-1)
+    y = (p.cumsum(-1) < rng.random((9, 8, 1))).sum(-1).astype("u1")
+    wanted = du.negative_log_likelihood(du.evaluate(p, y, engine="reference"))["value"]
+    options = {"logits": True, "dims": ["y", "x", "class"]}
+    np.save(tmp_path / "y.npy", y)
+    if given == "file":
+        packed = xr.Dataset({"q": (("y", "x", "class"), q, {"scale_factor": 0.1})})
+        packed.to_zarr(tmp_path / "q.zarr", consolidated=False)
+        store, options["array"], arrays = "q.zarr", "q", [tmp_path / "q.zarr"]
+    else:
+        np.save(tmp_path / "q.npy", q)
+        store, arrays = "q.npy", [tmp_path / "q.npy", q]
+        options |= given
+    found = []
+    for data in arrays:
+        evaluation = du.evaluate(du.Input(data, **options), du.Input(y, dims=["y", "x"]), engine="reference")
+        found.append(du.negative_log_likelihood(evaluation)["value"])
+    job = {"version": 1, "classes": [str(i) for i in range(classes)], "output": str(tmp_path / "out"), "measures": []}
+    reference = {"dims": ["y", "x"]}
+    inputs = {
+        "probabilities": {**options, "store": str(tmp_path / store)},
+        "reference": {**reference, "store": str(tmp_path / "y.npy")},
+    }
+    scene = plan_job(*read_job({**job, "kind": "scene", "inputs": inputs})).compute()
+    found.append(du.negative_log_likelihood(scene)["value"])
+    (tmp_path / "cases.csv").write_text(f"patient,probabilities,reference\nA,{store},y.npy\n")
+    inputs = {"probabilities": options, "reference": reference}
+    words = {**job, "kind": "cohort", "manifest": str(tmp_path / "cases.csv"), "inputs": inputs}
+    words["confidence"] = {"replicates": 2}
+    cohort = du.run(words, cluster=shared_client, out=tmp_path / "cohort")
+    found.append(du.negative_log_likelihood(cohort)["value"])
+    assert found == pytest.approx([wanted] * len(found), abs=1e-6)
+    assert 0.5 < wanted < 3
+
+
+def test_codes_written_with_a_leading_0_through_every_door(tmp_path):
+    np.save(tmp_path / "p.npy", np.eye(2)[[[0, 1]]])
+    np.save(tmp_path / "y.npy", np.array([[10, 20]]))
+    store = {
+        "probabilities": {"store": "p.npy", "dims": ["y", "x", "class"]},
+        "reference": {"store": "y.npy", "dims": ["y", "x"]},
+    }
+    text = "version: 1\noutput: out\nmeasures: []\nclasses: {010: water, 020: forest}\n"
+    scene = tmp_path / "scene.yaml"
+    scene.write_text(f"{text}kind: scene\n{yaml.safe_dump({'inputs': store})}")
+    job, _ = read_job(scene)
+    assert job.classes == {10: "water", 20: "forest"}
+    assert read_job(scene, {"ignore": parse_yaml("[030]")})[0].ignore == [30]
+    manifest = {"inputs": {"probabilities": {}, "reference": {}}, "manifest": "cases.csv"}
+    scene.write_text(f"{text}kind: cohort\n{yaml.safe_dump(manifest)}")
+    assert read_job(scene)[0].classes == {10: "water", 20: "forest"}
+    (tmp_path / "cluster.yaml").write_text("kind: local\nworkers: 010\n")
+    assert read_cluster(tmp_path / "cluster.yaml").workers == 10

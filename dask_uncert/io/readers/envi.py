@@ -23,7 +23,7 @@ from dask_uncert.io.readers.stored_array import FileArray, Label, file_fingerpri
 DIMS = ("y", "x", "band")
 DATA_ENDINGS = ("", ".img", ".dat", ".bil", ".bip", ".bsq", ".raw", ".bin")
 ATTRIBUTES = (
-    "description", "wavelength", "wavelength units", "fwhm", "band names", "class names", "reflectance scale factor",
+    "description", "wavelength", "wavelength units", "fwhm", "band names", "class names", "bbl",
 )  # fmt: skip
 
 
@@ -31,8 +31,8 @@ class EnviArray(FileArray):
     """An ENVI raster, given by its header or its file of numbers.
 
     Dimensions are y (lines), x (samples) and band; a single band has no band dimension unless `dims` names three.
-    Numbers are as stored; `decoding` has `data ignore value`, and `data gain values` and `data offset values` if they
-    are the same for all bands. A `reflectance scale factor` is only reported, in `attributes`.
+    Numbers are as stored; `decoding` has `data ignore value`, `reflectance scale factor`, and `data gain values` and
+    `data offset values` if they are the same for all bands. `bad_bands` are those that `bbl` marks with 0.
     """
 
     def __init__(self, store: str, array: str, name: str, dims: Sequence[str] | None = None) -> None:
@@ -57,7 +57,7 @@ class EnviArray(FileArray):
                 f"not belong together, or one was not copied completely."
             )
         self.chunks = slabs([sizes[axis] for axis in DIMS], self.stored.itemsize)[: self.ndim]
-        self.decoding = header.decoding()
+        self.decoding, self.bad_bands = header.decoding(), header.bad_bands()
         self._geometry = header.geometry()
         fields = header.fields
         self.attributes = {key.replace(" ", "_"): fields[key] for key in ATTRIBUTES if key in fields}

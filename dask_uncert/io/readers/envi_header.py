@@ -23,6 +23,8 @@ TYPES = {
 ORDERS = {"bsq": ("band", "y", "x"), "bil": ("y", "band", "x"), "bip": ("y", "x", "band")}
 """Order of the axes in the file, by interleave."""
 MAX_HEADER_BYTES = 16 << 20  # headers of spectrometers hold a number for every band
+FACTOR = "reflectance scale factor"
+"""The numbers of a file are divided by it."""
 DEGREES = ("degrees", "degree", "geographic lat/lon")
 
 
@@ -107,7 +109,21 @@ class EnviHeader:
     def decoding(self) -> Decoding:
         """Return how stored numbers become values; refuse gains or offsets that differ between bands."""
         gain, offset = self._common("data gain values", 1.0), self._common("data offset values", 0.0)
-        return Decoding(gain, offset, tuple(self._floats("data ignore value")))
+        factor = self._common(FACTOR, 1.0)
+        if not (factor > 0 and math.isfinite(factor)):
+            raise self._error(f"states {FACTOR} = {factor:g}; expected a number above 0.")
+        if factor != 1 and (gain, offset) != (1.0, 0.0):
+            raise self._error(f"states {FACTOR} beside data gain or offset values; write the raster with one of them.")
+        return Decoding(gain / factor, offset, tuple(self._floats("data ignore value")))
+
+    def bad_bands(self) -> tuple[int, ...]:
+        """Return the indices of the bands that are marked as bad."""
+        good = self._floats("bbl")
+        if good and len(good) != self.sizes()["band"]:
+            raise self._error(f"states bbl of {len(good)} bands, but has {self.sizes()['band']}.")
+        if any(value not in (0, 1) for value in good):
+            raise self._error("states a bbl with other numbers than 0 (bad) and 1 (good).")
+        return tuple(band for band, value in enumerate(good) if value == 0)
 
     def _common(self, key: str, default: float) -> float:
         values = set(self._floats(key)) or {default}

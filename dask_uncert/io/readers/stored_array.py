@@ -31,7 +31,7 @@ class StoredArray(ABC):
 
     Slices hold numbers as stored, in this machine's byte order; nothing is scaled or masked.
     name: the input's name, for messages. dims: names in the file, None if it has none. decoding: how the file says
-    that stored numbers become values. held: bytes that stay in memory while it is read. crs: the reference system of
+    that stored numbers become values. bad_bands: indices along the last axis that the file marks as bad. held: bytes that stay in memory while it is read. crs: the reference system of
     its coordinates.
     """
 
@@ -40,6 +40,7 @@ class StoredArray(ABC):
     chunks: tuple[int, ...]
     dims: tuple[str, ...] | None = None
     decoding: Decoding = AS_STORED
+    bad_bands: tuple[int, ...] = ()
     held: int = 0
     crs: str | None = None
     HANDLE: ClassVar[str] = ""

@@ -93,6 +93,9 @@ class ZarrArray(StoredArray):
         self.chunks = tuple(opened.shards or opened.chunks)  # a shard is read at once
         self.dims = dimension_names(opened) if self._image is None else self._image.dims
         self.decoding = self._decoding(opened)
+        good = self.attributes.get("bbl")  # of an ENVI raster that was converted
+        if isinstance(good, list) and len(good) == self.shape[-1]:
+            self.bad_bands = tuple(band for band, value in enumerate(good) if str(value).strip() in ("0", "0.0"))
         self._opened = opened
 
     def __getitem__(self, region: Any) -> NDArray[Any]:

@@ -7,9 +7,11 @@ import pickle
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.io.open import open_stored
 from tests.support.readers import refused
@@ -71,8 +73,7 @@ def test_fields_of_a_header(tmp_path):
     )
     stored = open_stored(write(tmp_path, np.zeros((3, 4, 2), "f4"), more=more), "", "p")
     assert stored.decoding.missing == (-9999.0,)
-    assert not stored.decoding.is_packed
-    assert stored.attributes["reflectance_scale_factor"] == "10000"
+    assert stored.decoding.scale == 1 / 10000
     assert stored.attributes["wavelength"] == ["400.5", "500.25"]
     found = stored.geometry(stored.dims)
     assert found.origin == (500_010, 4_479_990, 0)
@@ -100,6 +101,10 @@ def test_fields_of_a_header(tmp_path):
         ({"byte_order": 2}, "states byte order = 2"),
         ({"file_compression": 1}, "states file compression"),
         ({"data_gain_values": "{1, 2, 3}"}, "states several data gain values"),
+        ({"reflectance_scale_factor": 0}, "states reflectance scale factor = 0; expected a number above 0"),
+        ({"reflectance_scale_factor": 10, "data_gain_values": "{2}"}, "beside data gain or offset values"),
+        ({"bbl": "{1, 0}"}, "states bbl of 2 bands, but has 3"),
+        ({"bbl": "{1, 0, 2}"}, "states a bbl with other numbers than 0"),
         ({"data_ignore_value": "none"}, "states data ignore value = 'none'; expected numbers"),
     ],
 )
@@ -124,3 +129,35 @@ def test_missing_or_ambiguous_headers_are_refused(tmp_path):
     refused(r"there is no header next to .*c.img", tmp_path / "c.img", "", "p")
     (tmp_path / "c.hdr").write_text("HDR\n")
     refused("its first line is not ENVI", tmp_path / "c.img", "", "p")
+
+
+def test_bad_bands_are_no_features_and_no_classes(tmp_path, shared_client):
+    rng = np.random.default_rng(0)
+    features, y = rng.integers(0, 9000, (4, 5, 3)).astype("i2"), rng.integers(0, 2, (4, 5))
+    p, reference = du.Input(np.eye(2)[y], dims=["y", "x", "class"]), du.Input(y, dims=["y", "x"])
+    good = features[..., [0, 2]] * 1e-4
+    expected = du.class_distances(good, y, [0, 1])
+    words = {"measures": ["homophily"], "class_distances": {"metric": "energy"}, "engine": "reference"}
+    for interleave in AXES:
+        path = write(tmp_path, features, interleave, name=interleave, bbl="{1, 0, 1}", reflectance_scale_factor=10000)
+        copy = du.convert(path, tmp_path / f"{interleave}.zarr", cluster=shared_client)
+        for store in ({"data": path}, {"data": copy, "array": "data"}):
+            found = du.evaluate(p, reference, features=du.Input(**store), **words)
+            assert np.allclose(found.measures["homophily"].measure.distances, expected, rtol=1e-12)
+            with pytest.raises(InputError, match=r"probabilities: .* marks band 1 \(the first is 0\) as bad, in `bbl`"):
+                du.evaluate(du.Input(**store, dims=["y", "x", "class"]), y)
+    none = write(tmp_path, features, name="none", bbl="{0, 0, 0}")
+    with pytest.raises(InputError, match=r"features: .* marks bands 0, 1, 2"):
+        du.evaluate(p, reference, features=none, **words)
+
+
+def test_reflectance_scale_factor(tmp_path):
+    y = np.zeros((2, 2), "u1")
+    u = du.Input(write(tmp_path, np.full((2, 2, 1), 6000, "i2"), name="u", reflectance_scale_factor=10000))
+    maps = tmp_path / "maps.zarr"
+    p = write(tmp_path, np.full((2, 2, 2), 5000, "i2"), name="p", reflectance_scale_factor=10000)
+    probabilities = du.Input(p, dims=["y", "x", "class"])
+    words = {"measures": ["uncertainty"], "maps": ["uncertainty"], "maps_store": maps, "engine": "reference"}
+    found = du.evaluate(probabilities, y, uncertainty=u, **words)
+    assert int(found.ledger.counted) == 4
+    assert np.allclose(xr.open_zarr(maps)["uncertainty"], 0.6)
