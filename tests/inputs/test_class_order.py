@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 import rasterio
@@ -98,6 +100,10 @@ def test_labels_in_every_format(tmp_path, labels):
         keys = {"version": 1, "kind": "scene", "inputs": inputs, "classes": TABLE, "output": "out"}
         job, _ = read_job(keys)
         assert du.accuracy(plan_job(job, tmp_path).compute_here()) == 1, options
+    shutil.copytree(tmp_path / "p3.zarr", tmp_path / "lost.zarr")
+    shutil.rmtree(tmp_path / "lost.zarr" / "class" / "c")
+    with pytest.raises(InputError, match=r"class, the labels of .*lost.zarr:p, lacks a chunk"):
+        accuracy(du.Input(tmp_path / "lost.zarr", array="p"))
     stored = open_stored(str(tmp_path / "p3.zarr"), "p", "p")
     before = stored.fingerprint()
     zarr.open_group(tmp_path / "p3.zarr")["class"].attrs["written"] = "again"

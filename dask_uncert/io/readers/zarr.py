@@ -184,19 +184,22 @@ class ZarrArray(StoredArray):
         if self._image is not None or not self.array:
             return named
         path = str(PurePosixPath(self.array).parent / (self.dims or dims)[axis])
+        place = os.path.join(self.store, path)
         try:
             with opening(self.store):
                 if not is_folder(self.store):
                     found = zarr.open_group(self._zarr_store(), mode="r").get(path)
-                elif os.path.isdir(place := os.path.join(self.store, path)):
-                    found = zarr.open(place, mode="r")
                 else:
-                    return named
-                return labels_of(found, self.shape[axis]) or named
-        except FileNotFoundError:
-            return named
+                    found = _node_at(place) if os.path.isdir(place) else None
+                labels = labels_of(found, self.shape[axis])
+                lost = labels is not None and absent_chunks(found, path, self.store, self.name)
+        except InputError:
+            raise
         except Exception as error:
             raise self.error(f"the labels of {self} in {path} cannot be read ({exception_text(error)}).") from error
+        if lost:
+            raise self.error(f"{path}, the labels of {self}, lacks a chunk. Copy the store again from a complete one.")
+        return labels or named
 
     def _decoding(self, opened: Any) -> Decoding:
         attributes = self.attributes
@@ -263,6 +266,14 @@ class ZarrArray(StoredArray):
         if np.dtype(array.dtype).kind not in "biufc":
             raise self.error(f"{where} holds {array.dtype}; expected numbers.")
         return array
+
+
+def _node_at(path: str) -> Any:
+    """Return the zarr.Array or zarr.Group of a local folder; None if it is neither."""
+    try:
+        return zarr.open(path, mode="r")
+    except FileNotFoundError:
+        return None
 
 
 def labels_of(array: Any, size: int) -> tuple[Label, ...] | None:
