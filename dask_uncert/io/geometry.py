@@ -86,7 +86,8 @@ class Geometry:
         """Return the attributes of a stored array that `geometry_in` reads."""
         crs = {} if self.crs is None else {"crs": self.crs}
         affine = self.affine.tolist()
-        return {"affine": affine, "affine_dims": list(self.dims), "affine_unit": self.unit, **crs}
+        units = {} if self.stored_units == (1.0, 1.0, 1.0) else {"affine_stored_units": list(self.stored_units)}
+        return {"affine": affine, "affine_dims": list(self.dims), "affine_unit": self.unit, **units, **crs}
 
     def __str__(self) -> str:
         steps = (f"{dim} ({_numbers(step)})" for dim, step in zip(self.dims, self.steps, strict=True))
@@ -124,7 +125,9 @@ def geometry_in(attributes: Mapping[str, Any], dims: Sequence[str]) -> Geometry 
     if "affine" not in attributes or not isinstance(named, list) or not set(named) <= set(dims):
         return None
     crs, unit = attributes.get("crs"), str(attributes.get("affine_unit", "mm"))
-    return geometry_of(attributes["affine"], named, None if crs is None else str(crs), unit)
+    geometry = geometry_of(attributes["affine"], named, None if crs is None else str(crs), unit)
+    x, y, z = (None if n is None else float(n) for n in attributes.get("affine_stored_units", (1.0, 1.0, 1.0)))
+    return replace(geometry, stored_units=(x, y, z))
 
 
 AXES = {

@@ -34,6 +34,7 @@ PACKING = (
     "affine",
     "affine_dims",
     "affine_unit",
+    "affine_stored_units",
     "crs",
 )
 

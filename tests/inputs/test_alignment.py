@@ -348,6 +348,9 @@ def test_a_unit_that_labels_lack_is_that_of_the_image_with_the_same_numbers(tmp_
     assert float(found.weighted[0].confusion.sum()) == pytest.approx(60 * 0.5e-9)
     with pytest.warns(du.InputWarning, match=said.replace("reference", "mask")):
         assert int(du.evaluate(p, np.asarray(VOXELS), mask=y).ledger.counted) == VOXELS.sum()
+    du.convert(y, tmp_path / "copy.zarr", name="labels")
+    with pytest.warns(du.InputWarning, match=r"copy.zarr:labels does not say the unit"):
+        assert du.accuracy(du.evaluate(p, du.Input(tmp_path / "copy.zarr", array="labels"))) == 1
     # 0.0005 mm, and no unit: the same length, but not the same numbers
     for scale in ({n: v * 1e-3 for n, v in SCALE.items()}, {**SCALE, "z": 2.1, "x": 0.6}):
         with pytest.raises(InputError, match=r"y.zarr does not say the unit .*, and its numbers are not those of"):
