@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.task_pool import map_items
 from dask_uncert.errors import InputError, listed, one_line
+from dask_uncert.execution.chunking import Grid, reading_memory
 from dask_uncert.inputs.cube import CLASS, RESERVED, Cube, make_cube
 from dask_uncert.io.open import open_stored
 from dask_uncert.io.output_folder import Progress, is_unfinished_copy, put_in_place
@@ -72,7 +75,8 @@ def convert(
     Raises
     ------
     InputError
-        If the input cannot be read, changes while it is read or lacks chunks, or the target exists and is something
+        If the input cannot be read, changes while it is read or lacks chunks, if a chunk of it or a block of the new
+        store does not fit the memory of a thread, or if the target exists and is something
         else; also with `fresh` if it holds anything that `convert` did not write.
 
     Notes
@@ -94,6 +98,7 @@ def convert(
     _check_apart(path, goal)
     stored = open_stored(path, array, "input", dims)
     cube = make_cube("input", stored, dims, stored.dims, stored.chunks, str(source))
+    cube = replace(cube, held=stored.held)
     whole = [dim in RESERVED for dim in cube.dims]
     layout = layout_of(stored.shape, stored.dtype.itemsize, whole, chunks, shards)
     new_name = name or PurePosixPath(stored.array).name or "data"
@@ -105,9 +110,10 @@ def convert(
     mark = None if before is None else digest(*identity, version("dask-uncert"))
     if _is_converted(goal, mark, fresh, source):
         return goal
-    with reserved(goal):
+    with reserved(goal), connect.connect(cluster) as client:
         if not _is_converted(goal, mark, fresh, source):  # by another run, in between
-            _copy(stored, before, cube, layout, new_name, goal, mark, fresh, cluster, progress or silent)
+            _check_memory(cube, layout, connect.memory_per_thread(client))
+            _copy(stored, before, cube, layout, new_name, goal, mark, fresh, client, progress or silent)
     return goal
 
 
@@ -120,7 +126,7 @@ def _copy(
     goal: AnyPath,
     mark: str | None,
     fresh: bool,
-    cluster: str | Path | Client,
+    client: Client,
     report: Progress,
 ) -> None:
     """Copy an array block by block to a folder beside the target, and put that in place.
@@ -144,12 +150,11 @@ def _copy(
         )  # fmt: skip
     blocks = layout.blocks()
     report("blocks", 0, len(blocks))
-    with connect.connect(cluster) as client:
-        results = map_items(client, Writer(stored, str(working), name), blocks, "convert-block")
-        for done, (_, result) in enumerate(results, 1):
-            if isinstance(result, Exception):
-                raise result
-            report("blocks", done, len(blocks))
+    results = map_items(client, Writer(stored, str(working), name), blocks, "convert-block")
+    for done, (_, result) in enumerate(results, 1):
+        if isinstance(result, Exception):
+            raise result
+        report("blocks", done, len(blocks))
     if stored.fingerprint() != before:
         remove_owned(working)
         raise InputError(f"input: {stored} changed while it was read. Run again when it is complete.")
@@ -164,6 +169,32 @@ def _is_converted(goal: AnyPath, mark: str | None, fresh: bool, source: str | Pa
     if mark is not None and _conversion(goal) == mark:
         return True
     raise InputError(f"{goal} exists and is not this conversion of {source}. {REPLACE}")
+
+
+def _check_memory(cube: Cube, layout: Layout, limit: float | None) -> None:
+    """Raise InputError if a task needs more memory than `limit` bytes: to read a block, with chunks that are decoded whole.
+
+    A block is compared with what is read back, so it is in memory a few times more.
+    """
+    need = reading_memory({"input": cube}, Grid(cube.dims, layout.shape, layout.block))
+    need += 3 * cube.data.dtype.itemsize * math.prod(layout.block)
+    if limit is None or need <= limit:
+        return
+    chunk = cube.chunks or layout.block
+    sides = ", ".join(f"{d} {min(c, n)}" for (d, n), c in zip(cube.sizes.items(), chunk, strict=True))
+    nbytes = cube.data.dtype.itemsize * math.prod(min(c, n) for c, n in zip(chunk, cube.data.shape, strict=True))
+    whole = (
+        f"all of {cube.where}, {cube.held / 2**20:.0f} MiB"
+        if cube.held
+        else (f"a chunk of {cube.where} ({sides}), {nbytes / 2**20:.0f} MiB")
+    )
+    raise InputError(
+        f"{cube.name}: {whole}, is read at once, and written in blocks of "
+        f"{cube.data.dtype.itemsize * math.prod(layout.block) / 2**20:.0f} MiB. A task needs {need / 2**20:.0f} MiB for "
+        f"that, but a thread has {max(limit, 0) / 2**20:.0f} MiB besides Python's own. Name a cluster file with fewer "
+        f"threads or more memory (`--cluster`), or smaller `--chunks` and `--shards`, or write the input in smaller "
+        f"chunks with the program that made it."
+    )
 
 
 def _conversion(folder: AnyPath) -> str | None:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import xarray as xr
 import zarr
@@ -234,3 +235,44 @@ def test_an_input_that_changes_meanwhile_is_refused(tmp_path, shared_client, mon
     with pytest.raises(InputError, match="changed while it was read"):
         du.convert(tmp_path / "a.npy", tmp_path / "a.zarr", dims=["y", "x"], cluster=shared_client)
     assert not (tmp_path / "a.zarr").exists()
+
+
+def test_a_chunk_larger_than_memory_is_refused_before_it_is_read(tmp_path):
+    side = 1 << 15  # a chunk of 4 GiB that was never written
+    array = zarr.create_array(tmp_path / "a.zarr", shape=(2 * side, side), chunks=(side, side), dtype="f4")
+    for row in range(2):
+        key = tmp_path / "a.zarr" / array.metadata.encode_chunk_key((row, 0))
+        key.parent.mkdir(parents=True)
+        key.write_bytes(b"never looked at")
+    np.savez_compressed(tmp_path / "whole.npz", np.zeros((6000, 6000), "u1"))
+    (tmp_path / "small.yaml").write_text("kind: local\nthreads: 1\nmemory_limit: 2 GiB\n")
+    small, words = tmp_path / "small.yaml", {"dims": ["y", "x"], "chunks": (512, 512)}
+    with pytest.raises(InputError, match=r"a chunk of .*a.zarr \(y 32768, x 32768\), 4096 MiB, is read at once"):
+        du.convert(tmp_path / "a.zarr", tmp_path / "new.zarr", cluster=small, **words)
+    with (
+        du.connect(threads=8, memory_limit="800 MiB") as client,
+        pytest.raises(InputError, match=r"all of .*whole.npz, 34 MiB, is read at once.* fewer threads or more memory"),
+    ):
+        du.convert(tmp_path / "whole.npz", tmp_path / "new.zarr", cluster=client, **words)
+    assert not list(tmp_path.glob("new*"))
+    inputs = {name: {"store": str(tmp_path / "a.zarr"), "dims": ["y", "x"]} for name in ("probabilities", "reference")}
+    job = {
+        "version": 1,
+        "kind": "scene",
+        "classes": {0: "a", 1: "b"},
+        "inputs": inputs,
+        "output": str(tmp_path / "out"),
+    }
+    for door in (du.plan, du.run):
+        with pytest.raises(InputError, match=r"a block of y 32768, x 32768 needs \d+ MiB, but a thread has"):
+            door(job, cluster=small)
+
+
+def test_blocks_are_read_with_the_memory_that_is_there(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((300, 200)))
+    with du.connect(threads=1, memory_limit=psutil.Process().memory_info().rss + (1 << 30)) as client:
+        place = du.convert(tmp_path / "a.npy", tmp_path / "a.zarr", dims=["y", "x"], cluster=client)
+        np.lib.format.open_memmap(tmp_path / "b.npy", "w+", "f8", (1 << 13, 1 << 13))
+        with pytest.raises(InputError, match=r"written in blocks of 512 MiB.* smaller `--chunks` and `--shards`"):
+            du.convert(tmp_path / "b.npy", tmp_path / "b.zarr", dims=["y", "x"], chunks=[1 << 13] * 2, cluster=client)
+    assert open_stored(str(place), "data", "input").shape == (300, 200)
