@@ -223,17 +223,18 @@ def test_what_else_a_process_holds_is_not_there_for_blocks():
         assert before > left == expected
 
 
-@pytest.mark.slow
-def test_a_worker_with_just_the_memory_that_its_plan_needs_is_never_paused(tmp_path, without_pictures):
-    job = written(tmp_path, probabilities(), (1024, 2048, 1024), classes=of_classes(16), measures=MEASURES)
-    need = plan_job(*read_job(job)).block_memory()
-    limit = next(n for n in range(need, 8 * need, MIB) if block_memory(n, 1) >= need)
-    with du.connect(processes=True, workers=1, threads=1, memory_limit=limit) as client:
-        for number in range(3):
-            du.run(job, overrides={"output": f"out{number}"}, cluster=client)
-        said = [str(event) for topic in client.get_events().values() for _, event in topic]
-    assert any("worker-status-change" in event for event in said)
-    assert not [event for event in said if "'paused'" in event]
+def test_a_run_is_refused_where_its_workers_would_be_paused(tmp_path):
+    """What the process holds is nothing that the plan reads: enough memory by the plan alone, and paused with it."""
+    job = written(tmp_path, probabilities(), (64, 128, 64), classes=of_classes(16), measures=["entropy"])
+    used, need = psutil.Process().memory_info().rss, plan_job(*read_job(job)).block_memory()
+    limit = next(n for n in range(used, 100 * used, MIB) if block_memory(n, 1) >= need)
+    held = np.ones(limit - used, "u1")
+    with (
+        du.connect(threads=1, memory_limit=limit) as client,
+        pytest.raises(InputError, match=r"needs \d+ MiB, but a thread has 0 MiB besides Python's own"),
+    ):
+        du.run(job, cluster=client)
+    assert held.nbytes > 0.2 * limit
 
 
 def test_a_described_cluster_says_how_much_there_is(tmp_path):
