@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from dask_uncert.errors import InputError
+from dask_uncert.io.paths import check_not_special
 from dask_uncert.io.validation import Counting, StrictModel, WholeNumber, validated
 from dask_uncert.io.yaml_file import read_yaml
 
@@ -130,6 +131,7 @@ def read_cluster(cluster: str | Path) -> Described:
     if cluster == "local":
         return Local()
     path = Path(cluster).expanduser()
+    check_not_special(path, "cluster file ")
     if not path.is_file():
         raise InputError(
             f"cluster {str(cluster)!r} is neither 'local' nor an address such as tcp://host:8786, "

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError, exception_text
-from dask_uncert.io.paths import file_system, is_remote
+from dask_uncert.io.paths import check_not_special, file_system, is_remote
 
 CACHED_FILES, CACHED_BYTES = 4, 512 << 20
 """The last four files are cached, and more as long as all together take no more than these bytes."""
@@ -49,6 +49,7 @@ def file_stamp(store: str, name: str) -> Stamp:
     if is_remote(store):
         return (uuid.uuid4().hex,)
     try:
+        check_not_special(store, f"{name}: ")
         status = os.stat(store)
     except OSError as error:
         raise file_error(store, name, error) from None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from dask_uncert.errors import InputError, exception_text
 from dask_uncert.io.file_cache import file_name
-from dask_uncert.io.paths import check_no_password, is_remote
+from dask_uncert.io.paths import check_no_password, check_not_special, is_remote
 from dask_uncert.io.readers.stored_array import StoredArray
 from dask_uncert.io.retries import Retried, with_retries
 
@@ -85,6 +85,7 @@ def open_stored(store: str, array: str, name: str, dims: Sequence[str] | None = 
     name: the input's, for messages. dims: names declared for its dimensions. Raises InputError for an input that is missing or cannot be used.
     """
     check_no_password(store)
+    check_not_special(store, f"{name}: ")
     form = format_of(store)
     try:
         reader = reader_of(form.name)

@@ -44,6 +44,7 @@ from dask_uncert.io.owned_folder import (
 )
 from dask_uncert.io.paths import (
     AnyPath,
+    check_not_special,
     copy_files,
     copy_tree,
     list_files,
@@ -87,6 +88,7 @@ def read_record(folder: AnyPath) -> dict[str, Any]:
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}.")
     path = folder / RECORD
+    check_not_special(str(path))
     try:
         text = path.read_bytes()
     except FileNotFoundError:

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dask_uncert.errors import InputError, listed
-from dask_uncert.io.paths import AnyPath, is_remote, list_files, write_atomic
+from dask_uncert.io.paths import AnyPath, check_not_special, is_remote, list_files, write_atomic
 
 MARKER = "dask-uncert.json"
 RECORD = "run.json"
@@ -263,6 +263,7 @@ def _is_id(value: Any) -> bool:
 
 
 def _read(path: AnyPath) -> dict[str, Any]:
+    check_not_special(str(path))
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

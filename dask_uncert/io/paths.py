@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -38,6 +39,8 @@ UNLISTED = ("http://", "https://")
 TAGS = ("ETag", "etag", "md5Hash", "content_md5", "mtime", "LastModified", "last_modified", "Last-Modified")
 """Keys under which file systems report a value that changes when a file is written."""
 
+SPECIAL = {stat.S_ISFIFO: "FIFO", stat.S_ISSOCK: "socket", stat.S_ISCHR: "device", stat.S_ISBLK: "device"}
+
 
 def is_remote(path: str | AnyPath) -> bool:
     """Return whether this is a URL."""
@@ -47,6 +50,22 @@ def is_remote(path: str | AnyPath) -> bool:
 def url_scheme(url: str) -> str:
     """Return the part of a URL before `://`."""
     return url.partition("://")[0]
+
+
+def check_not_special(path: str | Path, what: str = "") -> None:
+    """Raise InputError for a FIFO, socket or device, also behind a link: reading one may wait or go on for ever.
+
+    what: begins the message, such as an input's name and ": ". A URL passes, unless it is of a local file.
+    """
+    inner = str(path).split("::")[-1]
+    inner = inner.partition("://")[2] if inner.startswith(("file://", "local://")) else inner
+    try:
+        mode = 0 if is_remote(inner) else os.stat(inner).st_mode
+    except (OSError, ValueError):
+        return  # whoever opens it says what is wrong
+    kind = next((name for test, name in SPECIAL.items() if test(mode)), None)
+    if kind is not None:
+        raise InputError(f"{what}{path} is a {kind}, so reading it may never end. Name a file, or write it to one.")
 
 
 def as_path(path: str | AnyPath) -> AnyPath:

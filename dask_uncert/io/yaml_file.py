@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from dask_uncert.errors import InputError, one_line
+from dask_uncert.io.paths import check_not_special
 
 MOST_BYTES = 1 << 19  # which take some 5 s to parse
 DEEPEST = 50
@@ -24,6 +25,7 @@ MERGE = "tag:yaml.org,2002:merge"
 def read_yaml(path: Path, what: str) -> Any:
     """Return the content of a YAML file; what: the kind of file, for messages. Raises InputError."""
     try:
+        check_not_special(path, f"{what} ")
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:

@@ -22,7 +22,7 @@ from dask_uncert.errors import InputError, without_secrets
 from dask_uncert.io.output_folder import Progress
 from dask_uncert.io.output_lock import reserved
 from dask_uncert.io.owned_folder import check_owned, make_folder, remove_owned
-from dask_uncert.io.paths import AnyPath, absolute, write_atomic
+from dask_uncert.io.paths import AnyPath, absolute, check_not_special, write_atomic
 from dask_uncert.io.validation import Content, read_json
 
 ENDING = ".job"
@@ -198,6 +198,7 @@ def _write(path: AnyPath, content: Mapping[str, Any]) -> None:
 
 
 def _read(path: AnyPath, kind: type[Content]) -> Content | None:
+    check_not_special(str(path))
     try:
         text = path.read_bytes()
     except OSError:

@@ -14,6 +14,7 @@ from dask_uncert.errors import InputError, exception_text
 from dask_uncert.io.decoding import Decoding
 from dask_uncert.io.file_cache import file_error
 from dask_uncert.io.geometry import Geometry, geometry_of
+from dask_uncert.io.paths import check_not_special
 from dask_uncert.io.reference_systems import canonical_crs
 
 TYPES = {
@@ -36,6 +37,7 @@ class EnviHeader:
         self.fields = self._read()
 
     def _read(self) -> dict[str, Any]:
+        check_not_special(self.path, f"{self.name}: ")
         try:
             if os.path.getsize(self.path) > MAX_HEADER_BYTES:
                 raise self._error("is too long for a header.")

@@ -10,6 +10,7 @@ import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import product
 from operator import mul
 from typing import Any
 
@@ -18,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
+from dask_uncert.io.decoded_size import decodes_within
 from dask_uncert.io.file_cache import file_error, open_raw, open_stream
-from dask_uncert.io.indexing import spans_of
+from dask_uncert.io.indexing import Span, spans_of
 from dask_uncert.io.paths import is_remote
 from dask_uncert.io.readers.cf_variable import CFVariable, plain, plain_attributes
 from dask_uncert.io.readers.stored_array import Coordinates, Label, StoredArray, labels_in, slabs
@@ -29,6 +31,9 @@ _LOCK = threading.RLock()
 NETCDF3 = (b"CDF\x01", b"CDF\x02")
 NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 MATLAB = "MATLAB_class"
+SHUFFLE, FLETCHER32, CHECKSUM = 2, 3, 4  # numbers of filters, and the bytes that the last adds
+COMPRESSORS = {1: "zlib", 307: "bz2", 32001: "blosc", 32015: "zstd"}
+"""Names of codecs by the registered numbers of filters."""
 
 
 def open_netcdf(store: str, array: str, name: str, dims: Sequence[str] | None = None) -> StoredArray:
@@ -68,6 +73,8 @@ class HDF5Array(CFVariable):
     def __getitem__(self, region: Any) -> NDArray[Any]:
         spans, rest = spans_of(region, self.shape)
         window = tuple(slice(a, b) for a, b in spans)
+        if self._chunked and not is_remote(self.store):
+            self._check_chunks(spans[::-1] if self._matlab else spans)
         with self._open() as data:
             values = np.asarray(data[window[::-1] if self._matlab else window])
         values = values.astype(self.stored, copy=False)
@@ -111,6 +118,29 @@ class HDF5Array(CFVariable):
             if bytes(variable.attrs.get("NAME", b"")).startswith(NO_VARIABLE):
                 return None
             return labels_in(np.asarray(variable[...]))
+
+    def _check_chunks(self, spans: Sequence[Span]) -> None:
+        """Refuse a chunk that decodes to more than its dataset states: HDF5 would decode all of it."""
+        with self._open() as data:
+            chunks, nbytes = data.chunks, math.prod(data.chunks) * data.dtype.itemsize
+            plan = data.id.get_create_plist()
+            filters = [plan.get_filter(i)[0] for i in range(plan.get_nfilters())]
+        if not set(filters) & set(COMPRESSORS):
+            return
+        for index in product(*(range(a // c, -(-b // c)) for (a, b), c in zip(spans, chunks, strict=True))):
+            offset = tuple(map(mul, index, chunks))
+            with self._open() as data:
+                if data.id.get_chunk_info_by_coord(offset).byte_offset is None:
+                    continue  # never written
+                left_out, raw = data.id.read_direct_chunk(offset)
+            used = [number for i, number in enumerate(filters) if not left_out >> i & 1 and number != SHUFFLE]
+            checksums = CHECKSUM * used.count(FLETCHER32)
+            codecs = [COMPRESSORS.get(number, "unknown") for number in reversed(used) if number != FLETCHER32]
+            if not decodes_within(codecs, memoryview(raw)[: len(raw) - checksums], nbytes + checksums):
+                raise self.error(
+                    f"chunk {offset} of {self} decodes to more than the {nbytes} bytes that the file states for a chunk: it "
+                    f"is damaged, or made to fill the memory. Copy it again."
+                )
 
     @contextmanager
     def _open(self) -> Iterator[Any]:

@@ -29,6 +29,7 @@ from dask_uncert.io.missing_chunks import StrictStore, absent_chunks
 from dask_uncert.io.paths import UNLISTED, disable_retries, is_remote, read_options, url_fingerprint, write_options
 from dask_uncert.io.readers import ome_zarr
 from dask_uncert.io.readers.stored_array import Coordinates, Label, StoredArray, labels_in
+from dask_uncert.io.readers.zarr_chunks import ChunkCheck, check_metadata
 from dask_uncert.io.retries import is_transient
 
 FAST = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": 1}
@@ -102,6 +103,9 @@ class ZarrArray(StoredArray):
         try:
             if self._opened is None:
                 self._opened, _, _ = self._open()
+            if is_folder(self.store):
+                check = ChunkCheck(self._opened, str(self), self.name)
+                check.check_files(os.path.join(self.store, self.array), region)
             try:
                 values = self._opened[region]
             except Exception:  # zarrs cannot read all that zarr can, such as foreign byte orders
@@ -216,6 +220,8 @@ class ZarrArray(StoredArray):
             raise nothing_at(store, self.name, "store")
         if ".." in PurePosixPath(path).parts:
             raise self.error(f"array name {path!r} must not contain '..'.")
+        if is_folder(store):
+            check_metadata(store, path, self.name)
         with opening(store):
             if is_folder(store) and path:  # directly, at half the cost of opening its group first
                 with suppress(Exception):

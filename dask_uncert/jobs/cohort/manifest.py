@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dask_uncert.errors import InputError, one_line
-from dask_uncert.io.paths import file_system, named_path
+from dask_uncert.io.paths import check_not_special, file_system, named_path
 from dask_uncert.summaries.stack import Case, composed
 
 PATIENT = "patient"
@@ -136,6 +136,7 @@ def _csv(manifest: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
 
 
 def _open(manifest: str) -> Any:
+    check_not_special(manifest, "the manifest ")
     system, path = file_system(manifest)
     return system.open(path, "rb")
 

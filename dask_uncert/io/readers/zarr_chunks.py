@@ -1,0 +1,119 @@
+"""Chunks of Zarr arrays, looked at before they are decoded: ordinary files, which hold no more than the array states."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from zarr.abc.codec import BytesBytesCodec
+from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec, TransposeCodec
+
+from dask_uncert.errors import InputError
+from dask_uncert.io.decoded_size import decodes_within
+from dask_uncert.io.indexing import Span, spans_of
+from dask_uncert.io.paths import check_not_special
+
+METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
+CHECKSUM = 4  # bytes of crc32c, and of an index in a shard's index after 16 for each chunk
+EMPTY = (1 << 64) - 1  # place of a chunk that a shard does not hold
+
+
+class Packing(NamedTuple):
+    """Compressors of a chunk in the order of decoding; the most bytes it decodes to; bytes of checksums after it."""
+
+    codecs: tuple[str, ...]
+    limit: int
+    checksums: int
+
+    def holds(self, data: Any) -> bool:
+        """Return whether an encoded chunk decodes to no more than the limit."""
+        return decodes_within(self.codecs, data[: len(data) - self.checksums], self.limit)
+
+
+def check_metadata(store: str, path: str, name: str) -> None:
+    """Refuse a store whose metadata, at any level of a path, are no ordinary files."""
+    parts = path.split("/") if path else []
+    for depth, file in product(range(len(parts) + 1), METADATA):
+        check_not_special(os.path.join(store, *parts[:depth], file), f"{name}: ")
+
+
+class ChunkCheck:
+    """Checks encoded chunks of a zarr.Array by their keys; where: names the array in messages."""
+
+    def __init__(self, array: Any, where: str, name: str) -> None:
+        self.array, self.where, self.name = array, where, name
+        self.sharding = next((c for c in getattr(array.metadata, "codecs", ()) if isinstance(c, ShardingCodec)), None)
+        self.packing = _packing(array)
+
+    def check_files(self, folder: str, region: Any) -> None:
+        """Refuse a region of a local array if a file that it needs is special, or decodes to more than it should."""
+        chunks = self.array.shards or self.array.chunks
+        spans, _ = spans_of(region, self.array.shape)
+        for index in product(*(range(a // c, -(-b // c)) for (a, b), c in zip(spans, chunks, strict=True))):
+            key = self.array.metadata.encode_chunk_key(index)
+            path = os.path.join(folder, key)
+            check_not_special(path, f"{self.name}: chunk ")
+            if not os.path.isfile(path):
+                continue
+            with open(path, "rb") as file:
+                if os.fstat(file.fileno()).st_size == 0:
+                    continue
+                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as data:
+                    within = [
+                        (max(a - i * c, 0), min(b - i * c, c))
+                        for (a, b), i, c in zip(spans, index, chunks, strict=True)
+                    ]
+                    self.check(key, data, within)
+
+    def check(self, key: str, data: memoryview, spans: Sequence[Span] | None = None) -> None:
+        """Refuse an encoded chunk that decodes to more than it should; of a shard, look at the chunks in these spans."""
+        for part in [data] if self.sharding is None else self._inner(data, spans):
+            if not self.packing.holds(part):
+                raise InputError(
+                    f"{self.name}: chunk {key} of {self.where} decodes to more than the {self.packing.limit} bytes that the "
+                    f"array's metadata state for a chunk: it is damaged, or made to fill the memory. Copy it again."
+                )
+            part.release()
+
+    def _inner(self, data: memoryview, spans: Sequence[Span] | None) -> Iterator[memoryview]:
+        """Yield the encoded chunks of a shard whose index can be read without decoding it."""
+        sharding, sides = self.sharding, self.array.shards
+        assert sharding is not None
+        plain = [isinstance(codec, BytesCodec | Crc32cCodec) for codec in sharding.index_codecs]
+        numbers = tuple(n // c for n, c in zip(sides, self.array.chunks, strict=True))
+        nbytes = 16 * math.prod(numbers)
+        ends = len(data) - CHECKSUM * (len(plain) - 1)
+        begin = 0 if str(sharding.index_location.value) == "start" else ends - nbytes
+        if not all(plain) or begin < 0 or begin + nbytes > len(data):
+            return  # damaged: the reader tells
+        places = np.frombuffer(data[begin : begin + nbytes], "<u8").reshape(*numbers, 2).copy()
+        within = spans or [(0, n) for n in sides]
+        inner = (range(a // c, -(-b // c)) for (a, b), c in zip(within, self.array.chunks, strict=True))
+        for at in product(*inner):
+            offset, size = (int(n) for n in places[at])
+            if EMPTY not in (offset, size):
+                yield data[offset : offset + size]
+
+
+def _packing(array: Any) -> Packing:
+    """Return how the chunks of an array, or those in its shards, are packed."""
+    metadata = array.metadata
+    nbytes = math.prod(array.chunks) * np.dtype(array.dtype).itemsize
+    if metadata.zarr_format == 2:
+        packed = [
+            codec.codec_id for codec in (metadata.compressor, *reversed(metadata.filters or ())) if codec is not None
+        ]
+        return Packing(tuple(packed), nbytes if len(packed) < 2 else 8 * nbytes, 0)
+    codecs = metadata.codecs
+    sharding = next((codec for codec in codecs if isinstance(codec, ShardingCodec)), None)
+    codecs = codecs if sharding is None else sharding.codecs
+    changes = [c for c in codecs if not isinstance(c, BytesBytesCodec | BytesCodec | TransposeCodec)]
+    packing = [codec for codec in reversed(codecs) if isinstance(codec, BytesBytesCodec)]
+    checksums = [codec for codec in packing if isinstance(codec, Crc32cCodec)]
+    names = [str(c.to_dict()["name"]).removeprefix("numcodecs.") for c in packing if c not in checksums]
+    return Packing(tuple(names), 8 * nbytes if changes else nbytes, CHECKSUM * len(checksums))
