@@ -22,8 +22,10 @@ from dask_uncert.io.maps import MapWriter
 from dask_uncert.io.owned_folder import MAP_STORE, check_owned, store_attributes
 from dask_uncert.io.paths import as_path
 from dask_uncert.io.validation import validated
+from dask_uncert.metrics.remarks import shifted_codes
 from dask_uncert.spec.inputs import InputKeywords, open_arrays
 from dask_uncert.spec.options import EvaluateOptions, PassOptions, SceneOptions
+from dask_uncert.spec.request import Request
 from dask_uncert.spec.resolve import resolve, with_distance_table_read
 from dask_uncert.summaries.evaluation import Class, Evaluation
 
@@ -146,12 +148,12 @@ def evaluate(
     Warns
     -----
     InputWarning
-        If an input can be used, but is odd.
+        If an input can be used, but is odd: a store lacks chunks, or codes seem to be one off.
 
     Notes
     -----
-    Arrays may be numpy, dask, xarray or zarr; nothing is written to them. Dimensions of labelled arrays are matched by
-    name, others by position. What belongs to one input, such as its scale, no-data codes, dimensions or logits, is
+    Arrays may be numpy, dask, xarray or zarr; nothing is written to them. Where an array is masked it has no value: the
+    pixel is left out and counted. Dimensions of labelled arrays are matched by name, others by position. What belongs to one input, such as its scale, no-data codes, dimensions or logits, is
     given by `Input`.
 
     Examples
@@ -176,7 +178,7 @@ def evaluate(
             raise InputError(f"`{name}` belongs to one input: give `du.Input(array, {name}=...)`.")
     pass_options = {name: keywords.pop(name) for name in PassOptions.model_fields if name in keywords}
     scene_options = with_distance_table_read(validated(SceneOptions, keywords))
-    cubes = open_arrays(inputs, axis, sample_axis, band_axis)
+    cubes = open_arrays(inputs, axis, sample_axis, band_axis, scene_options.ignore)
     return evaluate_plan(with_warnings(prepare(scene_options, cubes, **pass_options)), maps_store, compute)
 
 
@@ -199,7 +201,11 @@ def evaluate_plan(plan: Plan, maps_store: str | Path | None, compute: bool) -> A
             plan = with_maps(plan, str(maps_store), attributes)
         except OSError as error:
             raise InputError(f"maps_store: {maps_store} cannot be written: {error}.") from None
-    return plan.compute() if compute else plan.with_distances().delayed()
+    result = plan.compute() if compute else plan.with_distances().delayed()
+    if isinstance(result, Evaluation) and isinstance(plan.request, Request):
+        for remark in shifted_codes(result, plan.request.ignore):
+            warnings.warn(remark, InputWarning, stacklevel=3)
+    return result
 
 
 def prepare(options: SceneOptions, cubes: Mapping[str, Cube], **pass_options: Any) -> Plan:

@@ -18,6 +18,7 @@ import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.errors import InputError
 from dask_uncert.execution.checkpoints import GROUPS, Checkpoints
 from dask_uncert.execution.chunking import Grid, cut_in_groups
 from dask_uncert.inputs.cube import Cube
@@ -87,6 +88,12 @@ class Reduction:
         """Return the function's result for a block; an input whose part is None is read."""
         region = self.grid.region(index)
         read = {n: _region(self.cubes[n], region) if part is None else part for n, part in parts.items()}
+        for name, part in read.items():
+            if np.ma.is_masked(part):  # an array that says so was split before
+                raise InputError(
+                    f"{name}: a chunk of the dask array is a masked array, but the dask array itself is none. Make it one, "
+                    f"by `x.map_blocks(np.ma.asarray, meta=np.ma.masked_array([], dtype=x.dtype))`."
+                )
         return self.function({n: np.asarray(part) for n, part in read.items()}, self.grid.offset(index))
 
 

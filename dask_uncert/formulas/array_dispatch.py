@@ -52,8 +52,36 @@ def is_lazy(values: Any) -> bool:
     return not isinstance(held, np.ndarray) and hasattr(held, "__dask_graph__")
 
 
+def is_masked(values: Any) -> bool:
+    """Return whether this is a masked array of numpy, or a dask array of such chunks."""
+    return isinstance(getattr(values, "_meta", values), np.ma.MaskedArray)
+
+
+def each_chunk(function: Callable[[Any], Any], values: Any, dtype: DTypeLike) -> Any:
+    """Return ``function`` of an array in memory, or of each chunk of a dask array; its result is a plain array."""
+    if not is_dask(values):
+        return function(values)
+    return values.map_blocks(function, dtype=dtype, meta=np.empty((0,) * values.ndim, dtype))
+
+
+def masked_as_nan(values: Any) -> Any:
+    """Return a masked array as a plain one of floats, NaN where it is masked; any other array unchanged.
+
+    >>> masked_as_nan(np.ma.masked_equal([1, 2, 3], 2))
+    array([ 1., nan,  3.])
+    """
+    if not is_masked(values):
+        return values
+    dtype = values.dtype if values.dtype.kind == "f" else np.dtype(np.float64)
+    return each_chunk(lambda chunk: np.ma.filled(chunk.astype(dtype), np.nan), values, dtype)
+
+
 def as_array(values: Any) -> Any:
-    """Return a lazy array unchanged, anything else as a numpy array; TypeError unless it holds numbers."""
+    """Return a lazy array as it is, anything else as a numpy array; what is masked is NaN.
+
+    TypeError unless it holds numbers.
+    """
+    values = masked_as_nan(values)
     held = values if is_lazy(values) else np.asarray(values)
     if held.dtype.kind not in "biuf":
         raise TypeError(f"numbers expected, found dtype {held.dtype}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,8 +12,9 @@ import zarr
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
-from dask_uncert.formulas.array_dispatch import is_dask, is_labelled
-from dask_uncert.inputs.cube import CLASS, Cube, Names, make_cube, without
+from dask_uncert.formulas.array_dispatch import each_chunk, is_dask, is_labelled, is_masked, masked_as_nan
+from dask_uncert.inputs.cube import CLASS, RESERVED, Cube, Names, make_cube, without
+from dask_uncert.io.missing_chunks import absent_chunks_of
 from dask_uncert.io.readers.stored_array import labels_in
 from dask_uncert.io.readers.zarr import dimension_names, labels_beside
 
@@ -37,7 +39,7 @@ def cube_of(name: str, data: Any, axes: Mapping[str, Axis], grid: Names, dims: N
     else:
         names, chunks = [], None
         if not is_dask(data):
-            data = np.asarray(data)
+            data = np.asanyarray(data) if isinstance(data, np.ma.MaskedArray) else np.asarray(data)
     if is_dask(data):
         chunks = data.chunksize
     if dims is None:
@@ -52,6 +54,41 @@ def cube_of(name: str, data: Any, axes: Mapping[str, Axis], grid: Names, dims: N
         labels = labels_in(along[axis]) if axis in along else beside
     spare = [dim for dim in cube.dims if dim not in dims]
     return without(replace(cube, coordinates=known or None, class_labels=labels), *spare)
+
+
+def is_store(data: Any) -> bool:
+    """Return whether this is an array of a Zarr store, which may lack chunks."""
+    return isinstance(data, zarr.Array)
+
+
+def missing_in_store(cube: Cube, data: zarr.Array[Any]) -> list[tuple[int, ...]]:
+    """Return the indices of the chunks that an array of a store lacks, along the dimensions of its Cube."""
+    names = cube.dims if len(cube.dims) == data.ndim else dimension_names(data) or ()
+    kept = [axis for axis, dim in enumerate(names) if dim in cube.dims]
+    return [tuple(index[axis] for axis in kept) for index in absent_chunks_of(data, cube.name)]
+
+
+def split_mask(cube: Cube) -> dict[str, Cube]:
+    """Return a Cube of an array under its name, and of a masked array also a mask of the pixels that it lacks.
+
+    A pixel lacks a value where any of its numbers is masked. Features become NaN there, which is their no-data value.
+    """
+    data = cube.data
+    if not is_masked(data):
+        return {cube.name: cube}
+    if cube.kind == "features":
+        decoding = replace(cube.decoding, missing=(*cube.decoding.missing, math.nan))
+        return {cube.name: replace(cube, data=masked_as_nan(data), decoding=decoding)}
+    values, masked = (each_chunk(f, data, t) for f, t in ((np.ma.getdata, data.dtype), (np.ma.getmaskarray, np.bool_)))
+    if cube.kind == "mask":  # what lies behind says nothing, not even that the pixel is masked out
+        values = each_chunk(lambda chunk: np.ma.filled(chunk, 1), data, data.dtype)
+    masked = masked.any(axis=tuple(axis for axis, dim in enumerate(cube.dims) if dim in RESERVED))
+    chunks = masked.chunksize if is_dask(masked) else None
+    gap = Cube(
+        f"masked_{cube.name}", masked, tuple(cube.grid), chunks, f"the mask of {cube.where}", cube.geometry,
+        cube.coordinates, kind=cube.kind, gap="nodata", by_position=cube.by_position,
+    )  # fmt: skip
+    return {cube.name: replace(cube, data=values), gap.name: gap}
 
 
 def _numbered(name: str, ndim: int, axes: Mapping[str, Axis], grid: Names) -> list[str]:

@@ -25,7 +25,7 @@ OUTPUT, OUTPUT2 = "output", "output2"
 RESERVED = (CLASS, SAMPLE, BAND, OUTPUT, OUTPUT2)
 Names = Sequence[str] | None
 """Names of dimensions, where they are known."""
-Gap = Literal["outside", "missing_chunk"]
+Gap = Literal["outside", "missing_chunk", "nodata"]
 """Why an input has no value at a pixel, as far as its store or its extent says."""
 
 

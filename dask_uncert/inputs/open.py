@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from dask_uncert.errors import InputError, listed, without_secrets
-from dask_uncert.inputs.cube import BAND, CLASS, RESERVED, Cube, declare, grid_geometry, make_cube, without
+from dask_uncert.inputs.cube import BAND, CLASS, Cube, declare, grid_geometry, make_cube, without
+from dask_uncert.inputs.missing_chunks import MissingChunks, with_missing_chunks
 from dask_uncert.io.decoding import Role
-from dask_uncert.io.lazy_array import MissingChunkMask, Reordered
+from dask_uncert.io.lazy_array import Reordered
 from dask_uncert.io.open import open_stored
 
-MissingChunks = Literal["refuse", "leave_out", "fill"]
 TOP = 0.5  # steps of the scale: a missing code this close to a probability of 1 means the same stored number
 
 
@@ -21,7 +19,8 @@ class InputSpec:
     """Options of one input, from a job or a caller.
 
     kind: which input of the evaluation it is, by default its name. store: a path or URL; where: the same as the user
-    wrote it. missing_chunks: how to treat chunks that the store does not hold. Others: see `Cube` and `declare`.
+    wrote it. missing_chunks: how to treat chunks that the store does not hold; ignore: codes of a reference that do not
+    count; for both see `with_missing_chunks`. Others: see `Cube` and `declare`.
     """
 
     name: str
@@ -33,7 +32,7 @@ class InputSpec:
     scale: float | None = None
     offset: float | None = None
     nodata: tuple[float, ...] | None = None
-    missing_chunks: MissingChunks = "refuse"
+    missing_chunks: MissingChunks | None = None
     unit: str = "1"
     logits: bool = False
     kind: str = ""
@@ -41,6 +40,7 @@ class InputSpec:
     leave_out: bool = False
     raters: int | None = None
     by_position: bool = False
+    ignore: tuple[int, ...] = ()
 
 
 def open_cubes(spec: InputSpec) -> dict[str, Cube]:
@@ -65,22 +65,14 @@ def open_cubes(spec: InputSpec) -> dict[str, Cube]:
     )
     cube = with_options(_without_bad_bands(cube), spec)
     spare = [dim for dim in cube.dims if spec.dims is not None and dim not in spec.dims]
-    cubes = {spec.name: without(cube, *spare)}
+    if spec.missing_chunks == "fill" and not stored.can_list_chunks:
+        stored.fill()
+        return {spec.name: without(cube, *spare)}
+    absent = stored.absent_chunks()
     if spec.missing_chunks == "fill":
         stored.fill()
-        return cubes
-    absent = stored.absent_chunks()
-    if not absent:
-        return cubes
-    if spec.missing_chunks == "refuse":
-        raise InputError(_missing_chunks_message(cube, absent))
-    axes = [axis for axis, dim in enumerate(cube.dims) if dim not in RESERVED]
-    mask = MissingChunkMask(stored.shape, stored.chunks, absent, axes)
-    missing = Cube(
-        f"missing_{spec.name}", mask, tuple(cube.grid), mask.chunks, f"missing chunks of {where}", cube.geometry,
-        cube.coordinates, kind=cube.kind, gap="missing_chunk", by_position=cube.by_position,
-    )  # fmt: skip
-    return cubes | {missing.name: without(missing, *(dim for dim in spare if dim in missing.dims))}
+    cubes = with_missing_chunks(cube, absent, stored.fill_value, spec.missing_chunks, spec.ignore)
+    return {name: without(one, *(dim for dim in spare if dim in one.dims)) for name, one in cubes.items()}
 
 
 def _without_bad_bands(cube: Cube) -> Cube:
@@ -109,16 +101,6 @@ def with_options(cube: Cube, spec: InputSpec) -> Cube:
     cube = replace(cube, kind=spec.kind or spec.name, **{name: getattr(spec, name) for name in names})
     cube = declare(cube, spec.scale, spec.offset, spec.nodata, spec.tolerance)
     return replace(cube, remarks=_remarks(cube))
-
-
-def _missing_chunks_message(cube: Cube, absent: Sequence[tuple[int, ...]]) -> str:
-    chunks = listed([f"({', '.join(map(str, index))})" for index in absent], 1)
-    return (
-        f"{cube.name}: chunk {chunks} of {cube.where} {'are' if len(absent) > 1 else 'is'} not in the store: lost, or "
-        f"never written because all of it is the fill value. Copy the store again from a complete one; or give "
-        f"`missing_chunks: fill` if a missing chunk is the fill value there, or `missing_chunks: leave_out` to count "
-        f"those pixels as missing."
-    )
 
 
 def _remarks(cube: Cube) -> tuple[str, ...]:

@@ -63,10 +63,11 @@ def mean_of_raters(
     dims, chunks = first.dims, first.chunks
     if data.ndim > len(dims):
         dims, chunks = (*dims, CLASS), None if chunks is None else (*chunks, len(codes))
+    remarks = tuple(dict.fromkeys(remark for rater in raters for remark in rater.remarks))
     where, held = " and ".join(rater.where for rater in data.raters), sum(rater.held for rater in data.raters)
     return replace(
         first, name="reference", kind="reference", data=data, dims=dims, chunks=chunks, where=where, stored=None, held=held,
-        decoding=AS_STORED, role="shares",
+        decoding=AS_STORED, role="shares", remarks=remarks,
     )  # fmt: skip
 
 

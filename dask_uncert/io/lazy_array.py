@@ -41,6 +41,14 @@ class MissingChunkMask(ArrayView):
         for index in absent:
             self._absent[tuple(index[axis] for axis in axes)] = 1
 
+    @property
+    def missing(self) -> int:
+        """Number of elements that are 1."""
+        number = self._absent.astype(np.int64)
+        for n, c in zip(self.shape[::-1], self.chunks[::-1], strict=True):
+            number = number @ np.minimum(c, n - np.arange(0, n, c))
+        return int(number)
+
     def read(self, region: tuple[Any, ...]) -> NDArray[np.uint8]:
         cut = zip(self.shape, self.chunks, region, strict=True)
         return np.asarray(self._absent[np.ix_(*(np.arange(n)[part] // c for n, c, part in cut))])

@@ -7,10 +7,12 @@ import os
 import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
-from zarr.storage import WrapperStore
+from zarr.core.sync import sync
+from zarr.storage import LocalStore, WrapperStore, ZipStore
 
 from dask_uncert.errors import InputError, exception_text, without_secrets
 from dask_uncert.io.paths import UNLISTED, file_system, files_below, is_remote
@@ -41,6 +43,34 @@ def absent_chunks(array: Any, path: str, store: str, name: str) -> list[Index]:
         return _absent_by_requests(store, path, list(np.ndindex(*numbers)), encode, name)
     files = _list_files(store, path)
     return [index for index in np.ndindex(*numbers) if encode(index) not in files]
+
+
+def absent_chunks_of(array: Any, name: str) -> list[Index]:
+    """Return the absent chunks of a zarr.Array that a caller has opened, as `absent_chunks` does."""
+    store, path = array.store, array.path
+    if isinstance(store, LocalStore | ZipStore):
+        return absent_chunks(array, path, str(store.root if isinstance(store, LocalStore) else store.path), name)
+    numbers = tuple(-(-n // c) for n, c in zip(array.shape, array.shards or array.chunks, strict=True))
+    keys = {index: f"{path}/{array.metadata.encode_chunk_key(index)}".lstrip("/") for index in np.ndindex(*numbers)}
+    if {"http", "https"} & set(_protocols(store)):
+        places = {index: f"{store.path.rstrip('/')}/{key}" for index, key in keys.items()}
+        return [i for i, place in places.items() if not with_retries(partial(_exists, store.fs, place), remote=True)]
+
+    async def listed() -> set[str]:
+        return {key async for key in store.list_prefix(f"{path}/".lstrip("/"))}
+
+    files = with_retries(lambda: sync(listed()), remote=True)
+    return [index for index, key in keys.items() if key not in files]
+
+
+def _protocols(store: Any) -> tuple[str, ...]:
+    """Return the protocols of a store's file system; none of another store."""
+    protocol = getattr(getattr(store, "fs", None), "protocol", ())
+    return (protocol,) if isinstance(protocol, str) else tuple(protocol)
+
+
+def _exists(system: Any, place: str) -> bool:
+    return bool(sync(system._exists(place, strict=True)))
 
 
 def _list_files(store: str, path: str) -> set[str]:

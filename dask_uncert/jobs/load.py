@@ -84,7 +84,8 @@ def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     for name, options in inputs.items():
         if isinstance(options, Input):
             kind = "samples" if isinstance(options, Probabilities) and name != "probabilities" else name
-            cubes |= open_cubes(input_spec(name, kind, options, resolve(options.store, folder), options.store))
+            ignore = getattr(job, "ignore", ())
+            cubes |= open_cubes(input_spec(name, kind, options, resolve(options.store, folder), options.store, ignore))
     if inputs.get("weight") == "geometry":
         cubes["weight"] = pixel_sizes(cubes)
     return cubes

@@ -42,9 +42,9 @@ class RunRecord(TypedDict, total=False):
     workers: Any
     peak_memory_bytes: int
     maps: list[str]
+    remarks: list[str]
     # of a scene
     inputs: dict[str, Any]
-    remarks: list[str]
     blocks: int
     blocks_computed: int
     blocks_computed_again: int

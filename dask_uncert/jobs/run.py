@@ -54,6 +54,7 @@ from dask_uncert.jobs.provenance import (
     write_run,
 )
 from dask_uncert.jobs.schema import AnyJob, CohortJob
+from dask_uncert.metrics.remarks import result_remarks
 from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.registry import AnyEvaluation
 
@@ -140,12 +141,16 @@ def run(
             raise InputError(f"{page} exists; name another file for the performance report.")
         check_new_file_outside(page, folders_of(output))
     files = files_of(checked, folder, job, target)
-    report = progress or silent
+    report, failed = progress or silent, dict[str, str]()
     if not isinstance(checked, CohortJob):
         plan = plan_job(checked, folder)
-        return _run_scene(checked, plan, retries, output, target, fresh, report, page, files)
-    with reserved(output):
-        evaluation, failed = run_cohort(checked, folder, output, target, fresh, report, page, files)
+        evaluation = _run_scene(checked, plan, retries, output, target, fresh, report, page, files)
+        remarks = result_remarks(evaluation, getattr(checked, "ignore", ()))
+    else:
+        with reserved(output):
+            evaluation, failed, remarks = run_cohort(checked, folder, output, target, fresh, report, page, files)
+    for remark in remarks:
+        warnings.warn(remark, InputWarning, stacklevel=2)
     if failed:
         warnings.warn(failure_message(failed, output), FailedCasesWarning, stacklevel=2)
     return evaluation
@@ -240,7 +245,7 @@ def _evaluate_scene(
             **job_record(job, started),
             "fingerprint": mark,
             "inputs": {name: input_record(array, stored[name]) for name, array in read.items()},
-            "remarks": remarks,
+            "remarks": [*remarks, *result_remarks(evaluation, getattr(job, "ignore", ()))],
             "blocks": plan.grid.blocks,
             "blocks_computed": left,
             "blocks_computed_again": counts.recomputed + (alone and alone - (left - counts.finished)),

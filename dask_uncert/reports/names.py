@@ -42,7 +42,7 @@ _INPUTS = {
 _FAULTS = {
     "outside": "the {} does not cover the pixel",
     "missing_chunk": "the chunk of the {} is missing",
-    "nodata": "the {} has its no-data value",
+    "nodata": "the {} has its no-data value, or is masked",
     "nan": "the {} is NaN",
     "off": "the {} is not a probability vector within the tolerance, and the job excludes such pixels",
 }
@@ -50,6 +50,7 @@ REASONS = {
     "masked": "excluded by the mask",
     "ignored": "the reference has a code that the job ignores",
     **{f"{name}_{fault}": why.format(of) for name, of in _INPUTS.items() for fault, why in _FAULTS.items()},
+    "reference_nodata": "unlabelled: the reference has its no-data value, or is masked",
     "clipped": "probabilities outside [0, 1] by rounding, set to 0 or 1",
     "renormalised": "probabilities whose sum missed 1 by rounding, divided by it",
 }

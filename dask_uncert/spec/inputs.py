@@ -10,9 +10,10 @@ import numpy as np
 from pydantic import Field, StrictBool, model_validator
 
 from dask_uncert.errors import InputError
-from dask_uncert.inputs.arrays import Axis, cube_of
+from dask_uncert.inputs.arrays import Axis, cube_of, is_store, missing_in_store, split_mask
 from dask_uncert.inputs.cube import BAND, CLASS, SAMPLE, Cube
-from dask_uncert.inputs.open import InputSpec, MissingChunks, open_cubes, with_options
+from dask_uncert.inputs.missing_chunks import MissingChunks, with_missing_chunks
+from dask_uncert.inputs.open import InputSpec, open_cubes, with_options
 from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.inputs.scene import prediction
 from dask_uncert.io.decoding import Role
@@ -39,10 +40,11 @@ class InputOptions(StrictModel):
         None,
         description="Stored numbers that mean that there is no value, in addition to those that the file declares",
     )
-    missing_chunks: MissingChunks = Field(
-        "refuse",
+    missing_chunks: MissingChunks | None = Field(
+        None,
         description="Chunks that a store does not hold: an error; or their pixels are left out and counted; or they are "
-        "all the fill value, as in stores written without empty chunks",
+        "all the fill value, as in stores written without empty chunks. By default the fill value where that leaves "
+        "pixels out (an ignored or no-data code, false in a mask, NaN), else an error",
     )
     by_position: StrictBool = Field(
         False,
@@ -138,7 +140,8 @@ class Input:
     nodata : float or sequence of float
         Stored numbers that mean that there is no value.
     missing_chunks : {"refuse", "leave_out", "fill"}
-        What to do about chunks that a store does not hold.
+        What to do about chunks that a store does not hold. By default they are the fill value where that leaves pixels
+        out (an ignored or no-data code, false in a mask, NaN), and are refused elsewhere.
     logits : bool
         Probabilities or samples are logits: of each class (softmax) or, binary, of the second class (sigmoid).
     tolerance : float
@@ -171,10 +174,13 @@ class Input:
         self.data, self.options = data, options
 
 
-def input_spec(name: str, kind: str, options: InputOptions, path: str, shown: str) -> InputSpec:
+def input_spec(
+    name: str, kind: str, options: InputOptions, path: str = "", shown: str = "", ignore: Sequence[int] = ()
+) -> InputSpec:
     """Return what is known of an input before it is opened.
 
-    kind: which input of the evaluation it is; path: of its store; shown: the path as the user wrote it.
+    kind: which input of the evaluation it is; path: of its store; shown: the path as the user wrote it; ignore:
+    reference codes of pixels that do not count.
     """
     nodata = options.nodata
     codes = None if nodata is None else tuple(nodata if isinstance(nodata, list) else [nodata])
@@ -192,6 +198,7 @@ def input_spec(name: str, kind: str, options: InputOptions, path: str, shown: st
         options.missing_chunks,
         kind=kind,
         raters=raters if isinstance(raters, int) else None,
+        ignore=tuple(ignore),
         by_position=options.by_position,
         leave_out=getattr(options, "out_of_tolerance", "refuse") == "leave_out",
         **{key: getattr(options, key) for key in ("unit", "logits", "tolerance") if hasattr(options, key)},
@@ -214,11 +221,12 @@ def open_input(
     grid: Sequence[str] | None,
     model: type[InputOptions] = InputOptions,
     kind: str = "",
+    ignore: Sequence[int] = (),
 ) -> dict[str, Cube]:
-    """Return an array, a path or an Input as a Cube under its name, together with a mask of its missing chunks.
+    """Return an array, a path or an Input as a Cube under its name, together with a mask of pixels that it lacks.
 
     axes: where reserved dimensions lie in an array that does not name them; grid: names of its other dimensions. kind:
-    which input of the evaluation it is, by default its name.
+    which input of the evaluation it is, by default its name. ignore: reference codes of pixels that do not count.
     """
     if isinstance(source, Cube):
         return {name: source}
@@ -226,18 +234,26 @@ def open_input(
     options = validated(model, entry.options, f"{name}: ")
     if isinstance(entry.data, str | Path):
         shown = str(entry.data)
-        return open_cubes(input_spec(name, kind or name, options, named_path(shown), shown))
-    if options.array or options.missing_chunks != "refuse":
+        return open_cubes(input_spec(name, kind or name, options, named_path(shown), shown, ignore))
+    if options.array or (options.missing_chunks is not None and not is_store(entry.data)):
         raise InputError(f"{name}: `array` and `missing_chunks` belong to the path of a store; this is an array.")
-    spec = input_spec(name, kind or name, options, "", "")
-    return {name: with_options(cube_of(name, entry.data, axes, grid, spec.dims), spec)}
+    spec = input_spec(name, kind or name, options)
+    cube = with_options(cube_of(name, entry.data, axes, grid, spec.dims), spec)
+    if not is_store(entry.data):
+        return split_mask(cube)
+    if options.missing_chunks == "fill":
+        return {name: cube}
+    absent = missing_in_store(cube, entry.data)
+    return with_missing_chunks(cube, absent, entry.data.fill_value, spec.missing_chunks, ignore)
 
 
-def open_arrays(inputs: Mapping[str, Any], axis: Axis | None, sample_axis: Axis, band_axis: Axis) -> dict[str, Cube]:
+def open_arrays(
+    inputs: Mapping[str, Any], axis: Axis | None, sample_axis: Axis, band_axis: Axis, ignore: Sequence[int] = ()
+) -> dict[str, Cube]:
     """Return the inputs of a classification that are there (not None) as Cubes; samples in a list one by one.
 
     The prediction comes first: it names the grid's dimensions. axis: where the classes lie, counted without the
-    samples' axis.
+    samples' axis. ignore: reference codes of pixels that do not count.
     """
     classes: dict[str, Axis] = {} if axis is None else {CLASS: axis}
     axes = {
@@ -260,5 +276,6 @@ def open_arrays(inputs: Mapping[str, Any], axis: Axis | None, sample_axis: Axis,
         elif isinstance(source, str) and (name, source) == ("weight", "geometry"):
             cubes["weight"] = pixel_sizes(cubes)
         elif source is not None:
-            cubes |= open_input(name, source, axes.get(name, {}), grid, MODELS.get(name, InputOptions))
+            model = MODELS.get(name, InputOptions)
+            cubes |= open_input(name, source, axes.get(name, {}), grid, model, ignore=ignore)
     return cubes

@@ -191,15 +191,17 @@ def test_a_chunk_that_is_not_there(ask, tmp_path, version):
     words = {"classes": {0: "out", 1: "in"}}
     message = ask(p, y, 2, **words)
     assert "chunk (0, 1) of a.zarr:y is not in the store" in message
-    found = ask(p, {**y, "missing_chunks": "leave_out"}, **words)
+    found, said = ask(p, {**y, "missing_chunks": "leave_out"}, **words)
     assert (found["counted"], found["excluded"]["reference_missing_chunk"]) == (12, 4)
     assert found["classes"][1]["recall"] == 1
-    filled = ask(p, {**y, "missing_chunks": "fill"}, **words)
+    assert "(4 of 16 pixels) is not in the store, and left out as missing" in said
+    filled, said = ask(p, {**y, "missing_chunks": "fill"}, **words)
     assert (filled["counted"], filled["classes"][1]["support"]) == (16, 12)
+    assert "(4 of 16 pixels) is not in the store, and read as the fill value 0" in said
     # of a prediction
     message = ask({**p, "array": "y", "scale": 1}, {**y, "array": "p"}, 2, **words)
     assert message.startswith("error: probabilities: chunk (0, 1)")
-    found = ask({**p, "array": "y", "scale": 1, "missing_chunks": "leave_out"}, {**y, "array": "p"}, **words)
+    found, _ = ask({**p, "array": "y", "scale": 1, "missing_chunks": "leave_out"}, {**y, "array": "p"}, **words)
     assert found["excluded_by_class"] == {"probabilities_missing_chunk": {"in": 4}}
     assert found["overall"]["accuracy_bounds"] == [0.75, 1]
 

@@ -59,6 +59,7 @@ class GeoTiffArray(StoredArray):
             nodata = self._common(file.nodatavals, "nodata values")
             scale, offset = self._common(file.scales, "scales"), self._common(file.offsets, "offsets")
             self.decoding = Decoding(float(scale), float(offset), () if nodata is None else (float(nodata),))
+            self.fill_value = 0 if nodata is None else nodata
             self._geometry = _read_geometry(file)
             if any(file.descriptions):
                 self.attributes = {"band_names": list(file.descriptions)}

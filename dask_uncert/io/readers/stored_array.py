@@ -31,7 +31,9 @@ class StoredArray(ABC):
 
     Slices hold numbers as stored, in this machine's byte order; nothing is scaled or masked.
     name: the input's name, for messages. dims: names in the file, None if it has none. decoding: how the file says
-    that stored numbers become values. bad_bands: indices along the last axis that the file marks as bad. held: bytes that stay in memory while it is read. crs: the reference system of
+    that stored numbers become values. fill_value: of chunks that are not there, as stored; None where the format does not
+    define it. can_list_chunks: `absent_chunks` costs few requests. bad_bands: indices along the last axis that the file
+    marks as bad. held: bytes that stay in memory while it is read. crs: the reference system of
     its coordinates.
     """
 
@@ -43,6 +45,8 @@ class StoredArray(ABC):
     bad_bands: tuple[int, ...] = ()
     held: int = 0
     crs: str | None = None
+    fill_value: Any = None
+    can_list_chunks: bool = True
     HANDLE: ClassVar[str] = ""
     """Name of the attribute with the open file, which is opened again after pickling."""
 

@@ -25,7 +25,7 @@ from dask_uncert.io.decoding import Decoding
 from dask_uncert.io.file_cache import nothing_at
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.indexing import region_text
-from dask_uncert.io.missing_chunks import StrictStore, absent_chunks
+from dask_uncert.io.missing_chunks import MAX_CHUNKS, StrictStore, absent_chunks
 from dask_uncert.io.paths import UNLISTED, disable_retries, is_remote, read_options, url_fingerprint, write_options
 from dask_uncert.io.readers import ome_zarr
 from dask_uncert.io.readers.stored_array import Coordinates, Label, StoredArray, labels_in
@@ -92,6 +92,9 @@ class ZarrArray(StoredArray):
         self.attributes = dict(opened.attrs)
         self.dtype = actual_dtype(self._stored, self.attributes)
         self.chunks = tuple(opened.shards or opened.chunks)  # a shard is read at once
+        self.can_list_chunks = not store.startswith(UNLISTED) and opened.nchunks <= MAX_CHUNKS
+        if opened.fill_value is not None:
+            self.fill_value = np.asarray(opened.fill_value, self._stored).view(self.dtype)[()]
         self.dims = dimension_names(opened) if self._image is None else self._image.dims
         self.decoding = self._decoding(opened)
         good = self.attributes.get("bbl")  # of an ENVI raster that was converted

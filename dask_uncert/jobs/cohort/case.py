@@ -148,7 +148,7 @@ class EvaluateCase:
                 evaluation = run(plan)
             summaries[label] = frame_of(plan.request), evaluation
         plan = plans[REFERENCE_LABEL]
-        facts = {
+        facts: dict[str, Any] = {
             "seconds": round(time.perf_counter() - start, 3),
             "bytes_read": sum(plan.nbytes().values()) * len(plans),
             "shape": list(plan.scene.shape),

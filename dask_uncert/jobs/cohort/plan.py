@@ -92,7 +92,7 @@ def plan_cohort(job: CohortJob, folder: Path) -> CohortPlan:
     for column, (name, input_options) in job.columns().items():
         # Raters are told apart by their columns.
         kind = "samples" if isinstance(input_options, CaseSamples) else name
-        spec = input_spec(column if name == "reference" else name, kind, input_options, "", "")
+        spec = input_spec(column if name == "reference" else name, kind, input_options, ignore=options.ignore)
         columns.append(ManifestColumn(column, name, spec))
         if "/" in column or column.startswith("."):
             raise InputError(f"inputs: the column {column!r} becomes a folder; name it without slash or dot.")

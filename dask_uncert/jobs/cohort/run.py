@@ -39,6 +39,7 @@ from dask_uncert.jobs.cohort.output import (
 from dask_uncert.jobs.cohort.plan import CohortPlan, cache_of, folders_of, plan_cohort
 from dask_uncert.jobs.provenance import RunRecord, cluster_record, digest, job_record, read_retries, write_run
 from dask_uncert.jobs.schema import CohortJob
+from dask_uncert.metrics.remarks import result_remarks
 from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.registry import AnyEvaluation
 
@@ -61,8 +62,8 @@ def run_cohort(
     progress: Progress,
     page: Path | None,
     files: Mapping[str, str],
-) -> tuple[AnyEvaluation, dict[str, str]]:
-    """Run a cohort's job and write its output folder; return the sum of the cases, and why cases failed, by name.
+) -> tuple[AnyEvaluation, dict[str, str], list[str]]:
+    """Run a cohort's job and write its output folder; return the sum of the cases, why cases failed, and remarks.
 
     Cases in the finished output or in the cache of a stopped run are not computed again. page: HTML file for dask's
     performance report. files: that the job reads beside its cases, by what a message calls them.
@@ -100,14 +101,19 @@ def run_cohort(
         if (outcome := outcomes[row.case.name]) and row.case.name not in failed
     ]
     cases = EvaluatedCases(tuple(evaluated), cache, earlier)
+    records = _case_records(plan, outcomes, failed, earlier)
+    odd = [f"{name}: {remark}" for name, record in records.items() for remark in record.get("remarks", ())]
+    remarks = [listed(odd, SHOWN, " ")] if odd else []
     if earlier is not None and _is_unchanged(cases, failed, earlier, job):
         remove_owned(cache.path)
-        return load(output), failed
+        evaluation = load(output)
+        return evaluation, failed, [*remarks, *result_remarks(evaluation, plan.evaluate.options.ignore)]
     computed = time.perf_counter()
     with being_written(output, elsewhere) as working:
         evaluation = cases.write_summaries(working)
         if plan.maps:
             write_maps(cases.map_folders(), working, elsewhere)
+        remarks += result_remarks(evaluation, plan.evaluate.options.ignore)
         about = {
             "manifest": without_secrets(job.manifest),
             "inputs": ", ".join(column for column, _, _ in plan.evaluate.columns),
@@ -118,8 +124,9 @@ def run_cohort(
             "about": about,
             "asked": plan.evaluate.settings,
             "fingerprint": _fingerprint(plan, cases, failed),
-            "cases": _case_records(plan, outcomes, failed, earlier),
+            "cases": records,
             "failed": failed,
+            "remarks": remarks,
             "maps": plan.maps,
             **cluster_facts,
         }
@@ -128,7 +135,7 @@ def run_cohort(
         seconds = {"cases": computed - start, "report": time.perf_counter() - computed}
         write_run(working, evaluation, record, seconds, log)
     remove_owned(cache.path)  # the output has its cases itself
-    return evaluation, failed
+    return evaluation, failed, remarks
 
 
 def failure_message(failed: Mapping[str, str], output: AnyPath) -> str:

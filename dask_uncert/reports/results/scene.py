@@ -14,6 +14,7 @@ from dask_uncert.formulas.missing_data_bounds import accuracy_bounds, f1_bounds
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.metrics import classification, distributions
+from dask_uncert.metrics.remarks import reference_remarks
 from dask_uncert.metrics.scalars import MACRO, scalars_by_path
 from dask_uncert.reports.results import by_setting
 from dask_uncert.reports.results.breakdowns import by_class, by_confused, by_second_best
@@ -39,6 +40,7 @@ def scene_results(evaluation: Evaluation, intervals: Intervals | None = None) ->
         "counted": int(ledger.counted),
         "excluded": ledger.reasons(),
         "excluded_by_class": excluded_by_class(evaluation),
+        "remarks": reference_remarks(evaluation),
         "repaired": dict(zip(REPAIRS, ledger.repaired.tolist(), strict=True)),
         "overall": _overall(evaluation, scalars["overall"]),
         "classes": _classes(evaluation, scalars["classes"]),
