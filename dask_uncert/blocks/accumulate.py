@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.blocks.encoding import are_incomplete
 from dask_uncert.blocks.kernels.types import (
     CLIPPED,
     NO_TILES,
@@ -67,6 +68,9 @@ class Counter:
         request, total, kernels = self.request, self.total, self.kernels
         for number, bit in enumerate((CLIPPED, RENORMALISED)):
             total.ledger.repaired[number] += np.count_nonzero((truth >= 0) & (batch.state & bit > 0))
+        if shares is not None and request.reference == "shares":
+            incomplete = are_incomplete(shares, request.share_tolerance) & (truth >= 0)
+            total.ledger.incomplete[...] += np.count_nonzero(incomplete)
         for values, measure in zip(batch.values, request.measures, strict=True):
             if measure.kind == "uncertainty" and u is not None:
                 values[:] = u

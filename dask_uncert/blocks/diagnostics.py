@@ -23,7 +23,6 @@ from dask_uncert.blocks.classification import (
 )
 from dask_uncert.blocks.encoding import GAPS, rounding_of, three_axes
 from dask_uncert.errors import listed, plural
-from dask_uncert.formulas.array_dispatch import tolerance as dtype_tolerance
 from dask_uncert.formulas.labels import UNKNOWN, class_indices
 from dask_uncert.formulas.typing import Bools, Floats
 from dask_uncert.inputs.cube import SAMPLE, Cube
@@ -67,7 +66,14 @@ def inspect_block(
         return _unknown_codes(request, arrays["reference"], arrays.get(GAPS))
     index = counted_pixels(request, arrays)
     if problem == "reference":
-        return _values_out_of_range(arrays["reference"].reshape(index.size, -1)[index == UNKNOWN])
+        wrong = np.flatnonzero(index == UNKNOWN)
+        values = arrays["reference"].reshape(index.size, -1)[wrong].astype(np.float64)
+        if not wrong.size:
+            return OutOfRange()
+        sums, at = values.sum(axis=1), np.unravel_index(int(wrong[0]), arrays["reference"].shape[: len(offset)])
+        first = tuple(int(i) + o for i, o in zip(at, offset, strict=True))
+        ends = float(values.min()), float(values.max())
+        return OutOfRange(wrong.size, *ends, (float(sums.min()), float(sums.max())), first)
     if problem in ("uncertainty", "weight"):
         counted = arrays[problem].ravel()[index >= 0]
         invalid = invalid_weights(counted) if problem == "weight" else invalid_uncertainties(request, counted)
@@ -141,7 +147,8 @@ def problem_message(problem: str, finding: Any, request: Request, scene: Scene) 
             f"or mask those pixels out."
         )
     if problem == "reference":
-        return f"{start} with shares {_shares_problem(finding, cubes[0], request.raters)}"
+        first = ", ".join(f"{dim} = {i}" for dim, i in zip(scene.dims, finding.first, strict=True))
+        return f"{start} with shares {_shares_problem(finding, cubes[0], request)} The first is at {first}."
     dims = (*scene.dims, SAMPLE) if problem == "samples" else scene.dims
     dtype = cubes[0].dtype
     tolerance = rounding_of(dtype, len(request.classes), cubes[0].precision).tolerance
@@ -165,14 +172,25 @@ def unknown_codes_message(counts: Mapping[Any, int], request: Request, where: st
     )
 
 
-def _shares_problem(finding: OutOfRange, reference: Cube, raters: int | None) -> str:
-    allowed = dtype_tolerance(reference.dtype)
-    if raters is not None and finding.low >= -allowed and finding.high <= 1 + allowed:
+def _shares_problem(finding: OutOfRange, reference: Cube, request: Request) -> str:
+    allowed, dtype = request.share_tolerance, reference.dtype
+    low, high = finding.sums
+    if finding.low < -allowed or finding.high > 1 + allowed:
         return (
-            f"that are not multiples of 1/{raters} in {reference.dtype}. Correct `raters`, or leave it out: shares are then "
-            f"counted in intervals."
+            f"outside [0, 1] beyond {allowed:g} (for {dtype}): from {finding.low:.7g} to {finding.high:.7g}. Scale them, or "
+            f"mask those pixels out."
+        )
+    if request.reference == "shares" and high > 1 + allowed:
+        return (
+            f"that sum to more than 1 beyond {allowed:g} (for {dtype}): up to {high:.7g}. Masks may overlap: divide the "
+            f"shares by their sum, mask those pixels out, or set `tolerance` if this is rounding."
+        )
+    if request.complete and low < 1 - allowed:
+        return (
+            f"that sum to less than 1 beyond {allowed:g} (for {dtype}): down to {low:.7g}. Give all shares, mask those "
+            f"pixels out, or leave out `complete`: the rest is then unlabelled."
         )
     return (
-        f"outside [0, 1] beyond {allowed:g} (for {reference.dtype}): from {finding.low:.7g} to {finding.high:.7g}. Scale "
-        f"them, or mask those pixels out."
+        f"that are not multiples of 1/{request.raters} in {dtype}. Correct `raters`, or leave it out: shares are then "
+        f"counted in intervals."
     )

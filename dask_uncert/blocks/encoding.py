@@ -62,12 +62,12 @@ def rounding_of(dtype: np.dtype[Any], classes: int, precision: Precision = AS_TH
 def shares_of(request: Request, reference: NDArray[Any]) -> Floats | None:
     """Return the shares (n, classes) of a fuzzy reference (grid, and classes last where it holds one for each).
 
-    Shares are clipped to [0, 1] where they are off by no more than the storage dtype's tolerance; others stay.
-    None where the reference holds codes.
+    Shares are clipped to [0, 1] where they are off by no more than the tolerance; others stay. None where the reference
+    holds codes.
     """
     if request.reference == "codes":
         return None
-    allowed = dtype_tolerance(reference.dtype.newbyteorder("="))
+    allowed = request.share_tolerance
     if request.reference == "share":
         second = _clipped(reference.reshape(-1).astype(np.float64), allowed)
         return np.stack([1.0 - second, second], axis=1)
@@ -79,16 +79,25 @@ def _clipped(shares: Floats, allowed: float) -> Floats:
     return np.where(near, np.clip(shares, 0.0, 1.0), shares)
 
 
-def share_indices(shares: Floats) -> Indices:
-    """Return the class with the largest share, flat (n,), ties to the lowest; UNKNOWN where a share is out of range.
+def share_indices(shares: Floats, tolerance: float, complete: bool = False) -> Indices:
+    """Return the class with the largest share, flat (n,), ties to the lowest; UNKNOWN where shares are out of range.
 
-    NO_CODE where a share is NaN or all are 0. Of two classes by the share of the second, it is the second exactly where
-    that share exceeds .5.
+    That is one outside [0, 1], or a sum above 1 by more than the tolerance, or with `complete` below 1. NO_CODE where a
+    share is NaN or all are 0. Of two classes by the share of the second, it is the second exactly where that share
+    exceeds .5.
     """
-    index = np.asarray(shares.argmax(axis=1), np.int64)
-    index[((shares < 0) | (shares > 1)).any(axis=1)] = UNKNOWN
-    index[np.isnan(shares).any(axis=1) | (shares == 0).all(axis=1)] = NO_CODE
+    index, total = np.asarray(shares.argmax(axis=1), np.int64), shares.sum(axis=1)
+    index[(shares == 0).all(axis=1)] = NO_CODE
+    index[((shares < 0) | (shares > 1)).any(axis=1) | (total > 1 + tolerance)] = UNKNOWN
+    if complete:
+        index[total < 1 - tolerance] = UNKNOWN
+    index[np.isnan(shares).any(axis=1)] = NO_CODE
     return index
+
+
+def are_incomplete(shares: Floats, tolerance: float) -> Bools:
+    """Return where shares sum to less than 1, (n,): part of the pixel is unlabelled."""
+    return np.asarray(shares.sum(axis=1) < 1 - tolerance)
 
 
 def reference_indices(request: Request, reference: NDArray[Any], shares: Floats | None = None) -> Indices:
@@ -100,7 +109,7 @@ def reference_indices(request: Request, reference: NDArray[Any], shares: Floats 
         return class_indices(reference, request.codes, request.ignore)
     shares = shares_of(request, reference) if shares is None else shares
     assert shares is not None
-    index = share_indices(shares)
+    index = share_indices(shares, request.share_tolerance, request.complete)
     if request.raters is not None:
         # Of two classes the first one's share is computed, and rounded differently.
         stored = shares[:, 1:] if request.reference == "share" else shares

@@ -22,7 +22,7 @@ from dask_uncert.io.maps import MapWriter
 from dask_uncert.io.owned_folder import MAP_STORE, check_owned, store_attributes
 from dask_uncert.io.paths import as_path
 from dask_uncert.io.validation import validated
-from dask_uncert.metrics.remarks import shifted_codes
+from dask_uncert.metrics.remarks import incomplete_shares, shifted_codes
 from dask_uncert.spec.inputs import InputKeywords, open_arrays
 from dask_uncert.spec.options import EvaluateOptions, PassOptions, SceneOptions
 from dask_uncert.spec.request import Request
@@ -203,7 +203,7 @@ def evaluate_plan(plan: Plan, maps_store: str | Path | None, compute: bool) -> A
             raise InputError(f"maps_store: {maps_store} cannot be written: {error}.") from None
     result = plan.compute() if compute else plan.with_distances().delayed()
     if isinstance(result, Evaluation) and isinstance(plan.request, Request):
-        for remark in shifted_codes(result, plan.request.ignore):
+        for remark in (*incomplete_shares(result), *shifted_codes(result, plan.request.ignore)):
             warnings.warn(remark, InputWarning, stacklevel=3)
     return result
 

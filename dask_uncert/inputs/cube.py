@@ -54,7 +54,7 @@ class Cube:
     is one; held: bytes that stay in each process's memory while it is read. decoding, role: meaning of its stored
     numbers. precision: of its probabilities. remarks: what is unusual about it. logits: it holds logits. leave_out:
     pixels that are no probabilities within the tolerance are left out, not refused. raters: number of raters whose votes
-    make the shares of a fuzzy reference. by_position: it is read index by index like the others, without a position.
+    make the shares of a fuzzy reference. complete: its shares must sum to 1. by_position: it is read index by index like the others, without a position.
     class_labels: what the class axis says of its own order, code or name by index.
     """
 
@@ -79,6 +79,7 @@ class Cube:
     logits: bool = False
     leave_out: bool = False
     raters: int | None = None
+    complete: bool = False
     by_position: bool = False
     class_labels: tuple[Label, ...] | None = None
 

@@ -39,6 +39,7 @@ class InputSpec:
     tolerance: float | None = None
     leave_out: bool = False
     raters: int | None = None
+    complete: bool = False
     by_position: bool = False
     ignore: tuple[int, ...] = ()
 
@@ -95,7 +96,7 @@ def _without_bad_bands(cube: Cube) -> Cube:
 
 def with_options(cube: Cube, spec: InputSpec) -> Cube:
     """Return the cube with the options of a job or a caller; InputError where they contradict its file."""
-    names = ("role", "unit", "logits", "leave_out", "raters", "by_position")
+    names = ("role", "unit", "logits", "leave_out", "raters", "complete", "by_position")
     if spec.by_position:
         cube = replace(cube, geometry=None, coordinates=None, coordinate_attributes={}, crs=None)
     cube = replace(cube, kind=spec.kind or spec.name, **{name: getattr(spec, name) for name in names})

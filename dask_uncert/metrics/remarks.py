@@ -19,13 +19,24 @@ def result_remarks(evaluation: Summary, ignore: Collection[int]) -> list[str]:
 
 def reference_remarks(evaluation: Evaluation) -> list[str]:
     """Return sentences about pixels that may have been left out, or counted, against the user's wish."""
-    pixels = evaluation.ledger.reasons().get("reference_nodata", 0)
+    unlabelled, remarks = evaluation.ledger.reasons().get("reference_nodata", 0), incomplete_shares(evaluation)
+    if unlabelled:
+        remarks.append(
+            f"reference: {plural(unlabelled, 'pixel is', 'pixels are')} unlabelled: masked, or with the no-data value of "
+            f"the reference. The bounds of accuracy and F1 allow for any class there. If nobody meant to count them, give "
+            f"that value as `ignore`, or a `mask`."
+        )
+    return remarks
+
+
+def incomplete_shares(evaluation: Evaluation) -> list[str]:
+    """Return a sentence about counted pixels of which a fuzzy reference labels a part only."""
+    pixels = int(evaluation.ledger.incomplete)
     if not pixels:
         return []
-    has = "pixel is" if pixels == 1 else "pixels are"
     return [
-        f"reference: {pixels} {has} unlabelled: masked, or with the no-data value of the reference. The bounds of accuracy "
-        f"and F1 allow for any class there. If nobody meant to count them, give that value as `ignore`, or a `mask`."
+        f"reference: the shares of {plural(pixels, 'counted pixel')} sum to less than 1; the rest is unlabelled and "
+        f"belongs to no class. `complete: true` would refuse them."
     ]
 
 

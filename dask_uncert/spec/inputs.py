@@ -86,6 +86,12 @@ class ReferenceOptions(InputOptions):
         description="Holds the share of the second of two classes; one with a dimension class, of each class, is "
         "fuzzy anyway",
     )
+    complete: StrictBool = Field(
+        False, description="The shares of a pixel must sum to 1; by default the rest of a smaller sum is unlabelled"
+    )
+    tolerance: AboveZero | None = Field(
+        None, lt=1, description="How far shares and sums may be off before they are refused; by dtype"
+    )
     raters: Counting | None = Field(
         None, description="All shares of a fuzzy reference are multiples of one over this number"
     )
@@ -119,6 +125,7 @@ class InputKeywords(TypedDict, total=False):
     out_of_tolerance: Literal["refuse", "leave_out"]
     tolerance: float
     fuzzy: bool
+    complete: bool
     raters: int
     unit: str
     by_position: bool
@@ -145,11 +152,14 @@ class Input:
     logits : bool
         Probabilities or samples are logits: of each class (softmax) or, binary, of the second class (sigmoid).
     tolerance : float
-        How far probabilities and their sums may be off; by default what the storage dtype rounds.
+        How far probabilities and their sums may be off, also the shares of a fuzzy reference; by default what the storage
+        dtype rounds.
     out_of_tolerance : {"refuse", "leave_out"}
         Whether pixels further off are an error, or are left out and counted.
     fuzzy : bool
         The reference holds shares in [0, 1] instead of codes.
+    complete : bool
+        The shares of a fuzzy reference must sum to 1. By default what is missing is unlabelled, and said.
     raters : int
         Number of raters of a fuzzy reference: shares are multiples of one over it.
     unit : str
@@ -201,7 +211,7 @@ def input_spec(
         ignore=tuple(ignore),
         by_position=options.by_position,
         leave_out=getattr(options, "out_of_tolerance", "refuse") == "leave_out",
-        **{key: getattr(options, key) for key in ("unit", "logits", "tolerance") if hasattr(options, key)},
+        **{key: getattr(options, key) for key in ("unit", "logits", "tolerance", "complete") if hasattr(options, key)},
     )
 
 

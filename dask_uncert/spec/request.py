@@ -56,6 +56,7 @@ class Request:
     `maxima` and `thresholds` have an entry a measure: the maximum of H∘H over the simplex for homophily (else
     unused), and the values that must be edges. `joint`: the bins of joint histograms, for sweeps. `raters`: the shares of a
     fuzzy reference are multiples of one over it. `leave_out_off`: pixels beyond the tolerance are left out, not refused.
+    `share_tolerance`: how far the shares of a fuzzy reference and their sum may be off; `complete`: they must sum to 1.
     `weight_unit`: of pixels' weights, None where they have none. `tiles`: kept apart for intervals. `class_metric`: of
     homophily, whose distances are unknown until `with_distances` if a metric measures them.
     """
@@ -76,6 +77,8 @@ class Request:
     tiles: TileSettings | None = None
     leave_out_off: bool = False
     weight_unit: str | None = None
+    share_tolerance: float = 0.0
+    complete: bool = False
 
     @property
     def layers(self) -> dict[str, Layer]:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from dask_uncert.errors import InputError, one_line
+from dask_uncert.formulas.array_dispatch import tolerance
 from dask_uncert.formulas.homophily import check_distances
 from dask_uncert.formulas.measures import SAMPLE_KINDS
 from dask_uncert.inputs.cube import CLASS, Cube
@@ -55,6 +56,8 @@ def resolve(options: SceneOptions, scene: Scene) -> Request:
         tiles=None if options.confidence is None else tile_settings(options.confidence, scene.shape),
         leave_out_off=any(cube.leave_out for cube in cubes.values()),
         weight_unit=cubes["weight"].unit if "weight" in cubes else None,
+        share_tolerance=_share_tolerance(reference, len(options.table)),
+        complete=reference.complete,
     )
     if options.class_distances is not None and options.class_distances.table is not None:
         request = _with_class_distances(request, options.class_distances)
@@ -89,11 +92,22 @@ def check_inputs(options: ClassificationOptions, inputs: Collection[str]) -> Non
         raise InputError(f"class_distances: the metric {distances.metric!r} needs the input `features`.")
 
 
+def _share_tolerance(reference: Cube, classes: int) -> float:
+    """Return how far shares and their sums may be off: as declared, else by what the storage rounds."""
+    if reference.precision.tolerance is not None:
+        return reference.precision.tolerance
+    step = abs(reference.decoding.scale) if reference.data.dtype.kind in "iu" else 0.0
+    return max(tolerance(reference.dtype.newbyteorder("=")), 0.5 * step * classes * (1 + 1e-6))
+
+
 def _check_reference(kind: ReferenceKind, reference: Cube, options: SceneOptions) -> None:
     if kind != "codes" and options.ignore:
         raise InputError("ignore: a fuzzy reference holds shares and no codes to ignore; use `mask`, or NaN.")
     if kind == "codes" and reference.raters is not None:
         raise InputError("reference: raters belongs to a fuzzy reference of shares, and this one holds codes.")
+    for name, given in (("tolerance", reference.precision.tolerance is not None), ("complete", reference.complete)):
+        if kind == "codes" and given:
+            raise InputError(f"reference: {name} belongs to a fuzzy reference of shares, and this one holds codes.")
     if kind == "share" and len(options.table) != 2:
         raise InputError(
             f"reference: a fuzzy one without a class dimension holds the share of the second of two classes, but "

@@ -27,13 +27,15 @@ REPAIRS = ("clipped", "renormalised")
 class Ledger(Summary):
     """counted + excluded = the pixels of the grid; repairs are of counted pixels.
 
-    excluded: (reasons, classes + 1), by the class of the reference; the last column where it is not known.
+    excluded: (reasons, classes + 1), by the class of the reference; the last column where it is not known. incomplete:
+    counted pixels of which a fuzzy reference labels a part only: their shares sum to less than 1.
     """
 
     kind = "ledger"
     counted: Counts = counts()
     excluded: Counts = counts("reason", "known_class")
     repaired: Counts = counts("repair")
+    incomplete: Counts = counts()
 
     @classmethod
     def zero(cls, classes: int = 0) -> Self:
@@ -42,6 +44,7 @@ class Ledger(Summary):
             counted=np.zeros((), np.int64),
             excluded=np.zeros((len(REASONS), classes + 1), np.int64),
             repaired=np.zeros(len(REPAIRS), np.int64),
+            incomplete=np.zeros((), np.int64),
         )
 
     @property

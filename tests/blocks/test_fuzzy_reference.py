@@ -1,5 +1,7 @@
 """Fuzzy references: shares in [0, 1] instead of codes; counted by the hard class, weighed by the share itself."""
 
+import json
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -8,11 +10,12 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, InputWarning
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas.soft_confusion import soft_weights
 from dask_uncert.jobs.load import plan_job, read_job
 from dask_uncert.metrics import classification
+from dask_uncert.reports.results.scene import scene_results
 from dask_uncert.spec.inputs import Input
 
 SMALL = {"memory": 1e5}  # of joint histograms: there are many blocks here, of few pixels
@@ -105,7 +108,7 @@ def test_hard_counts_take_the_largest_share():
 
 
 def test_ties_go_to_the_lowest_and_nothing_is_no_reference():
-    shares = np.array([[0.4, 0.4, 0.2], [0.0, 0.5, 0.5], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+    shares = np.array([[0.4, 0.4, 0.2], [0.0, 0.5, 0.5], [0.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]])
     found = evaluate(np.full((4, 3), 1 / 3), Input(shares, fuzzy=True), classes=WORDS["classes"])
     assert classification.confusion_matrix(found).sum(axis=1).tolist() == [2, 1, 0]
     assert found.ledger.reasons()["reference_nan"] == 1
@@ -179,7 +182,8 @@ def test_any_order_of_dimensions_and_samples_beside(whole):
 
 
 def test_class_distances_go_by_the_hard_class():
-    arrays = {name: np.nan_to_num(values) for name, values in scene().items()}
+    arrays = scene()
+    arrays["reference"][np.isnan(arrays["reference"]).any(axis=2)] = [1, 0, 0]
     features = np.random.default_rng(2).random((11, 9, 4))
     words = {"classes": WORDS["classes"], "measures": ["homophily"], "class_distances": {"metric": "energy"}}
     found = evaluate(**fuzzy(arrays), features=features, **words)
@@ -240,3 +244,92 @@ def test_jobs_declare_fuzzy_references(tmp_path, whole):
     assert plan_job(*read_job(binary)).compute() == wanted
     with pytest.raises(InputError, match="no codes to ignore"):
         plan_job(*read_job({**binary, "ignore": [7]}))
+
+
+THREE = {"classes": ["soil", "tree", "water"], "measures": ["gini"]}
+
+
+def shares_with(row, dtype="f8"):
+    """4 x 5 pixels whose shares sum to 1, but for one."""
+    shares = np.full((4, 5, 3), [0.25, 0.25, 0.5], dtype)
+    shares[2, 1] = row
+    return shares
+
+
+@pytest.mark.parametrize("cut", [None, (1, 2)])
+def test_shares_that_sum_to_more_than_one_are_refused(cut):
+    """Masks overlap."""
+    p = np.full((4, 5, 3), 1 / 3)
+    with pytest.raises(
+        InputError,
+        match=r"1 counted pixel with shares that sum to more than 1 beyond 0.0001 .*: up to 1.1\. .* at dim_0 = 2, dim_1 = 1",
+    ):
+        evaluate(p, Input(shares_with([0.6, 0.5, 0]), fuzzy=True), **THREE, block=cut)
+    assert evaluate(p, Input(shares_with([0.6, 0.5, 0]), fuzzy=True, tolerance=0.2), **THREE).ledger.counted == 20
+    mask = np.ones((4, 5), bool)
+    mask[2, 1] = False
+    assert evaluate(p, Input(shares_with([0.6, 0.5, 0]), fuzzy=True), mask=mask, **THREE).ledger.counted == 19
+    for missing in ([np.nan, 0.6, 0.6], [0, 0, 0]):  # no reference at all
+        e = evaluate(p, Input(shares_with(missing), fuzzy=True), **THREE)
+        assert (e.ledger.reasons()["reference_nan"], int(e.ledger.incomplete)) == (1, 0)
+
+
+@pytest.mark.parametrize("rest", [0.01, 0.9])
+def test_the_rest_of_shares_that_sum_to_less_than_one_is_unlabelled(rest):
+    """Maps of fractions whose polygons cover part of a pixel."""
+    p = np.full((4, 5, 3), 1 / 3)
+    shares, mask = shares_with([rest, 0, 0]), np.ones((4, 5), bool)
+    shares[0, 0], mask[0, 0] = [0.1, 0, 0], False  # does not count
+    with pytest.warns(
+        InputWarning, match=r"^reference: the shares of 1 counted pixel sum to less than 1; the rest is unl"
+    ):
+        e = evaluate(p, Input(shares, fuzzy=True), mask=mask, **THREE)
+    assert (int(e.ledger.counted), int(e.ledger.incomplete)) == (19, 1)
+    (remark,) = scene_results(e)["remarks"]
+    assert "`complete: true` would refuse them" in remark
+    for cut in (None, (1, 2)):
+        message = (
+            rf"1 counted pixel with shares that sum to less than 1 .* down to {rest:g}\. .* at dim_0 = 2, dim_1 = 1"
+        )
+        with pytest.raises(InputError, match=message):
+            evaluate(p, Input(shares, fuzzy=True, complete=True), mask=mask, **THREE, block=cut)
+    full = shares_with([1, 0, 0])
+    assert evaluate(p, Input(full, fuzzy=True, complete=True), **THREE) == evaluate(p, Input(full, fuzzy=True), **THREE)
+    with pytest.raises(InputError, match="complete belongs to a fuzzy reference"):
+        evaluate(p, Input(np.zeros((4, 5), "u1"), complete=True), **THREE)
+
+
+@pytest.mark.parametrize(("scale", "dtype"), [(1 / 255, "u1"), (0.01, "u1"), (1e-4, "i2")])
+def test_shares_of_whole_numbers_are_off_by_their_rounding_only(scale, dtype):
+    """Every share is rounded by itself, so that sums are off by half a step a class."""
+    p = np.full((200, 3), 1 / 3)
+    stored = np.rint(np.random.default_rng(0).dirichlet(np.ones(3), 200) / scale).astype(dtype)
+    assert len(set(stored.sum(axis=1).tolist())) > 1
+    e = evaluate(p, Input(stored, fuzzy=True, scale=scale), **THREE)
+    assert (int(e.ledger.counted), int(e.ledger.incomplete)) == (200, 0)
+    stored[0] = [round(0.6 / scale), round(0.5 / scale), 0]
+    with pytest.raises(InputError, match="sum to more than 1"):
+        evaluate(p, Input(stored, fuzzy=True, scale=scale), **THREE)
+
+
+def test_shares_that_do_not_sum_to_one_in_a_job(tmp_path, dask_uncert_command):
+    np.save(tmp_path / "p.npy", np.full((4, 5, 3), 1 / 3))
+    inputs = {name: {"store": f"{name[0]}.npy", "dims": ["y", "x", "class"]} for name in ("probabilities", "reference")}
+    words = {"version": 1, "kind": "scene", "output": "out", "inputs": inputs, **THREE}
+    (tmp_path / "job.yaml").write_text(json.dumps(words))
+    np.save(tmp_path / "r.npy", shares_with([0.6, 0.5, 0]))
+    status, _, said = dask_uncert_command("run", tmp_path / "job.yaml")
+    assert status == 2
+    assert "sum to more than 1" in said
+    assert "The first is at y = 2, x = 1." in said
+    np.save(tmp_path / "r.npy", shares_with([0.01, 0, 0]))
+    status, _, said = dask_uncert_command("run", tmp_path / "job.yaml")
+    assert (status, said.strip().splitlines()[-1][:57]) == (
+        0,
+        "warning: reference: the shares of 1 counted pixel sum to ",
+    )
+    status, _, said = dask_uncert_command(
+        "run", tmp_path / "job.yaml", "--fresh", "--set", "inputs.reference.complete=true"
+    )
+    assert status == 2
+    assert "sum to less than 1" in said
