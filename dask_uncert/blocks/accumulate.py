@@ -44,7 +44,7 @@ class Counter:
         self.request, self.total, self.dtype, self.kernels = request, total, dtype, kernels
         self.share_dtype, self.tiles = share_dtype, tiles
         self.value_counts = [
-            (cached_finder(d.edges, d.upper), ValueCounts(d.histogram, d.by_pair, d.by_confused))
+            (cached_finder(d.edges, d.upper, True), ValueCounts(d.histogram, d.by_pair, d.by_confused))
             for d in total.distributions
         ]
         bins = total.calibration

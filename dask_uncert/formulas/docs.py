@@ -24,6 +24,8 @@ SHARED = {
     "uncertainty": """array
     The shape of the input without `axis`; float32 for float32 and float16, otherwise float64. Range
     [0, 1]; 0 is best (certain). NaN where p has a NaN.""",
+    "bound": """bound : bool, default False
+    Whether to return the bounds as well: values of one bin are ties, and their true order is unknown.""",
     "calibration error": """float
     In [0, 1], best 0; NaN where no pixel is counted.""",
     "unknown measure": """KeyError

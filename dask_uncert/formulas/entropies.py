@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,12 +201,51 @@ def storage_margin(dtype: Any) -> float:
 def bounded(values: NDArray[Any], p: Floats, axis: int, top: float = 1.0) -> Floats:
     """Return values in [0, top], exactly 0.0 (not -0.0) where a class has probability 1; NaN stays."""
     within = np.clip(values, 0.0, top) + 0.0
-    return np.asarray(np.where(p.max(axis=axis) == 1.0, 0.0, within))
+    vertex = (p.max(axis=axis) == 1.0) & ((p > 0).sum(axis=axis) == 1)
+    return np.asarray(np.where(vertex, 0.0, within))
+
+
+class Split(NamedTuple):
+    """Probability vectors in parts, so that what is left near a vertex keeps its digits.
+
+    others: p with 0 for the largest (the first, of equal ones). largest, rest: along `axis` of length 1; the rest is
+    the sum of the others, where ``1 - largest`` would be rounding.
+    """
+
+    others: Floats
+    largest: Floats
+    rest: Floats
+
+    @classmethod
+    def of(cls, p: Floats, axis: int) -> Split:
+        """Return the parts of normalised vectors."""
+        place = np.expand_dims(p.argmax(axis=axis), axis)
+        others = p.copy()
+        np.put_along_axis(others, place, 0.0, axis=axis)
+        return cls(others, np.take_along_axis(p, place, axis=axis), others.sum(axis=axis, keepdims=True))
+
+    @property
+    def log(self) -> Floats:
+        """Logarithm of the largest."""
+        with np.errstate(divide="ignore"):
+            return np.where(self.rest < 0.5, np.log1p(-self.rest), np.log(self.largest))
+
+    def total(self, of_others: Floats, of_largest: Floats, axis: int) -> Floats:
+        """Return the sum over the classes of what was computed for the others and for the largest."""
+        return np.asarray(of_others.sum(axis=axis) + of_largest.squeeze(axis))
 
 
 def shannon_nats(p: Floats, axis: int = -1) -> Floats:
     """Return ``-sum p ln p`` of normalised vectors, 0 ln 0 = 0, in nats; exactly 0.0 at a vertex."""
-    return bounded(special.entr(p).sum(axis=axis), p, axis, top=math.log(p.shape[axis]))
+    parts = Split.of(p, axis)
+    entropy = parts.total(special.entr(parts.others), -parts.largest * parts.log, axis)
+    return bounded(entropy, p, axis, top=math.log(p.shape[axis]))
+
+
+def gini_sum(p: Floats, axis: int) -> Floats:
+    """Return ``1 - sum p**2`` of normalised vectors, as ``sum p (1 - p)``."""
+    parts = Split.of(p, axis)
+    return parts.total(parts.others * (1 - parts.others), parts.largest * parts.rest, axis)
 
 
 def renyi_nats(p: Floats, alpha: float, axis: int = -1) -> Floats:
@@ -214,16 +253,17 @@ def renyi_nats(p: Floats, alpha: float, axis: int = -1) -> Floats:
     top = math.log(p.shape[axis])
     if abs(alpha - 1) <= POLE:
         return shannon_nats(p, axis)
-    largest = p.max(axis=axis, keepdims=True)
+    parts = Split.of(p, axis)
+    log = parts.log.squeeze(axis)
     if math.isinf(alpha):
-        entropy = -np.log(largest).squeeze(axis)
+        entropy = -log
     elif abs(alpha - 1) < 0.5:
         # near the pole sum p**alpha is 1 + little, and dividing by 1 - alpha would blow up its rounding
         entropy = np.log1p(_power_excess(p, alpha, axis)) / (1 - alpha)
     else:
         # relative to the largest, so that high orders do not underflow
-        scaled = np.log(np.power(p / largest, alpha).sum(axis=axis))
-        entropy = (alpha * np.log(largest).squeeze(axis) + scaled) / (1 - alpha)
+        scaled = np.power(parts.others / parts.largest, alpha).sum(axis=axis)
+        entropy = (alpha * log + np.log1p(scaled)) / (1 - alpha)
     return bounded(entropy, p, axis, top=top)
 
 
@@ -244,15 +284,17 @@ def tsallis_values(p: Floats, alpha: float = 1.5, axis: int = -1) -> Floats:
 
 def t_entropy_values(p: Floats, axis: int = -1) -> Floats:
     """Return `t_entropy` of normalised float64 vectors, without checks."""
-    # arctan(1/p) = pi/2 - arctan(p) needs no case for p = 0
-    entropy = (p * (np.pi / 2 - np.arctan(p))).sum(axis=axis) - np.pi / 4
+    # arctan(1/p) - pi/4 = arctan((1 - p) / (1 + p)) needs no case for p = 0, and nothing cancels
+    others, largest, rest = parts = Split.of(p, axis)
+    terms = others * np.arctan((1 - others) / (1 + others)), largest * np.arctan(rest / (1 + largest))
+    entropy = parts.total(*terms, axis)
     return bounded(entropy / (math.atan(p.shape[axis]) - np.pi / 4), p, axis)
 
 
 def variance_values(p: Floats, axis: int = -1) -> Floats:
     """Return `binary_variance` of normalised float64 vectors, without checks."""
-    largest = p.max(axis=axis)
-    return bounded(4 * largest * (1 - largest), p, axis)
+    parts = Split.of(p, axis)
+    return bounded((4 * parts.largest * parts.rest).squeeze(axis), p, axis)
 
 
 def confused_values(p: Floats, axis: int = -1, margin: float = storage_margin(np.float64)) -> Counts:
@@ -261,11 +303,13 @@ def confused_values(p: Floats, axis: int = -1, margin: float = storage_margin(np
 
 
 def _power_excess(p: Floats, alpha: float, axis: int) -> Floats:
-    """Return ``sum p**alpha - 1`` for vectors of sum 1, without the cancellation near alpha = 1."""
+    """Return ``sum p**alpha - 1`` for vectors of sum 1, without the cancellation near alpha = 1 and near a vertex."""
+    others, largest, _ = parts = Split.of(p, axis)
+    of_largest = largest * np.expm1((alpha - 1) * parts.log)
     if abs(alpha - 1) < 0.5:
-        logs = np.log(np.where(p > 0, p, 1.0))
-        return np.asarray((p * np.expm1((alpha - 1) * logs)).sum(axis=axis))
-    return np.asarray((np.power(p, alpha) - p).sum(axis=axis))
+        logs = np.log(np.where(others > 0, others, 1.0))
+        return parts.total(others * np.expm1((alpha - 1) * logs), of_largest, axis)
+    return parts.total(np.power(others, alpha) - others, of_largest, axis)
 
 
 def _check_order(alpha: float) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from dask_uncert.formulas.array_dispatch import over_classes
 from dask_uncert.formulas.docs import shared_sections
-from dask_uncert.formulas.entropies import bounded, renyi_nats
+from dask_uncert.formulas.entropies import Split, bounded, gini_sum, renyi_values
 from dask_uncert.formulas.measures import DISTANCES
 from dask_uncert.formulas.typing import Floats
 
@@ -82,50 +82,67 @@ def geometric_values(
     >>> geometric_values(np.array([0.5, 0.5]), "fisher-rao").item()
     1.0
     """
+    if callable(distance):
+        deficit = _deficit_of_function(p, distance, axis)
+    elif distance == "renyi":
+        deficit = renyi_values(p, 2.0 if alpha is None else alpha, axis)
+    else:
+        deficit = _DEFICITS[distance](p, axis)
+    deficit = np.clip(deficit, 0.0, 1.0)
+    if n > 1:
+        with np.errstate(divide="ignore"):
+            deficit = -np.expm1(n * np.log1p(-deficit))
+    return bounded(deficit, p, axis)
+
+
+def _deficit_of_function(p: Floats, distance: Distance, axis: int) -> Floats:
+    """Return 1 - d(p, u) / d(e, u) of a user's distance."""
     shape = [1] * p.ndim
     shape[axis] = classes = p.shape[axis]
     uniform = np.full(shape, 1.0 / classes)
     vertex = np.zeros(shape)
     vertex.flat[0] = 1.0
-    if callable(distance):
-        function = distance
-    elif distance == "renyi":
-        function = partial(renyi_divergence, alpha=2.0 if alpha is None else alpha)
-    else:
-        function = _DISTANCES[distance]
-    furthest = float(np.asarray(function(vertex, uniform, axis)).item())
+    furthest = float(np.asarray(distance(vertex, uniform, axis)).item())
     if not (np.isfinite(furthest) and furthest > 0):
         raise ValueError(f"the distance from vertex to centre must be finite and positive, found {furthest}")
     with np.errstate(invalid="ignore"):
-        ratio = np.clip(np.asarray(function(p, uniform, axis), dtype=np.float64) / furthest, 0.0, 1.0)
-    return bounded(1.0 - ratio**n, p, axis)
+        return np.asarray(1.0 - np.asarray(distance(p, uniform, axis), dtype=np.float64) / furthest)
 
 
-def euclidean(p: Floats, u: Floats, axis: int) -> Floats:
-    """Return ``||p - u||`` along `axis`."""
-    return np.asarray(np.sqrt(np.square(p - u).sum(axis=axis)))
+# Each deficit, 1 - d(p, u) / d(e, u), has two forms: from the distance where p is near the centre, and from
+# what is left of the way where p is near a vertex. Each keeps all its digits there.
 
 
-def kullback_leibler(p: Floats, u: Floats, axis: int) -> Floats:
-    """Return ``sum p ln(p / u)`` along `axis`, from terms ``p ln(p / u) - p + u``, 0 where p = u."""
-    return np.asarray(special.kl_div(p, u).sum(axis=axis))
+def _euclidean_deficit(p: Floats, axis: int) -> Floats:
+    """From ``||p - u||``, and from the Gini index, ``1 - (d / d(e, u))**2``."""
+    scale = p.shape[axis] / (p.shape[axis] - 1.0)
+    ratio = np.sqrt(scale * np.square(p - 1.0 / p.shape[axis]).sum(axis=axis))
+    return np.asarray(np.where(ratio < 0.5, 1.0 - ratio, scale * gini_sum(p, axis) / (1.0 + ratio)))
 
 
-def fisher_rao(p: Floats, u: Floats, axis: int) -> Floats:
-    """Return ``2 arccos(sum sqrt(p u))`` along `axis`, in the chord form that keeps its digits near p = u."""
-    chord = np.sqrt(np.square(np.sqrt(p) - np.sqrt(u)).sum(axis=axis))
-    return np.asarray(4.0 * np.arcsin(np.minimum(chord / 2.0, 1.0)))
+def _fisher_rao_deficit(p: Floats, axis: int) -> Floats:
+    """From ``4 arcsin(||sqrt p - sqrt u|| / 2)``, and from the sine of the angle that is left to the vertex."""
+    root = math.sqrt(1.0 / p.shape[axis])
+    furthest = math.acos(root)
+    chord = np.sqrt(np.square(np.sqrt(p) - root).sum(axis=axis))
+    ratio = 2.0 * np.arcsin(np.minimum(chord / 2.0, 1.0)) / furthest
+    others, largest, rest = parts = Split.of(p, axis)
+    more = root * parts.total(np.sqrt(others), -rest / (1.0 + np.sqrt(largest)), axis)  # cosine, less the vertex's
+    cosine = root + more
+    sine = math.sqrt(1.0 - root * root) * cosine + root * np.sqrt(np.maximum(1.0 - cosine * cosine, 0.0))
+    left = np.arcsin(np.minimum(more * (cosine + root) / sine, 1.0))
+    return np.where(ratio < 0.5, 1.0 - ratio, left / furthest)
 
 
-def renyi_divergence(p: Floats, u: Floats, axis: int, alpha: float) -> Floats:
-    """Return the Rényi divergence of order `alpha` from the uniform vector: ln C less the Rényi entropy."""
-    return np.asarray(np.log(u.size) - renyi_nats(p, alpha, axis))
+def _entropy(p: Floats, axis: int) -> Floats:
+    """``sum p ln(C p)`` is ln C less the entropy."""
+    return renyi_values(p, 1.0, axis)
 
 
-_DISTANCES: dict[str, Distance] = {
-    "euclidean": euclidean,
-    "kullback-leibler": kullback_leibler,
-    "fisher-rao": fisher_rao,
+_DEFICITS: dict[str, Callable[[Floats, int], Floats]] = {
+    "euclidean": _euclidean_deficit,
+    "kullback-leibler": _entropy,
+    "fisher-rao": _fisher_rao_deficit,
 }
 
 

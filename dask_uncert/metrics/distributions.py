@@ -78,8 +78,9 @@ def ecdf(evaluation: Evaluation, measure: str, outcome: Outcome = "all") -> tupl
     {Raises: unknown measure}
 
     {Examples: three pixels}
-    >>> du.ecdf(evaluation, "gini")[1][[350, 399, 999]].round(4).tolist()
-    [0.0, 0.3333, 1.0]
+    >>> edges, shares = du.ecdf(evaluation, "gini")
+    >>> shares[edges >= 0.4][0].round(4).item()
+    0.3333
     """
     edges = np.asarray(distribution(evaluation, measure).edges)[1:]
     return edges, distributions.ecdf(histogram(evaluation, measure, outcome))
@@ -135,7 +136,8 @@ def quantiles(evaluation: Evaluation, measure: str, q: ArrayLike, outcome: Outco
 
     Notes
     -----
-    Quantiles are exact to a bin's width: .001 of the measure's range, 2.2 % of a predicted uncertainty.
+    Quantiles are exact to a bin's width: at most .001 of the measure's range, 1.6 % of a predicted uncertainty (6 %
+    below 6e-8); 1.6 % of small values of a measure, too.
 
     {Examples: three pixels}
     >>> du.quantiles(evaluation, "gini", [0.5]).round(2).tolist()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal, NamedTuple, overload
+
 from numpy.typing import ArrayLike
 
 from dask_uncert.formulas import selective
@@ -9,6 +12,14 @@ from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics.distributions import right_and_wrong
 from dask_uncert.summaries.evaluation import Evaluation
+
+
+class Bounded(NamedTuple):
+    """A value, and the lowest and the highest that any order of the values within the bins gives."""
+
+    value: float
+    lowest: float
+    highest: float
 
 
 @shared_sections
@@ -29,21 +40,25 @@ def risk_coverage(evaluation: Evaluation, measure: str) -> selective.RiskCoverag
     Values of one bin are kept together, the most certain first.
 
     {Examples: three pixels}
-    >>> du.risk_coverage(evaluation, "gini").risk[[400, 999]].round(4).tolist()
-    [0.0, 0.3333]
+    >>> du.risk_coverage(evaluation, "gini").risk[-1].round(4).item()
+    0.3333
     """
     return selective.risk_coverage(*right_and_wrong(evaluation, measure))
 
 
+@overload
+def aurc(evaluation: Evaluation, measure: str, bound: Literal[False] = False) -> float: ...
+@overload
+def aurc(evaluation: Evaluation, measure: str, bound: Literal[True]) -> Bounded: ...
 @shared_sections
-def aurc(evaluation: Evaluation, measure: str) -> float:
+def aurc(evaluation: Evaluation, measure: str, bound: bool = False) -> float | Bounded:
     """Return the area under the risk-coverage curve when the measure rejects.
 
-    {Parameters: evaluation, measure}
+    {Parameters: evaluation, measure, bound}
 
     Returns
     -------
-    float
+    float, or Bounded with the fields ``value``, ``lowest`` and ``highest``
         In [0, 1], best 0. Values of one bin count as ties.
 
     {Raises: unknown measure}
@@ -51,19 +66,26 @@ def aurc(evaluation: Evaluation, measure: str) -> float:
     {Examples: three pixels}
     >>> round(du.aurc(evaluation, "gini"), 4)
     0.1111
+    >>> value, lowest, highest = du.aurc(evaluation, "gini", bound=True)
+    >>> lowest == value == highest  # no bin holds right and wrong decisions
+    True
     """
-    return float(selective.aurc(*right_and_wrong(evaluation, measure)))
+    return _area(selective.aurc, evaluation, measure, bound)
 
 
+@overload
+def excess_aurc(evaluation: Evaluation, measure: str, bound: Literal[False] = False) -> float: ...
+@overload
+def excess_aurc(evaluation: Evaluation, measure: str, bound: Literal[True]) -> Bounded: ...
 @shared_sections
-def excess_aurc(evaluation: Evaluation, measure: str) -> float:
+def excess_aurc(evaluation: Evaluation, measure: str, bound: bool = False) -> float | Bounded:
     """Return the area under the risk-coverage curve above that of the best possible order.
 
-    {Parameters: evaluation, measure}
+    {Parameters: evaluation, measure, bound}
 
     Returns
     -------
-    float
+    float, or Bounded with the fields ``value``, ``lowest`` and ``highest``
         In [0, 1], best 0. Values of one bin count as ties.
 
     {Raises: unknown measure}
@@ -72,18 +94,22 @@ def excess_aurc(evaluation: Evaluation, measure: str) -> float:
     >>> round(du.excess_aurc(evaluation, "gini"), 4)
     0.0
     """
-    return float(selective.excess_aurc(*right_and_wrong(evaluation, measure)))
+    return _area(selective.excess_aurc, evaluation, measure, bound)
 
 
+@overload
+def augrc(evaluation: Evaluation, measure: str, bound: Literal[False] = False) -> float: ...
+@overload
+def augrc(evaluation: Evaluation, measure: str, bound: Literal[True]) -> Bounded: ...
 @shared_sections
-def augrc(evaluation: Evaluation, measure: str) -> float:
+def augrc(evaluation: Evaluation, measure: str, bound: bool = False) -> float | Bounded:
     """Return the area under the generalised risk-coverage curve.
 
-    {Parameters: evaluation, measure}
+    {Parameters: evaluation, measure, bound}
 
     Returns
     -------
-    float
+    float, or Bounded with the fields ``value``, ``lowest`` and ``highest``
         In [0, 1/2], best 0. Values of one bin count as ties.
 
     {Raises: unknown measure}
@@ -92,18 +118,22 @@ def augrc(evaluation: Evaluation, measure: str) -> float:
     >>> round(du.augrc(evaluation, "gini"), 4)
     0.0556
     """
-    return float(selective.augrc(*right_and_wrong(evaluation, measure)))
+    return _area(selective.augrc, evaluation, measure, bound)
 
 
+@overload
+def error_auroc(evaluation: Evaluation, measure: str, bound: Literal[False] = False) -> float: ...
+@overload
+def error_auroc(evaluation: Evaluation, measure: str, bound: Literal[True]) -> Bounded: ...
 @shared_sections
-def error_auroc(evaluation: Evaluation, measure: str) -> float:
+def error_auroc(evaluation: Evaluation, measure: str, bound: bool = False) -> float | Bounded:
     """Return how well the measure tells wrong from right decisions: the area under the ROC curve.
 
-    {Parameters: evaluation, measure}
+    {Parameters: evaluation, measure, bound}
 
     Returns
     -------
-    float
+    float, or Bounded with the fields ``value``, ``lowest`` and ``highest``
         In [0, 1], best 1, by chance .5. Values of one bin count as ties.
 
     {Raises: unknown measure}
@@ -112,18 +142,22 @@ def error_auroc(evaluation: Evaluation, measure: str) -> float:
     >>> du.error_auroc(evaluation, "gini")
     1.0
     """
-    return float(selective.error_auroc(*right_and_wrong(evaluation, measure)))
+    return _area(selective.error_auroc, evaluation, measure, bound)
 
 
+@overload
+def error_auprc(evaluation: Evaluation, measure: str, bound: Literal[False] = False) -> float: ...
+@overload
+def error_auprc(evaluation: Evaluation, measure: str, bound: Literal[True]) -> Bounded: ...
 @shared_sections
-def error_auprc(evaluation: Evaluation, measure: str) -> float:
+def error_auprc(evaluation: Evaluation, measure: str, bound: bool = False) -> float | Bounded:
     """Return the average precision of the measure as a detector of wrong decisions.
 
-    {Parameters: evaluation, measure}
+    {Parameters: evaluation, measure, bound}
 
     Returns
     -------
-    float
+    float, or Bounded with the fields ``value``, ``lowest`` and ``highest``
         In [0, 1], best 1. Values of one bin count as ties.
 
     {Raises: unknown measure}
@@ -132,7 +166,7 @@ def error_auprc(evaluation: Evaluation, measure: str) -> float:
     >>> du.error_auprc(evaluation, "gini")
     1.0
     """
-    return float(selective.error_auprc(*right_and_wrong(evaluation, measure)))
+    return _area(selective.error_auprc, evaluation, measure, bound)
 
 
 @shared_sections
@@ -179,3 +213,11 @@ def coverage_at_risk(evaluation: Evaluation, measure: str, risk: ArrayLike) -> F
     0.6667
     """
     return selective.coverage_at_risk(*right_and_wrong(evaluation, measure), risk)
+
+
+def _area(
+    formula: Callable[[ArrayLike, ArrayLike], Floats], evaluation: Evaluation, measure: str, bound: bool
+) -> float | Bounded:
+    counts = right_and_wrong(evaluation, measure)
+    value = float(formula(*counts))
+    return Bounded(value, *(float(end) for end in selective.bounds(formula, *counts))) if bound else value

@@ -14,8 +14,9 @@ from dask_uncert.formulas.typing import Counts
 from dask_uncert.summaries.summary import Summary, counts
 
 BINS = 1000  # steps of .001 of the range: every threshold with three decimals is an edge already
-PER_OCTAVE = 32  # bins between u and 2 u of a predicted uncertainty: each 2.2 % wide
-SMALLEST = 2.0**-20  # below it a predicted uncertainty is in the first bin
+OCTAVES = {-62: 16, -24: 64, -14: 128}  # bins of an octave, from this power of 2 of the range on
+WIDE_OCTAVES = {-62: 16, -24: 64}  # of a predicted uncertainty, which has no range: each at most 1.6 % wide
+LINEAR = -3  # from this power of 2 on, steps of .001 are the finer ones
 
 
 @lru_cache(maxsize=256)  # the same for every block
@@ -25,11 +26,26 @@ def edges_with(thresholds: tuple[float, ...], upper: float) -> tuple[float, ...]
     return tuple(sorted(grid | {t for t in thresholds if 0.0 < t < upper}))
 
 
+def octave_edges(octaves: dict[int, int], highest: int) -> tuple[float, ...]:
+    """Return edges up to 2**highest, in equal steps within each octave: floats of few leading bits."""
+    steps = {e: octaves[max(start for start in octaves if start <= e)] for e in range(min(octaves), highest)}
+    return tuple(2.0**e * (1 + i / n) for e, n in steps.items() for i in range(n))
+
+
+@lru_cache(maxsize=256)
+def value_edges_with(thresholds: tuple[float, ...], upper: float) -> tuple[float, ...]:
+    """Return the edges of `edges_with` and, in the lowest eighth of the range, those of every octave, rising.
+
+    The uncertainties of a sure network differ in their order of magnitude: equal steps would make them ties.
+    """
+    octaves = {upper * x for x in octave_edges(OCTAVES, LINEAR)}
+    return tuple(sorted(octaves.union(edges_with(thresholds, upper))))
+
+
 @lru_cache(maxsize=256)
 def wide_edges_with(thresholds: tuple[float, ...], upper: float) -> tuple[float, ...]:
-    """Return 0, `PER_OCTAVE` edges an octave from `SMALLEST` to `upper`, and the thresholds, rising."""
-    steps = round(np.log2(upper / SMALLEST) * PER_OCTAVE)
-    grid = {0.0, upper} | {SMALLEST * 2.0 ** (i / PER_OCTAVE) for i in range(steps)}
+    """Return 0, the edges of every octave up to `upper`, a power of two, and the thresholds, rising."""
+    grid = {0.0, upper}.union(octave_edges(WIDE_OCTAVES, round(np.log2(upper))))
     return tuple(sorted(grid | {t for t in thresholds if 0.0 < t < upper}))
 
 
@@ -37,10 +53,11 @@ def wide_edges_with(thresholds: tuple[float, ...], upper: float) -> tuple[float,
 class Distribution(Summary):
     """Counts over right-closed bins (the first also holds 0) and power sums, of values in [0, upper].
 
+    Bins follow the values: equally wide over the bulk of the range, and towards 0 equally wide in each octave.
+
     `thresholds` are the named ones among the edges, at which counts are reported.
     Sums are of (value / unit) to the powers 1, 2 (and 3), in whole numbers; see `formulas.power_sums`. A
-    predicted uncertainty has no fixed range: its bins are equally wide on a logarithmic scale, its unit
-    is 1 and its sums have more limbs.
+    predicted uncertainty has no fixed range: all its bins are of octaves, its unit is 1 and its sums have more limbs.
     """
 
     kind = "distribution"
@@ -56,7 +73,7 @@ class Distribution(Summary):
     def zero(cls, measure: Measure, thresholds: tuple[float, ...], classes: int) -> Self:
         upper = upper_bound(measure, classes)
         wide = measure.kind == "uncertainty"
-        edges = (wide_edges_with if wide else edges_with)(thresholds, upper)
+        edges = (wide_edges_with if wide else value_edges_with)(thresholds, upper)
         resolution = WIDE if wide else BOUNDED
         return cls(
             measure,

@@ -11,7 +11,6 @@ from functools import lru_cache
 import numpy as np
 
 from dask_uncert.blocks.kernels import measures as steps
-from dask_uncert.blocks.kernels.elementary import logarithm
 from dask_uncert.blocks.kernels.ensemble import add_member, close_members
 from dask_uncert.blocks.kernels.histograms import (
     count_confidence,
@@ -118,7 +117,7 @@ def _measure(probabilities, pixels, codes, orders, alphas, squares, rounding, re
     logs = np.empty((classes, STRIDE))
     best, runner, lowest, total = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
     first_index, second_index, over = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
-    keep, hole, values = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
+    rest, tops, hole, values = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
     states = np.empty(STRIP, np.uint8)
     wants_logs = False
     for m in range(codes.size):
@@ -128,12 +127,9 @@ def _measure(probabilities, pixels, codes, orders, alphas, squares, rounding, re
         width = min(STRIP, n - start)
         steps.gather(probabilities, pixels, start, width, p)
         steps.decide(p, rounding.level, best, runner, lowest, first_index, second_index, over)
-        steps.normalise(p, best, total, lowest, keep, hole, rounding, states)
+        steps.normalise(p, first_index, best, rest, total, lowest, hole, rounding, states)
         if wants_logs:
-            for c in range(classes):
-                for j in range(STRIP):
-                    x = p[c, j]
-                    logs[c, j] = logarithm(x if x > 1e-300 else 1.0)
+            steps.find_logs(p, first_index, rest, tops, logs)
         for j in range(width):
             result.predicted[start + j] = np.int64(first_index[j])
             result.second[start + j] = np.int64(second_index[j])
@@ -142,25 +138,24 @@ def _measure(probabilities, pixels, codes, orders, alphas, squares, rounding, re
             result.state[start + j] = states[j]
         for m in range(codes.size):
             if codes[m] == EUCLIDEAN:
-                steps.euclidean(p, orders[m], values)
+                steps.euclidean(p, first_index, rest, orders[m], values)
             elif codes[m] == KULLBACK_LEIBLER:
                 steps.kullback_leibler(p, logs, orders[m], values)
             elif codes[m] == FISHER_RAO:
-                steps.fisher_rao(p, orders[m], values)
+                steps.fisher_rao(p, first_index, best, total, rest, orders[m], values)
             elif codes[m] == RENYI:
-                steps.renyi(p, logs, best, total, alphas[m], orders[m], values)
+                steps.renyi(p, logs, first_index, rest, tops, alphas[m], orders[m], values)
             elif codes[m] == TSALLIS:
-                steps.tsallis(p, logs, alphas[m], values)
+                steps.tsallis(p, logs, first_index, rest, alphas[m], values)
             elif codes[m] == T_ENTROPY:
-                steps.t_entropy(p, values)
+                steps.t_entropy(p, first_index, rest, values)
             elif codes[m] == VARIANCE:
                 for j in range(STRIP):
-                    top = best[j] / total[j]
-                    values[j] = 4.0 * top * (1.0 - top)
+                    values[j] = 4.0 * (best[j] / total[j]) * rest[j]
             elif codes[m] == HOMOPHILY:
                 steps.homophily(p, squares[m], values)
             else:
                 values[:] = np.nan
-            steps.bounded(values, keep, hole)
+            steps.bounded(values, hole)
             for j in range(width):
                 result.values[m, start + j] = values[j]

@@ -52,6 +52,32 @@ def exponential(x):
 
 
 @inline
+def log_one_plus(x):
+    """Return ln(1 + x) for x > -1, also where 1 + x rounds."""
+    u = 1.0 + x
+    return logarithm(u) - ((u - 1.0) - x) / u
+
+
+@inline
+def exponential_minus_one(x):
+    """Return e**x - 1 for |x| <= 708, also where e**x rounds to 1."""
+    y = -x if x > 0.0 else x
+    y = y if y > -708.0 else -708.0
+    k = np.floor(y * 1.4426950408889634 + 0.5)
+    high = y - k * LN2_HIGH
+    low = k * LN2_LOW
+    r = high - low
+    t = r * r
+    c = 6.61375632143793436117e-05 + t * (-1.65339022054652515390e-06 + t * 4.13813679705723846039e-08)
+    c = r - t * (1.66666666666666019037e-01 + t * (-2.77777777770155933842e-03 + t * c))
+    small = high - (low - (r * c) / (2.0 - c))
+    power = np.int64((np.int64(k) + np.int64(1023)) << np.int64(52)).view(np.float64)
+    value = (1.0 + small) * power
+    below = small if k == 0.0 else value - 1.0
+    return -below / value if x > 0.0 else below
+
+
+@inline
 def arcsine(x):
     """Return arcsin x for 0 <= x <= 1."""
     small = x < 0.5

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.blocks.kernels.elementary import logarithm
-from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled, gather
-from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED, SMALLEST_SUM
+from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled, find_logs, gather
+from dask_uncert.blocks.kernels.types import (
+    CLIPPED,
+    ENTROPY_ROUNDING,
+    MISSING,
+    OFF,
+    RENORMALISED,
+    SMALLEST_SUM,
+)
 
 
 @compiled
@@ -23,9 +29,9 @@ def add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes, 
     lowest index), state (N,) the bits MISSING, OFF, CLIPPED, RENORMALISED of all members together.
     """
     classes = probabilities.shape[1]
-    p = np.empty((classes, STRIDE))
+    p, logs = np.empty((classes, STRIDE)), np.empty((classes, STRIDE))
     best, lowest, total, entropy = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
-    first, logs = np.empty(STRIP), np.empty(STRIP)
+    first, rest, tops = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
     for start in range(0, pixels.size, STRIP):
         width = min(STRIP, pixels.size - start)
         gather(probabilities, pixels, start, width, p)
@@ -34,6 +40,7 @@ def add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes, 
             lowest[j] = np.inf
             total[j] = 0.0
             entropy[j] = 0.0
+            rest[j] = 0.0
             first[j] = 0.0  # stays so where all are NaN
         for c in range(classes):
             for j in range(STRIP):
@@ -52,12 +59,11 @@ def add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes, 
         for c in range(classes):
             for j in range(STRIP):
                 p[c, j] /= total[j]  # a quotient, so that a vertex is exactly 1
+                rest[j] += p[c, j] if first[j] != np.float64(c) else 0.0
+        find_logs(p, first, rest, tops, logs)
         for c in range(classes):
             for j in range(STRIP):
-                x = p[c, j]
-                logs[j] = logarithm(x if x > 1e-300 else 1.0)
-            for j in range(STRIP):
-                entropy[j] -= p[c, j] * logs[j]
+                entropy[j] -= p[c, j] * logs[c, j]
         for j in range(width):
             i = pixels[start + j]
             off = np.abs(total[j] - 1.0)
@@ -78,11 +84,14 @@ def close_members(pixels, samples, upper, sums, entropies, votes, state, values)
     """Turn sums into means, in place, and write the measures of the samples.
 
     samples: how many were added; upper: ln classes. values: (4, N) predictive entropy, expected entropy,
-    mutual information (all in [0, upper]) and variation ratio. Where a member was missing or off, mean and
+    mutual information (all in [0, upper]; 0 where it may be rounding) and variation
+    ratio. Where a member was missing or off, mean and
     values are NaN, and state is MISSING (which goes first) or OFF only.
     """
     classes = sums.shape[1]
-    entropy = np.empty(STRIP)
+    entropy, best, first = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
+    rest, tops, logs = np.empty(STRIP), np.empty(STRIP), np.empty((classes, STRIDE))
+    noise = (samples + 2 * classes + 8) * ENTROPY_ROUNDING
     for start in range(0, pixels.size, STRIP):
         width = min(STRIP, pixels.size - start)
         p = np.zeros((classes, STRIDE))
@@ -92,13 +101,18 @@ def close_members(pixels, samples, upper, sums, entropies, votes, state, values)
                 x = sums[i, c] / samples
                 sums[i, c] = x
                 p[c, j] = x
-        entropy[:] = 0.0
+        entropy[:], rest[:], best[:], first[:] = 0.0, 0.0, -1.0, 0.0
         for c in range(classes):
             for j in range(STRIP):
-                x = p[c, j]
-                p[c, j] = x * logarithm(x if x > 1e-300 else 1.0)
+                first[j] = np.float64(c) if p[c, j] > best[j] else first[j]
+                best[j] = p[c, j] if p[c, j] > best[j] else best[j]
+        for c in range(classes):
             for j in range(STRIP):
-                entropy[j] -= p[c, j]
+                rest[j] += p[c, j] if first[j] != np.float64(c) else 0.0
+        find_logs(p, first, rest, tops, logs)
+        for c in range(classes):
+            for j in range(STRIP):
+                entropy[j] -= p[c, j] * logs[c, j]
         for j in range(width):
             i = pixels[start + j]
             values[0, i] = 0.0 if entropy[j] <= 0.0 else min(entropy[j], upper)
@@ -116,5 +130,6 @@ def close_members(pixels, samples, upper, sums, entropies, votes, state, values)
         predictive = values[0, i]
         expected = min(entropies[i] / samples, upper)
         values[1, i] = expected
-        values[2, i] = predictive - expected if predictive > expected else 0.0
+        information = predictive - expected
+        values[2, i] = information if information > noise * predictive else 0.0
         values[3, i] = (samples - most) / samples

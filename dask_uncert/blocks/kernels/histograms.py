@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
+from dask_uncert.blocks.kernels.types import CELL_BITS, LINEAR_CELLS, LINEAR_FROM, LOW_CELLS, LOWEST_CELL
 from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
 from dask_uncert.formulas.power_sums import WIDE
 
@@ -227,9 +228,12 @@ def find_bins(values, shares, finder, bins):
 def find_bin(value, share, finder):
     """Return the bin of one value; share: the value over the range of the edges."""
     last = finder.edges.size - 2
-    b = cell(share, finder.start.size if finder.start.size > 0 else last + 1)
-    if finder.start.size > 0:
-        b = finder.start[b]
+    if finder.octaves:
+        b = finder.start[octave_cell(share)]
+    else:
+        b = cell(share, finder.start.size if finder.start.size > 0 else last + 1)
+        if finder.start.size > 0:
+            b = finder.start[b]
     while b < last and value > finder.edges[b + 1]:
         b += 1
     while b > 0 and value <= finder.edges[b]:
@@ -242,6 +246,15 @@ def cell(share, number):
     """Return which of equally wide cells over [0, 1] holds a share; the first for NaN, an end for others outside."""
     x = share * number
     return np.int64(min(x if x > 0.0 else 0.0, number - 1.0))
+
+
+@compiled
+def octave_cell(share):
+    """Return the cell of a share as `finder` numbers them; the first for NaN, an end for others outside."""
+    if share >= LINEAR_FROM:
+        return LOW_CELLS + np.int64(min(share, 1.0 - 1.0 / LINEAR_CELLS) * LINEAR_CELLS - LINEAR_FROM * LINEAR_CELLS)
+    x = share if share > 0.0 else 0.0
+    return max((np.float64(x).view(np.int64) >> np.int64(CELL_BITS)) - LOWEST_CELL, 0)
 
 
 @compiled

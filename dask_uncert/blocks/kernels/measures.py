@@ -10,7 +10,14 @@ import numba
 import numpy as np
 
 from dask_uncert.blocks.kernels.cache import ensure_cache
-from dask_uncert.blocks.kernels.elementary import arcsine, arctangent, exponential, logarithm
+from dask_uncert.blocks.kernels.elementary import (
+    arcsine,
+    arctangent,
+    exponential,
+    exponential_minus_one,
+    log_one_plus,
+    logarithm,
+)
 from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED, SMALLEST_SUM
 
 STRIP = 128
@@ -78,19 +85,22 @@ def decide(p, level, best, runner, lowest, first, second, over):
 
 
 @compiled
-def normalise(p, best, total, lowest, keep, hole, rounding, states):
+def normalise(p, first, best, rest, total, lowest, hole, rounding, states):
     """Clip to [0, 1], divide by the sum; afterwards `best` is clipped and `total` is the sum before division.
 
-    keep: 0 at a vertex, else 1; hole: NaN where the pixel is not usable, else 0. lowest is overwritten.
+    rest: sum of all but the first of the largest, divided as well: where 1 - best would be rounding, it has all
+    digits. hole: NaN where the pixel is not usable, else 0. lowest is overwritten.
     """
     for j in range(STRIP):
         total[j] = 0.0
+        rest[j] = 0.0
     for c in range(p.shape[0]):
         for j in range(STRIP):
             x = p[c, j]
             x = 0.0 if x < 0.0 else (1.0 if x > 1.0 else x)
             p[c, j] = x
             total[j] += x
+            rest[j] += x if first[j] != np.float64(c) else 0.0
     for j in range(STRIP):
         off = np.abs(total[j] - 1.0)
         missing = total[j] != total[j]
@@ -105,50 +115,72 @@ def normalise(p, best, total, lowest, keep, hole, rounding, states):
         states[j] = MISSING if missing else (OFF if bad else code)
         hole[j] = np.nan if missing or bad else 0.0
         best[j] = 1.0 if best[j] > 1.0 else best[j]
-        keep[j] = 0.0 if best[j] == total[j] else 1.0
     for j in range(STRIP):
         lowest[j] = 1.0 / total[j]
+        rest[j] *= lowest[j]
     for c in range(p.shape[0]):
         for j in range(STRIP):
             p[c, j] *= lowest[j]
 
 
 @compiled
-def bounded(out, keep, hole):
-    """Take rounding off: in [0, 1], exactly 0.0 at a vertex; NaN where the pixel is not usable."""
+def find_logs(p, first, rest, tops, logs):
+    """Write the logarithm of every probability (0 for 0), and of the largest as ln(1 - rest); that to `tops`, too."""
+    for j in range(STRIP):
+        tops[j] = log_one_plus(-rest[j] if rest[j] < 0.5 else 0.0)
+    for c in range(p.shape[0]):
+        for j in range(STRIP):
+            x = p[c, j]
+            log = logarithm(x if x > 1e-300 else 1.0)
+            largest = first[j] == np.float64(c)
+            tops[j] = log if largest and not rest[j] < 0.5 else tops[j]
+            logs[c, j] = tops[j] if largest else log
+
+
+@compiled
+def bounded(out, hole):
+    """Take rounding off: in [0, 1], 0.0 and not -0.0 at a vertex; NaN where the pixel is not usable."""
     for j in range(STRIP):
         x = out[j]
         x = 0.0 if x <= 0.0 else (1.0 if x > 1.0 else x)
-        out[j] = x * keep[j] + hole[j]
+        out[j] = x + hole[j]
 
 
 @compiled
-def _one_minus_power(ratio, n):
-    """Return 1 - ratio**n."""
-    power = ratio
+def _one_minus_power(deficit, n):
+    """Return 1 - (1 - deficit)**n, as deficit (1 + q + ... + q**(n - 1)): small ones keep their digits."""
+    q, total = 1.0 - deficit, 1.0
     for _ in range(n - 1):
-        power *= ratio
-    return 1.0 - power
+        total = total * q + 1.0
+    return deficit * total
 
 
 @compiled
-def euclidean(p, n, out):
+def _complement(x, c, j, first, rest):
+    """Return 1 - p of a class: for the largest what the others add up to."""
+    return rest[j] if first[j] == np.float64(c) else 1.0 - x
+
+
+@compiled
+def euclidean(p, first, rest, n, out):
     classes = p.shape[0]
     scale = classes / (classes - 1.0)
     out[:] = 0.0
-    if n == 2:
-        for c in range(classes):
-            for j in range(STRIP):
-                out[j] += p[c, j] * p[c, j]
+    for c in range(classes):
         for j in range(STRIP):
-            out[j] = scale * (1.0 - out[j])
+            out[j] += p[c, j] * _complement(p[c, j], c, j, first, rest)
+    for j in range(STRIP):
+        out[j] *= scale
+    if n == 2:
         return
+    squares = np.zeros(STRIP)
     for c in range(classes):  # 1 - Gini would lose half the digits of a distance near the centre
         for j in range(STRIP):
             step = p[c, j] - 1.0 / classes
-            out[j] += step * step
+            squares[j] += step * step
     for j in range(STRIP):
-        out[j] = _one_minus_power(np.sqrt(scale * out[j]), n)
+        q = np.sqrt(scale * squares[j])
+        out[j] = _one_minus_power(1.0 - q if q < 0.5 else out[j] / (1.0 + q), n)
 
 
 @compiled
@@ -162,89 +194,101 @@ def kullback_leibler(p, logs, n, out):
         out[j] *= scale
     if n != 1:
         for j in range(STRIP):
-            out[j] = _one_minus_power(1.0 - out[j], n)
+            out[j] = _one_minus_power(out[j], n)
 
 
 @compiled
-def fisher_rao(p, n, out):
-    """By the chord ||sqrt p - sqrt u||, which keeps its digits near the centre."""
+def fisher_rao(p, first, best, total, rest, n, out):
+    """By the chord ||sqrt p - sqrt u|| near the centre, by the angle that is left near a vertex; see the reference."""
     root = np.sqrt(1.0 / p.shape[0])
+    more = np.zeros(STRIP)
     out[:] = 0.0
     for c in range(p.shape[0]):
         for j in range(STRIP):
-            step = np.sqrt(p[c, j]) - root
+            x = np.sqrt(p[c, j])
+            step = x - root
             out[j] += step * step
-    furthest = arcsine(0.5 * np.sqrt((1.0 - root) * (1.0 - root) + (p.shape[0] - 1.0) * (root * root)))
+            more[j] += x if first[j] != np.float64(c) else 0.0
+    furthest = 2.0 * arcsine(0.5 * np.sqrt((1.0 - root) * (1.0 - root) + (p.shape[0] - 1.0) * (root * root)))
     for j in range(STRIP):
-        out[j] = arcsine(0.5 * np.sqrt(out[j])) / furthest
-    for j in range(STRIP):
-        out[j] = _one_minus_power(out[j], n)
+        q = 2.0 * arcsine(0.5 * np.sqrt(out[j])) / furthest
+        beyond = root * (more[j] - rest[j] / (1.0 + np.sqrt(best[j] / total[j])))
+        cosine = root + beyond
+        square = 1.0 - cosine * cosine
+        sine = np.sqrt(1.0 - root * root) * cosine + root * np.sqrt(square if square > 0.0 else 0.0)
+        left = beyond * (cosine + root) / sine
+        left = arcsine(left if left < 1.0 else 1.0) / furthest
+        out[j] = _one_minus_power(1.0 - q if q < 0.5 else left, n)
 
 
 @compiled
-def _power(x, log, alpha):
-    return exponential(alpha * log) if x > 1e-300 else 0.0
-
-
-@compiled
-def renyi(p, logs, best, total, alpha, n, out):
+def renyi(p, logs, first, rest, tops, alpha, n, out):
     scale = 1.0 / np.log(p.shape[0])
     if np.isinf(alpha):
         for j in range(STRIP):
-            out[j] = -logarithm(best[j] / total[j]) * scale
-    elif alpha * np.log(p.shape[0]) > 650.0:  # relative to the largest, so that the powers do not all underflow
-        for j in range(STRIP):
-            top, largest = -np.inf, -np.inf
-            for c in range(p.shape[0]):
-                if p[c, j] > largest:
-                    largest, top = p[c, j], logs[c, j]
-            power = 0.0
-            for c in range(p.shape[0]):
-                power += _power(p[c, j], logs[c, j] - top, alpha)
-            out[j] = (alpha * top + logarithm(power)) * scale / (1.0 - alpha)
-    else:
+            out[j] = -tops[j] * scale
+    elif alpha == 2.0:
         out[:] = 0.0
         for c in range(p.shape[0]):
-            if alpha == 2.0:
-                for j in range(STRIP):
-                    out[j] += p[c, j] * p[c, j]
-            else:
-                for j in range(STRIP):
-                    out[j] += _power(p[c, j], logs[c, j], alpha)
+            for j in range(STRIP):
+                out[j] += p[c, j] * _complement(p[c, j], c, j, first, rest)
         for j in range(STRIP):
-            out[j] = logarithm(out[j]) * scale / (1.0 - alpha)
+            out[j] = -log_one_plus(-out[j]) * scale
+    elif np.abs(alpha - 1.0) < 0.5:  # sum p**alpha is 1 + little, and dividing by 1 - alpha blows up its rounding
+        _power_excess(p, logs, alpha, out)
+        for j in range(STRIP):
+            out[j] = log_one_plus(out[j]) * scale / (1.0 - alpha)
+    else:  # relative to the largest, so that the powers do not all underflow
+        out[:] = 0.0
+        for c in range(p.shape[0]):
+            for j in range(STRIP):
+                log = logs[c, j] - tops[j]
+                power = exponential(alpha * (log if log < 0.0 else 0.0))
+                out[j] += power if first[j] != np.float64(c) and p[c, j] > 1e-300 else 0.0
+        for j in range(STRIP):
+            out[j] = (alpha * tops[j] + log_one_plus(out[j])) * scale / (1.0 - alpha)
     if n != 1:
         for j in range(STRIP):
-            out[j] = _one_minus_power(1.0 - out[j], n)
+            out[j] = _one_minus_power(out[j], n)
 
 
 @compiled
-def tsallis(p, logs, alpha, out):
-    classes = p.shape[0]
-    out[:] = 0.0
-    for c in range(classes):
-        if alpha == 1.5:
-            for j in range(STRIP):
-                out[j] += p[c, j] * np.sqrt(p[c, j])
-        else:
-            for j in range(STRIP):
-                out[j] += _power(p[c, j], logs[c, j], alpha)
-    largest = 1.0 - np.exp((1.0 - alpha) * np.log(classes))
-    for j in range(STRIP):
-        out[j] = (1.0 - out[j]) / largest
-
-
-@compiled
-def t_entropy(p, out):
-    """arctan(1/p) = pi/2 - arctan p, so that zeros need no care."""
+def _power_excess(p, logs, alpha, out):
+    """Write sum p**alpha - 1, as sum p (p**(alpha - 1) - 1)."""
     out[:] = 0.0
     for c in range(p.shape[0]):
         for j in range(STRIP):
-            out[j] += p[c, j] * arctangent(p[c, j])
-    quarter = np.pi / 4
-    scale = 1.0 / (np.arctan(p.shape[0]) - quarter)
+            out[j] += p[c, j] * exponential_minus_one((alpha - 1.0) * logs[c, j])
+
+
+@compiled
+def tsallis(p, logs, first, rest, alpha, out):
+    classes = p.shape[0]
+    if alpha == 1.5:
+        out[:] = 0.0
+        for c in range(classes):
+            for j in range(STRIP):
+                x = p[c, j]
+                out[j] -= x * _complement(x, c, j, first, rest) / (1.0 + np.sqrt(x))
+    else:
+        _power_excess(p, logs, alpha, out)
+    largest = np.expm1((1.0 - alpha) * np.log(classes))
     for j in range(STRIP):
-        out[j] = (quarter - out[j]) * scale
+        out[j] = out[j] / largest
+
+
+@compiled
+def t_entropy(p, first, rest, out):
+    """arctan(1/p) - pi/4 = arctan((1 - p) / (1 + p)), so that zeros need no care and nothing cancels."""
+    out[:] = 0.0
+    for c in range(p.shape[0]):
+        for j in range(STRIP):
+            x = p[c, j]
+            y = _complement(x, c, j, first, rest) / (1.0 + x)
+            out[j] += x * arctangent(y if y < 1.0 else 1.0)
+    scale = 1.0 / (np.arctan(p.shape[0]) - np.pi / 4)
+    for j in range(STRIP):
+        out[j] *= scale
 
 
 @compiled

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.blocks.kernels.types import (
     CLIPPED,
+    ENTROPY_ROUNDING,
     MISSING,
     NO_TILES,
     OFF,
@@ -222,7 +223,9 @@ def close_members(
     predictive = np.minimum(shannon_nats(mean, axis=1), upper)
     expected = np.where(usable, np.minimum(entropies[pixels] / samples, upper), np.nan)
     ratio = np.where(usable, (samples - votes[pixels].max(axis=1)) / samples, np.nan)
-    values[:, pixels] = [predictive, expected, np.maximum(predictive - expected, 0.0), ratio]
+    noise = (samples + 2 * sums.shape[1] + 8) * ENTROPY_ROUNDING * predictive
+    information = predictive - expected
+    values[:, pixels] = [predictive, expected, np.where(information <= noise, 0.0, information), ratio]
 
 
 def class_probabilities(probabilities: AnyFloats, pixels: Indices, class_index: int, p: Floats) -> None:

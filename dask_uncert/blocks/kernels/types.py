@@ -18,6 +18,9 @@ CLIPPED, RENORMALISED = 4, 8
 SMALLEST_SUM = 1e-300
 """A vector that adds up to less is off the simplex, however much is tolerated."""
 
+ENTROPY_ROUNDING = 2.0**-52
+"""Each sample, each class and each step rounds an entropy by about as much of itself, at most."""
+
 
 class Pixels(NamedTuple):
     """Decisions and measures of n pixels; the rows of `values` are NaN where a pixel is not usable."""
@@ -42,12 +45,13 @@ class Finder(NamedTuple):
     """A search table for bins: they are right-closed, the first also holds its left end.
 
     Where `start` is empty the bins are equally wide but for rounding, and the number of a bin follows from
-    the value, give or take one; else `start` is the bin at which to start looking for each of equally wide
-    cells.
+    the value, give or take one; else `start` is the bin at which to start looking for each cell. Cells are equally
+    wide, or where `octaves`, equally wide above `LINEAR_FROM` and 64 an octave below it, by the bits of the float.
     """
 
     edges: Floats  # (bins + 1,) rising from 0
     start: Indices  # (cells,) or (0,)
+    octaves: bool = False
 
 
 class RowGrid(NamedTuple):
@@ -90,10 +94,22 @@ class TileRows(NamedTuple):
 NO_TILES = TileRows(np.empty(0, np.int64), np.empty((0, 0), np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def finder(edges: Sequence[float], upper: float) -> Finder:
-    """Return the Finder for edges that rise from 0 to `upper`."""
+LINEAR_FROM = 2.0**-4
+LINEAR_CELLS = 1024  # of the whole range
+CELL_BITS = 52 - 6  # of the mantissa, that cells of 64 an octave leave out
+LOWEST_CELL = (1023 - 62) << 6  # the first one also holds all below 2**-62
+LOW_CELLS = ((1023 - 4) << 6) - LOWEST_CELL
+
+
+def finder(edges: Sequence[float], upper: float, octaves: bool = False) -> Finder:
+    """Return the Finder for edges that rise from 0 to `upper`; octaves: they are dense towards 0."""
     bounds = np.asarray(edges, np.float64)
     bins = bounds.size - 1
+    if octaves:
+        low = ((np.arange(LOW_CELLS) + LOWEST_CELL) << CELL_BITS).view(np.float64)
+        high = np.arange(LINEAR_FROM * LINEAR_CELLS, LINEAR_CELLS) / LINEAR_CELLS
+        left = np.concatenate([[0.0], low[1:], high]) * (upper * (1 - 1e-12))
+        return Finder(bounds, np.clip(np.searchsorted(bounds, left, side="left") - 1, 0, bins - 1), True)
     even = np.arange(bins + 1) * (upper / bins)
     if (np.abs(bounds - even) <= 0.49 * upper / bins).all():
         return Finder(bounds, np.empty(0, np.int64))

@@ -117,8 +117,9 @@ def risk_coverage(evaluation: Evaluation) -> Figure:
     figure, (axes,) = layout.panel_grid(1, 1, (4.7, 3.1), layout.Margins(bottom=0.65 + 0.19 * lines))
     for i, name in enumerate(evaluation.measures):
         coverage, risk = selective.risk_coverage(*distribution_metrics.right_and_wrong(evaluation, name))
-        area = selective_metrics.aurc(evaluation, name)
-        label = f"{pretty(name)}: AURC {'undefined' if math.isnan(area) else f'{area:.4f}'}"
+        area, lowest, highest = selective_metrics.aurc(evaluation, name, bound=True)
+        bound = f"{area:.4f} ± {max(area - lowest, highest - area):.0e}"  # by ties within bins
+        label = f"{pretty(name)}: AURC {'undefined' if math.isnan(area) else bound}"
         style, color = DASHES[i % len(DASHES)], COLORS[i % len(COLORS)]
         axes.plot(coverage, risk, ls=style, color=color, lw=1.8, label=label)
         highest = max(highest, float(np.nanmax(risk, initial=0.0)))

@@ -18,11 +18,11 @@ from dask_uncert.reports.figures.curves import value_axis, value_label
 from dask_uncert.reports.figures.style import GREY, OUTCOMES, styled
 from dask_uncert.reports.names import axis_name, pretty
 from dask_uncert.reports.results import breakdowns
-from dask_uncert.summaries.distribution import PER_OCTAVE, Distribution
+from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 
 BARS = 50  # of a density over the range of a measure
-PER_BAR = 8  # bins per bar of a measure without a range: a quarter octave
+PER_OCTAVE = 4  # bars of a measure without a range
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MOST_NAMED = 60
 MARKS = {"correct": "o", "wrong": "s"}
@@ -49,7 +49,7 @@ def density_bars(measure: Distribution, histogram: Counts) -> tuple[Floats, Floa
     """
     edges = np.asarray(measure.edges)
     if measure.wide:
-        wanted = edges[1] * 2.0 ** (np.arange(0, 4096, PER_BAR) / PER_OCTAVE)
+        wanted = edges[1] * 2.0 ** (np.arange(400) / PER_OCTAVE)
         wanted = wanted[wanted < edges[-1]]
     else:
         wanted = np.array([measure.upper * i / BARS for i in range(BARS)])

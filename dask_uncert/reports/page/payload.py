@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dask_uncert.formulas.fixed_point import decode
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics.sweep import UNDAMPED
 from dask_uncert.reports.names import pretty, unit
 from dask_uncert.summaries.calibration import Bins
+from dask_uncert.summaries.distribution import OCTAVES, Distribution, edges_with
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram, row_ends
 
@@ -130,9 +132,27 @@ def command(evaluation: Evaluation, histogram: JointHistogram) -> str:
     return shlex.join(arguments)
 
 
+def page_edges(measure: Distribution) -> Floats:
+    """Return the bin edges that the page has: of a slider's steps, and a few below them down to the lowest value.
+
+    These are the even steps and the thresholds, and one an octave below; without a range, 32 an octave.
+    """
+    edges, filled = np.asarray(measure.edges), np.flatnonzero(measure.histogram.sum(axis=(0, 1)))
+    if measure.wide:
+        steps, octaves = (0.0, *measure.thresholds, measure.upper), edges[np.frexp(edges)[0] * 64 % 1 == 0]
+    else:
+        steps = edges_with(measure.thresholds, measure.upper)
+        octaves = measure.upper * 2.0 ** np.arange(min(OCTAVES), -9)
+    octaves = octaves[octaves >= edges[filled[0]]] if filled.size else octaves[:0]
+    return edges[np.isin(edges, steps) | np.isin(edges, octaves)]
+
+
 def _measures(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return the bins of every measure, and the wrong and correct predictions in them."""
-    by_class = {name: encode(measure.histogram) for name, measure in evaluation.measures.items()}
+    """Return the page's bins of every measure, and the wrong and correct predictions in them."""
+    edges = {name: page_edges(measure) for name, measure in evaluation.measures.items()}
+    starts = {name: np.searchsorted(measure.edges, edges[name][:-1]) for name, measure in evaluation.measures.items()}
+    bins = {name: np.add.reduceat(m.histogram, starts[name], axis=-1) for name, m in evaluation.measures.items()}
+    by_class = {name: encode(histogram) for name, histogram in bins.items()}
     fits = sum(len(encoded["data"]) for encoded in by_class.values()) <= BY_CLASS_BYTES
     return [
         {
@@ -140,9 +160,9 @@ def _measures(evaluation: Evaluation) -> list[dict[str, Any]]:
             "label": pretty(name),
             "unit": "" if unit(measure.measure) == "1" else unit(measure.measure),
             "reach": measure.reach,
-            "edges": encode(np.asarray(measure.edges)),
+            "edges": encode(edges[name]),
             "thresholds": [t for t in measure.thresholds if t in measure.edges],  # others exceed all values
-            "all": encode(measure.histogram.sum(axis=0)),
+            "all": encode(bins[name].sum(axis=0)),
             "by_class": by_class[name] if fits else None,
         }
         for name, measure in evaluation.measures.items()

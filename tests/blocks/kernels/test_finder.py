@@ -9,7 +9,7 @@ from dask_uncert.blocks.kernels.histograms import find_bin, find_bins
 from dask_uncert.blocks.kernels.measures import STRIP
 from dask_uncert.blocks.kernels.types import finder
 from dask_uncert.summaries.calibration import fine_edges
-from dask_uncert.summaries.distribution import edges_with
+from dask_uncert.summaries.distribution import edges_with, value_edges_with
 
 
 @numba.njit
@@ -31,7 +31,7 @@ def bins_of_strips(values, upper, table):
     return bins
 
 
-def check(edges, upper, rng):
+def check(edges, upper, rng, octaves=False):
     inner = np.asarray(edges)
     values = np.concatenate(
         [
@@ -39,12 +39,13 @@ def check(edges, upper, rng):
             np.nextafter(inner[:-1], np.inf),
             np.nextafter(inner[1:], 0),
             rng.random(3000) * upper,
-            [0.0, upper],
+            10.0 ** rng.uniform(-40, 0, 1000) * upper,
+            [0.0, upper, 5e-324],
         ]
     )
     wanted = np.maximum(np.searchsorted(inner, values, side="left") - 1, 0)
-    assert np.array_equal(bins_of(values, upper, finder(edges, upper)), wanted)
-    assert np.array_equal(bins_of_strips(values, upper, finder(edges, upper)), wanted)
+    assert np.array_equal(bins_of(values, upper, finder(edges, upper, octaves)), wanted)
+    assert np.array_equal(bins_of_strips(values, upper, finder(edges, upper, octaves)), wanted)
 
 
 @given(
@@ -53,8 +54,20 @@ def check(edges, upper, rng):
     seed=st.integers(0, 2**32 - 1),
 )
 def test_any_thresholds(thresholds, upper, seed):
-    edges = edges_with(tuple(t * upper for t in thresholds), upper)
-    check(edges, upper, np.random.default_rng(seed))
+    chosen = tuple(t * upper for t in thresholds)
+    check(edges_with(chosen, upper), upper, np.random.default_rng(seed))
+    check(value_edges_with(chosen, upper), upper, np.random.default_rng(seed), octaves=True)
+
+
+def test_bins_of_values_have_the_steps_of_a_thousandth_and_of_octaves():
+    edges = np.array(value_edges_with((0.3333,), 1.0))
+    assert np.isin([i / 1000 for i in range(1001)], edges).all()
+    assert 0.3333 in edges
+    widths = np.diff(edges)
+    assert widths.max() <= 0.001 + 1e-15
+    near = edges[1:] > 2.0**-14
+    assert (widths[near] <= edges[1:][near] / 64).all()
+    assert (widths[1:] <= edges[1:-1] / 16).all()
 
 
 @given(

@@ -17,7 +17,7 @@ from dask_uncert.blocks.kernels.types import MISSING, OFF, finder
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.measures import MEASURES, parse_measure
 from dask_uncert.inputs.cube import Precision
-from dask_uncert.summaries.distribution import edges_with
+from dask_uncert.summaries.distribution import edges_with, value_edges_with
 from tests.support.summaries import powers_of
 
 DTYPES = {
@@ -145,8 +145,9 @@ def test_every_value_has_a_bin():
         (0.0, 1.0),
         edges_with((0.5, 0.5 + 1e-9), 1.0),
         edges_with((1e-5, 2e-5), 1.0),
+        value_edges_with((1e-5, 0.5), 1.0),
     ):
-        table, strip, bins = finder(edges, 1.0), np.zeros(STRIP), np.empty(STRIP, np.int64)
+        table, strip, bins = finder(edges, 1.0, len(edges) > 2000), np.zeros(STRIP), np.empty(STRIP, np.int64)
         strip[: values.size] = values
         find_bins(strip, strip, table, bins)
         one_by_one = [find_bin(value, value, table) for value in values]
