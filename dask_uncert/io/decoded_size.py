@@ -27,13 +27,15 @@ SLACK = 8  # times the stated size that zstd's short blocks may seem to hold
 def decodes_within(codecs: Sequence[str], data: Any, limit: int) -> bool:
     """Return whether bytes decode to at most `limit` bytes, or so few that it does not matter.
 
-    codecs: names, as in numcodecs, in the order of decoding. data: any buffer. Unknown codecs, bytes that are damaged, and
+    More bytes than a compressor makes of the limit are refused as well. codecs: names, as in numcodecs, in the order of decoding. data: any buffer. Unknown codecs, bytes that are damaged, and
     what blosc, lz4 or zstd have packed once more, are left to the reader.
     """
+    if len(data) > grown(limit):
+        return False
     try:
         for number, codec in enumerate(codecs, 1):
             last = number == len(codecs)
-            most = limit if last else limit + limit // 8 + (1 << 16)  # what compresses may grow a little
+            most = limit if last else grown(limit)
             if codec in STATED and STATED[codec](data) > most:
                 return False
             if codec == "zstd" and _zstd_bound(data) > SLACK * most + FREE:
@@ -47,6 +49,11 @@ def decodes_within(codecs: Sequence[str], data: Any, limit: int) -> bool:
     except (ValueError, struct.error, EOFError, OSError, zlib.error, lzma.LZMAError):
         return True
     return True
+
+
+def grown(nbytes: int) -> int:
+    """Return the most bytes that a compressor makes of these: what it cannot compress grows a little."""
+    return nbytes + nbytes // 8 + (1 << 16)
 
 
 STATED: dict[str, Callable[[Any], int]] = {

@@ -126,7 +126,12 @@ def _absent_by_requests(
 
 
 class StrictStore(WrapperStore[Any]):
-    """A store in which a missing chunk is an error, except for those known to be absent."""
+    """A store in which a missing chunk is an error, except for those known to be absent.
+
+    check: called with the key and the bytes of every whole chunk that is read, to refuse it.
+    """
+
+    check: Callable[[str, memoryview], None] | None = None
 
     def __init__(self, store: Any, absent: frozenset[str] | None = frozenset()) -> None:
         """absent: keys of chunks within their array; None if any may be missing and is the fill value."""
@@ -139,6 +144,8 @@ class StrictStore(WrapperStore[Any]):
     async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
         """Return the value of a key; raise FileNotFoundError for a missing chunk."""
         value = await self._store.get(key, prototype, byte_range)
+        if value is not None and byte_range is None and self.check is not None and not key.endswith(METADATA):
+            self.check(key, memoryview(value.to_bytes()))
         if value is not None or self.absent is None or key.endswith(METADATA):
             return value
         if not any(key == absent or key.endswith(f"/{absent}") for absent in self.absent):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import scipy.io
 from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
+from dask_uncert.io.decoded_size import decodes_within
 from dask_uncert.io.file_cache import EXPANSION, Bytes, open_stream
 from dask_uncert.io.paths import is_remote
 from dask_uncert.io.readers.stored_array import FileArray, StoredArray, slabs
@@ -17,6 +19,8 @@ from dask_uncert.io.readers.stored_array import FileArray, StoredArray, slabs
 NUMBERS = {f"{kind}{bits}": np.dtype(f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 NUMBERS |= {"single": np.dtype("f4"), "double": np.dtype("f8"), "logical": np.dtype("u1")}
 """MATLAB's classes of numbers."""
+HEADER, COMPRESSED = 128, 15  # bytes before the first variable; the type of one that zlib compressed
+SLACK = 1 << 12  # bytes of a variable's name, shape and flags
 HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
@@ -57,6 +61,7 @@ class MatlabArray(FileArray):
                 f"{store} has no variable {array!r}; it has: {', '.join(numeric[:20]) or 'no numbers'}. Name one with "
                 f"`array`."
             )
+        self._number = list(variables).index(array)
         shape, kind = variables[array]
         if kind not in NUMBERS:
             raise self.error(f"{array} in {store} is a {kind}; expected numbers.")
@@ -72,6 +77,8 @@ class MatlabArray(FileArray):
         return np.array(self.values()[region])
 
     def _read(self) -> Bytes:
+        with open_stream(self.store, self.name) as file:
+            self._check_decoded(file)
         variables = self._parse(lambda file: scipy.io.loadmat(file, variable_names=[self.array]))
         values = np.asarray(variables[self.array])
         if values.shape != self.shape or values.dtype.kind not in "biuf":
@@ -79,6 +86,24 @@ class MatlabArray(FileArray):
         flat = np.asfortranarray(values.astype(self.dtype, copy=False)).ravel(order="K").view(np.uint8)
         flat.flags.writeable = False
         return flat
+
+    def _check_decoded(self, file: Any) -> None:
+        """Refuse a variable that decodes to more than its shape states: SciPy would decode all of it."""
+        order = ">" if file.read(HEADER)[-2:] == b"MI" else "<"
+        number = 0
+        while len(tag := file.read(8)) == 8:
+            kind, size = struct.unpack(f"{order}II", tag)
+            if number < self._number:
+                file.seek(size, 1)
+                number += 1
+                continue
+            limit = 2 * self.nbytes + SLACK  # complex numbers have two parts
+            if kind == COMPRESSED and not decodes_within(["zlib"], file.read(size), limit):
+                raise self.error(
+                    f"{self} decodes to more than the {self.nbytes} bytes of its shape {self.shape}: it is damaged, or made "
+                    f"to fill the memory. Copy it again."
+                )
+            return
 
     def _parse(self, parse: Callable[[Any], Any]) -> Any:
         with open_stream(self.store, self.name) as file:

@@ -106,9 +106,11 @@ class ZarrArray(StoredArray):
         try:
             if self._opened is None:
                 self._opened, _, _ = self._open()
+            check = ChunkCheck(self._opened, str(self), self.name)
             if is_folder(self.store):
-                check = ChunkCheck(self._opened, str(self), self.name)
                 check.check_files(os.path.join(self.store, self.array), region)
+            else:
+                self._opened.store.check = check.check
             try:
                 values = self._opened[region]
             except Exception:  # zarrs cannot read all that zarr can, such as foreign byte orders
@@ -261,7 +263,7 @@ class ZarrArray(StoredArray):
         if is_folder(self.store):
             return self.store
         if not is_remote(self.store):
-            return zarr.storage.ZipStore(self.store, mode="r")
+            return StrictStore(zarr.storage.ZipStore(self.store, mode="r"), None)
         options = read_options(self.store)
         remote = zarr.storage.FsspecStore.from_url(self.store, storage_options=options, read_only=True)
         disable_retries(remote.fs)

@@ -73,12 +73,13 @@ class ChunkCheck:
     def check(self, key: str, data: memoryview, spans: Sequence[Span] | None = None) -> None:
         """Refuse an encoded chunk that decodes to more than it should; of a shard, look at the chunks in these spans."""
         for part in [data] if self.sharding is None else self._inner(data, spans):
-            if not self.packing.holds(part):
+            with part:
+                good = self.packing.holds(part)
+            if not good:
                 raise InputError(
                     f"{self.name}: chunk {key} of {self.where} decodes to more than the {self.packing.limit} bytes that the "
                     f"array's metadata state for a chunk: it is damaged, or made to fill the memory. Copy it again."
                 )
-            part.release()
 
     def _inner(self, data: memoryview, spans: Sequence[Span] | None) -> Iterator[memoryview]:
         """Yield the encoded chunks of a shard whose index can be read without decoding it."""

@@ -5,15 +5,20 @@ from __future__ import annotations
 import bz2
 import gzip
 import os
+import shutil
 import socket
+import struct
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
 
+import fsspec
+import google_crc32c
 import h5py
 import numcodecs
 import numpy as np
 import pytest
+import scipy.io
 import yaml
 import zarr
 from hypothesis import given, settings
@@ -78,6 +83,28 @@ def test_a_chunk_that_decodes_to_more_than_stated_is_refused(tmp_path, bombs, ve
     assert peak() < ZEROS // 3
 
 
+def test_a_chunk_in_an_archive_or_behind_a_url_or_in_a_shard_is_refused_too(tmp_path, bombs):
+    words = {"shape": (80, 80), "chunks": (40, 40), "dtype": "f4", "compressors": ZstdCodec()}
+    array = zarr.create_array(tmp_path / "a.zarr", **words)
+    array[...] = np.ones((80, 80), "f4")
+    (tmp_path / "a.zarr" / "c" / "1" / "0").write_bytes(bombs["zstd"])
+    shutil.make_archive(tmp_path / "a.zarr", "zip", tmp_path / "a.zarr")
+    sharded = zarr.create_array(tmp_path / "s.zarr", shards=(80, 80), **words)
+    sharded[...] = np.ones((80, 80), "f4")
+    shard = tmp_path / "s.zarr" / "c" / "0" / "0"
+    index = np.frombuffer(shard.read_bytes()[-68:-4], "<u8").reshape(4, 2).copy()
+    index[2] = [len(content := shard.read_bytes()[:-68]), len(bombs["zstd"])]
+    places = index.tobytes()
+    shard.write_bytes(content + bombs["zstd"] + places + google_crc32c.value(places).to_bytes(4, "little"))
+    fsspec.filesystem("memory").put(str(tmp_path / "a.zarr"), "/bombs/", recursive=True)
+    for store in (tmp_path / "s.zarr", tmp_path / "a.zarr.zip", "memory://bombs/a.zarr"):
+        stored = open_stored(str(store), "", "probabilities")
+        assert (stored[:40] == 1).all()
+        with grown() as peak, pytest.raises(InputError, match=r"probabilities: chunk .* of .* 6400 bytes"):
+            stored[40:, :40]
+        assert peak() < ZEROS // 3
+
+
 @pytest.mark.parametrize("words", [{}, {"shuffle": True, "fletcher32": True}])
 def test_a_chunk_of_hdf5_that_decodes_to_more_than_stated_is_refused(tmp_path, bombs, words):
     with h5py.File(tmp_path / "a.h5", "w") as file:
@@ -89,6 +116,26 @@ def test_a_chunk_of_hdf5_that_decodes_to_more_than_stated_is_refused(tmp_path, b
     assert (stored[:, 40:] == 1).all()
     with grown() as peak, pytest.raises(InputError, match=r"probabilities: chunk \(40, 0\) of .* 640\d bytes"):
         stored[40:, :40]
+    assert peak() < ZEROS // 3
+
+
+def test_a_matlab_variable_that_decodes_to_more_than_stated_is_refused(tmp_path):
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"other": np.ones((300, 300)), "p": np.ones((10, 10))}, do_compression=True)
+    raw = path.read_bytes()
+    at = 128 + 8 + struct.unpack_from("<I", raw, 132)[0]  # of the second variable
+    whole = zlib.decompress(raw[at + 8 :])
+    content = whole[8:-808] + struct.pack("<II", 9, ZEROS) + bytes(ZEROS)
+    packed = zlib.compress(struct.pack("<II", 14, len(content)) + content, 1)
+    path.write_bytes(raw[:at] + struct.pack("<II", 15, len(packed)) + packed)
+    del content
+    assert (open_stored(str(path), "other", "probabilities", ["y", "x"])[...] == 1).all()
+    stored = open_stored(str(path), "p", "probabilities", ["y", "x"])
+    with (
+        grown() as peak,
+        pytest.raises(InputError, match=r"probabilities: .*a.mat:p decodes to more than the 800 bytes"),
+    ):
+        stored[...]
     assert peak() < ZEROS // 3
 
 
