@@ -123,6 +123,13 @@ def read_to_end(store: str, name: str, start: int, count: int) -> Bytes:
     return content
 
 
+def forget_beyond(nbytes: float) -> None:
+    """Drop the files used longest ago until all that are cached take at most `nbytes`."""
+    with _LOCK:
+        while _CACHE and sum(content.nbytes for content in _CACHE.values()) > nbytes:
+            _CACHE.popitem(last=False)
+
+
 _CACHE: OrderedDict[Hashable, Bytes] = OrderedDict()
 _READING: dict[Hashable, threading.Lock] = {}
 _LOCK = threading.Lock()

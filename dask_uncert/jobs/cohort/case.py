@@ -24,6 +24,7 @@ from dask_uncert.inputs.cube import CLASS, Cube
 from dask_uncert.inputs.open import InputSpec, open_cubes
 from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.inputs.raters import mean_of_raters, raters_of
+from dask_uncert.io.file_cache import forget_beyond
 from dask_uncert.io.summary_cache import CaseFolder, Frame, replacing_folder
 from dask_uncert.jobs.cohort.manifest import ManifestRow
 from dask_uncert.jobs.provenance import ABOUT_MAPS, digest
@@ -58,6 +59,9 @@ class CaseOutcome(NamedTuple):
     frames: Mapping[str, str] = {}
     facts: Mapping[str, Any] = {}
     reason: str = ""
+
+
+KEPT_SHARE = 0.1  # of a task's memory, for files of finished cases that others may share
 
 
 class CaseCost(NamedTuple):
@@ -100,6 +104,9 @@ class EvaluateCase:
             return self.evaluate_small(*item)
         except Exception as error:  # reading and decoding raise many kinds; other cases continue
             return CaseOutcome("failed", reason=failure_reason(error))
+        finally:
+            if self.memory is not None:  # the files of a finished case are not counted with those of the next
+                forget_beyond(KEPT_SHARE * self.memory)
 
     def evaluate_small(self, row: ManifestRow, finished: str) -> CaseOutcome:
         """Evaluate a case in this task, unless its fingerprint is `finished`, it is cached, or it is large."""

@@ -14,9 +14,12 @@ import zarr
 import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
+from dask_uncert.io import file_cache
+from dask_uncert.io.open import open_stored
 from dask_uncert.io.stack_store import read_cases
 from dask_uncert.io.summary_store import load
 from dask_uncert.jobs.cohort import case
+from dask_uncert.jobs.cohort.case import CaseOutcome, EvaluateCase
 from dask_uncert.jobs.run import FailedCasesWarning
 from dask_uncert.metrics.classification import accuracy
 from dask_uncert.reports.results.schema import results_schema
@@ -26,6 +29,21 @@ from tests.support.command import command
 
 Cohort, values, store, CLASSES = cohorts.Cohort, cohorts.values, cohorts.store, cohorts.CLASSES
 NAMES = [f"P{i}" for i in range(6)]
+
+
+def test_files_of_finished_cases_do_not_fill_a_workers_memory(tmp_path, monkeypatch):
+    values = np.zeros((256, 256, 4))  # 2 MiB
+    for number in range(8):
+        np.savez_compressed(tmp_path / f"{number}.npz", values)
+
+    def evaluate(self, row, finished):
+        assert (open_stored(str(tmp_path / f"{row}.npz"), "", "probabilities")[...] == 0).all()
+        return CaseOutcome("output")
+
+    monkeypatch.setattr(EvaluateCase, "evaluate_small", evaluate)
+    task = EvaluateCase(None, None, (), "", "", memory=50.0 * 2**20)
+    assert {task((number, "")).status for number in range(8)} == {"output"}
+    assert 0 < sum(content.nbytes for content in file_cache._CACHE.values()) <= 5 * 2**20
 
 
 @pytest.fixture
