@@ -38,9 +38,7 @@ class DistancePlan:
     @property
     def cubes(self) -> dict[str, Cube]:
         """Inputs that are read."""
-        cubes = self.scene.cubes
-        reference = {name: cube for name, cube in cubes.items() if cube.kind == "reference"}
-        return {"features": cubes["features"], **reference}
+        return {name: cube for name, cube in self.scene.cubes.items() if cube.kind in ("features", "reference")}
 
     @cached_property
     def grid(self) -> Grid:

@@ -18,8 +18,8 @@ from dask_uncert.summaries.ledger import REASONS
 
 PREDICTIONS = ("probabilities", "samples", "mean", "variance")
 NEARLY_WHOLE = 1e-6  # what scaling in single precision rounds
-LEDGER_NAMES = {"covariance": "variance"}
-"""Names of inputs in the ledger, if they differ."""
+LEDGER_NAMES = {"covariance": "variance", "features": "reference"}
+"""Names of inputs in the ledger, if they differ. Features are read in a pass of their own, which has no ledger."""
 
 
 class DecodeBlock:

@@ -221,7 +221,7 @@ def prepare(options: SceneOptions, cubes: Mapping[str, Cube], **pass_options: An
     table = options.table or [Class(code, str(code)) for code in range(prediction(cubes).sizes.get(CLASS, 2))]
     scene = make_scene(in_class_order(cubes, table), len(table))
     request = resolve(options, scene)
-    sources = {name: cube for name, cube in scene.cubes.items() if name != "features"}
+    sources = {name: cube for name, cube in scene.cubes.items() if cube.kind != "features"}
     grid = chunking.plan_grid(sources, scene.dims, checked.block)
     metric = None if options.class_distances is None else options.class_distances.metric
     return Plan(request, scene, grid, metric, None, checked.split_every, checked.engine)

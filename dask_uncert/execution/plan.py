@@ -43,7 +43,7 @@ class Plan:
     @property
     def sources(self) -> dict[str, Cube]:
         """Inputs of the pass: all but the features, which are read before it for the class distances."""
-        return {name: cube for name, cube in self.scene.cubes.items() if name != "features"}
+        return {name: cube for name, cube in self.scene.cubes.items() if cube.kind != "features"}
 
     @property
     def distances(self) -> DistancePlan | None:

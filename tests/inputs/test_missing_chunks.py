@@ -24,7 +24,7 @@ def sparse_store(place, values, fill=0, **words):
     """A store as zarr writes it by default: no chunk that is all fill value."""
     array = zarr.create_array(
         place, shape=values.shape, dtype=values.dtype, chunks=(2, 2, *values.shape[2:]), fill_value=fill,
-        dimension_names=("y", "x", "class")[: values.ndim], config={"write_empty_chunks": False}, **words,
+        dimension_names=("y", "x", "class" if values.shape[-1] == 2 else "band")[: values.ndim], config={"write_empty_chunks": False}, **words,
     )  # fmt: skip
     array[...] = values
     return array
@@ -103,6 +103,28 @@ def test_every_kind_of_input_by_what_its_fill_value_means(tmp_path):
         for source in (array, str(tmp_path / f"{name}_0.zarr")):
             with pytest.raises(du.InputError, match=f"^{name}: chunk .* would count"):
                 du.evaluate(**{"probabilities": named, "reference": y, name: source}, classes=NAMES)
+
+
+def test_features_that_are_left_out_decide_no_class_distance(tmp_path):
+    y = np.where(Y == 0, 1, Y)
+    f = np.random.default_rng(0).normal(size=(6, 5, 3)) + y[..., None]
+    held = f.copy()
+    held[2:4, :2] = 0
+    words = {"classes": NAMES, "measures": ["homophily"], "class_distances": {"metric": "energy"}}
+    array = sparse_store(tmp_path / "f.zarr", held)
+    with pytest.raises(du.InputError, match=r"^features: chunk \(1, 0, 0\)"):
+        du.evaluate(P, y, features=array, **words)
+    with pytest.warns(
+        du.InputWarning, match=r"features: 1 chunk .* \(4 of 30 pixels\) is not in the store, and left out"
+    ):
+        found = du.evaluate(
+            P, y, features=du.Input(array, missing_chunks="leave_out", dims=["dim_0", "dim_1", "band"]), **words
+        )
+    less = y.copy()
+    less[2:4, :2] = 9
+    wanted = du.evaluate(P, less, features=f, ignore=[9], **words)
+    assert found.measures["homophily"].measure == wanted.measures["homophily"].measure
+    assert found.ledger.counted == 30
 
 
 @pytest.mark.parametrize("kind", ["folder", "memory", "zip"])
