@@ -217,8 +217,8 @@ def test_every_chunk_is_read_once():
 def test_samples_are_never_all_widened(dtype):
     """What a block needs beside its samples does not grow with their number."""
     rng = np.random.default_rng(0)
-    samples = np.broadcast_to(rng.dirichlet(np.ones(8), (64, 64)).astype(dtype), (50, 64, 64, 8)).copy()
-    arrays = {"samples": samples, "reference": rng.integers(0, 8, (64, 64))}
+    samples = np.broadcast_to(rng.dirichlet(np.ones(8), (96, 96)).astype(dtype), (50, 96, 96, 8)).copy()
+    arrays = {"samples": samples, "reference": rng.integers(0, 8, (96, 96))}
     request = request_of("samples", classes=[str(i) for i in range(8)], measures=KINDS)
     evaluate_block(request, arrays, Encoding(2), compiled)
     peaks = []
