@@ -29,7 +29,7 @@ from dask_uncert.io.missing_chunks import MAX_CHUNKS, StrictStore, absent_chunks
 from dask_uncert.io.paths import UNLISTED, disable_retries, is_remote, read_options, url_fingerprint, write_options
 from dask_uncert.io.readers import ome_zarr
 from dask_uncert.io.readers.stored_array import Coordinates, Label, StoredArray, labels_in
-from dask_uncert.io.readers.zarr_chunks import ChunkCheck, check_metadata
+from dask_uncert.io.readers.zarr_chunks import ChunkCheck, check_all_files, check_metadata
 from dask_uncert.io.retries import is_transient
 
 FAST = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": 1}
@@ -194,6 +194,8 @@ class ZarrArray(StoredArray):
             return named
         path = str(PurePosixPath(self.array).parent / (self.dims or dims)[axis])
         place = os.path.join(self.store, path)
+        if is_folder(self.store):
+            check_all_files(place, self.name)
         try:
             with opening(self.store):
                 if not is_folder(self.store):

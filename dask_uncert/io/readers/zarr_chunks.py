@@ -42,6 +42,13 @@ def check_metadata(store: str, path: str, name: str) -> None:
         check_not_special(os.path.join(store, *parts[:depth], file), f"{name}: ")
 
 
+def check_all_files(folder: str, name: str) -> None:
+    """Refuse a folder, such as a small array's, that holds what is no ordinary file."""
+    for inside, _, files in os.walk(folder):
+        for file in files:
+            check_not_special(os.path.join(inside, file), f"{name}: ")
+
+
 class ChunkCheck:
     """Checks encoded chunks of a zarr.Array by their keys; where: names the array in messages."""
 

@@ -208,6 +208,18 @@ def test_what_is_no_file_is_refused_at_once_beside_an_input(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_file_is_refused_at_once_among_labels(tmp_path, kind):
+    group = zarr.open_group(tmp_path / "g.zarr", mode="w")
+    group.create_array("p", shape=(4, 3), dtype="f4", dimension_names=("y", "class"))[...] = 1
+    group.create_array("class", shape=(3,), dtype="i4", dimension_names=("class",))[...] = [1, 2, 3]
+    stored = open_stored(str(tmp_path / "g.zarr"), "p", "probabilities")
+    assert stored.labels(("y", "class"), 1) == (1, 2, 3)
+    special(tmp_path / "g.zarr" / "class" / "c" / "0", kind)
+    with pytest.raises(InputError, match=rf"probabilities: .*/class/c/(pipe-)?0 is a {KINDS[kind]}"):
+        stored.labels(("y", "class"), 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_file_is_refused_at_once_as_a_job(tmp_path, kind):
     special(tmp_path / "job.yaml", kind)
     for door in (du.run, du.plan):
