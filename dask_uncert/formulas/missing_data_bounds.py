@@ -31,7 +31,8 @@ def f1_bounds(confusion: Any, lost: Any) -> Floats:
 
     confusion, lost: as for `accuracy_bounds`. In the worst case a lost pixel of the class is missed, and one
     of another or an unknown class is taken for it; in the best case one of the class or unknown is found.
-    Returns (2, C) in [0, 1]; NaN where neither reference nor prediction can have the class.
+    Returns (2, C) in [0, 1]; NaN where neither reference nor prediction can have the class. Where it has no F1 in the
+    best case, both are 0, the only F1 that it can have.
 
     >>> f1_bounds([[3, 1], [0, 4]], [0, 1, 0]).round(4).tolist()
     [[0.75, 0.8], [0.8571, 0.9091]]
@@ -44,4 +45,4 @@ def f1_bounds(confusion: Any, lost: Any) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         low = 2 * right / (2 * right + off + missing.sum())
         high = 2 * best / (2 * best + off)
-    return np.stack([low, high])
+    return np.stack([low, np.where(np.isnan(high), low, high)])
