@@ -99,13 +99,12 @@ class OneVsRest:
         (p, c), threshold = self._p_and_c(s.class_index), s.thresholds[0]
         cells = self._cells(s, p, c, threshold)
         weight = self._weight(s, p, c, threshold, s.sigmas[0]) * self._damping(s, s.dampings[0])
-        size = self.size
         maps: dict[str, NDArray[Any]] = {}
         for number, cell in enumerate(CELLS):
-            values = np.full(size, np.nan, np.float32)
+            values = np.full(self.size, np.nan, np.float32)
             values[self.counted] = np.where(cells == number, weight, 0.0)
             maps[soft_weight_map(cell, soft.label)] = values
-        picture = np.zeros((size, 3), np.uint8)
+        picture = np.zeros((self.size, 3), np.uint8)
         picture[self.counted] = np.rint(CELL_COLOURS[cells] * weight[:, np.newaxis])
         return {**maps, soft_picture(soft.label): picture}
 

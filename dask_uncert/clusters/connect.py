@@ -61,8 +61,8 @@ def connect(
     threads : int, optional
         Threads of each worker; by default the CPUs that this process may use, divided among the workers.
     processes : bool, optional
-        Whether each worker has its own process. By default workers
-        are threads of one process, because the kernels release the GIL and arrays need not be copied.
+        Whether each worker has its own process. By default workers are threads of one process, because the kernels
+        release the GIL and arrays need not be copied.
     memory_limit : int or str, optional
         Memory of each worker, in bytes or such as "4 GiB"; by default the memory of the machine or control group, divided
         among the workers.

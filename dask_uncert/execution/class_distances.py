@@ -122,7 +122,11 @@ class GatherLabelled:
 
 
 class MeasuredBands(NamedTuple):
-    """Of a group of bands: class distances (bands, C, C), labelled pixels by class, and those not finite by band."""
+    """What a group of bands gives.
+
+    distances: of the classes, (bands, C, C). numbers: labelled pixels of each class. broken: labelled pixels whose
+    value is not finite, of each band.
+    """
 
     distances: Floats
     numbers: Counts

@@ -31,9 +31,9 @@ class Resolution(NamedTuple):
 
 
 BOUNDED = Resolution(2, 44)
-"""Of values in [0, 1]: exact to 2**-45 (2.8e-14)."""
+"""For values in [0, 1]; each is rounded by at most 2**-45 (2.8e-14)."""
 WIDE = Resolution(4, 66)
-"""Of values in [0, 2**20]: exact to 2**-67 (6.8e-21)."""
+"""For values in [0, 2**20]; each is rounded by at most 2**-67 (6.8e-21)."""
 
 
 def encode(values: ArrayLike, powers: int, resolution: Resolution = BOUNDED) -> Counts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from dask_uncert.formulas.array_dispatch import is_dask
 from dask_uncert.inputs.cube import CLASS, Cube
 from dask_uncert.io.lazy_array import Reordered
 from dask_uncert.io.readers.stored_array import Label
+from dask_uncert.summaries.stack import composed
 
 SHOWN = 8  # labels that a message names
 
@@ -85,4 +85,4 @@ def _number(label: Label) -> int | None:
 
 
 def _plain(name: str) -> str:
-    return unicodedata.normalize("NFC", name).strip().casefold()
+    return composed(name).strip().casefold()

@@ -27,8 +27,9 @@ SLACK = 8  # times the stated size that zstd's short blocks may seem to hold
 def decodes_within(codecs: Sequence[str], data: Any, limit: int) -> bool:
     """Return whether bytes decode to at most `limit` bytes, or so few that it does not matter.
 
-    More bytes than a compressor makes of the limit are refused as well. codecs: names, as in numcodecs, in the order of decoding. data: any buffer. Unknown codecs, bytes that are damaged, and
-    what blosc, lz4 or zstd have packed once more, are left to the reader.
+    More bytes than a compressor makes of the limit are refused as well. codecs: names, as in numcodecs, in the order of
+    decoding. data: any buffer. Unknown codecs, damaged bytes, and what blosc, lz4 or zstd packed once more are left to
+    the reader.
     """
     if len(data) > grown(limit):
         return False

@@ -66,10 +66,10 @@ class Geometry:
 
     @property
     def turned(self) -> tuple[str, ...]:
-        """Those of `dims` that run otherwise than in an array without an affine.
+        """The dimensions that do not run the way they would in an array without an affine.
 
-        That is along x, y and z by their names, else by their order, each upwards; but rasters with a reference system
-        have rows, which run down.
+        Such an array runs upwards along x, y and z: by their names, else in their order. In rasters with a reference
+        system, the rows run down.
         """
         order = (1, 0) if self.unit != "mm" and len(self.dims) == 2 else (0, 1, 2)
         turned = []

@@ -97,7 +97,7 @@ class Distribution(Summary):
 
     @property
     def resolution(self) -> Resolution:
-        """Of the power sums."""
+        """The resolution of the power sums."""
         return WIDE if self.wide else BOUNDED
 
     @property

@@ -6,6 +6,7 @@
 import ctypes
 import gc
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import dask_uncert as du
@@ -19,6 +20,14 @@ def status(word):
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{word}:"))
 
 
+@contextmanager
+def grown():
+    """Yield a function that returns how far this process's peak of memory has grown since the `with` began."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # resets the peak
+    before = status("VmRSS")
+    yield lambda: status("VmHWM") - before
+
+
 def planned(folder, name):
     plan = plan_job(*read_job(folder / f"{name}.yaml"))
     return with_maps(plan, str(folder / f"{name}.maps.zarr"), {}) if plan.request.layers else plan
@@ -30,10 +39,10 @@ def main(folder):
         tiny.compute()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # the peak starts anew
         before = status("VmRSS")
-        large.compute()
-        print(large.block_memory(), status("VmHWM") - before, before)
+        with grown() as growth:
+            large.compute()
+            print(large.block_memory(), growth(), before)
 
 
 if __name__ == "__main__":

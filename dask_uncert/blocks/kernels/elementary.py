@@ -36,9 +36,8 @@ def logarithm(x):
 
 
 @inline
-def exponential(x):
-    """Return e**x for x <= 0; exactly 0 below -708."""
-    y = x if x > -708.0 else -708.0
+def reduced(y):
+    """Return high, less and k for -708 <= y <= 0: e**y is 2**k (1 + high - less)."""
     k = np.floor(y * 1.4426950408889634 + 0.5)
     high = y - k * LN2_HIGH
     low = k * LN2_LOW
@@ -46,9 +45,21 @@ def exponential(x):
     t = r * r
     c = 6.61375632143793436117e-05 + t * (-1.65339022054652515390e-06 + t * 4.13813679705723846039e-08)
     c = r - t * (1.66666666666666019037e-01 + t * (-2.77777777770155933842e-03 + t * c))
-    value = 1.0 - ((low - (r * c) / (2.0 - c)) - high)
-    power = np.int64((np.int64(k) + np.int64(1023)) << np.int64(52)).view(np.float64)
-    return value * power if x > -708.0 else 0.0
+    return high, low - (r * c) / (2.0 - c), k
+
+
+@inline
+def power_of_two(k):
+    """Return 2**k for whole k from -1022 to 1023."""
+    return np.int64((np.int64(k) + np.int64(1023)) << np.int64(52)).view(np.float64)
+
+
+@inline
+def exponential(x):
+    """Return e**x for x <= 0; exactly 0 below -708."""
+    high, less, k = reduced(x if x > -708.0 else -708.0)
+    value = 1.0 - (less - high)
+    return value * power_of_two(k) if x > -708.0 else 0.0
 
 
 @inline
@@ -62,17 +73,9 @@ def log_one_plus(x):
 def exponential_minus_one(x):
     """Return e**x - 1 for |x| <= 708, also where e**x rounds to 1."""
     y = -x if x > 0.0 else x
-    y = y if y > -708.0 else -708.0
-    k = np.floor(y * 1.4426950408889634 + 0.5)
-    high = y - k * LN2_HIGH
-    low = k * LN2_LOW
-    r = high - low
-    t = r * r
-    c = 6.61375632143793436117e-05 + t * (-1.65339022054652515390e-06 + t * 4.13813679705723846039e-08)
-    c = r - t * (1.66666666666666019037e-01 + t * (-2.77777777770155933842e-03 + t * c))
-    small = high - (low - (r * c) / (2.0 - c))
-    power = np.int64((np.int64(k) + np.int64(1023)) << np.int64(52)).view(np.float64)
-    value = (1.0 + small) * power
+    high, less, k = reduced(y if y > -708.0 else -708.0)
+    small = high - less
+    value = (1.0 + small) * power_of_two(k)
     below = small if k == 0.0 else value - 1.0
     return -below / value if x > 0.0 else below
 

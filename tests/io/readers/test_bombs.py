@@ -9,8 +9,6 @@ import shutil
 import socket
 import struct
 import zlib
-from contextlib import contextmanager
-from pathlib import Path
 
 import fsspec
 import google_crc32c
@@ -29,22 +27,9 @@ import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.io.decoded_size import decodes_within
 from dask_uncert.io.open import open_stored
+from tests.support.peak_memory import grown
 
 MIB = 1 << 20
-
-
-def status(word):
-    """A number of bytes that the kernel knows of this process."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{word}:"))
-
-
-@contextmanager
-def grown():
-    """Yield a function that returns how far this process's peak of memory has grown since the `with` began."""
-    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # the peak starts anew
-    before = status("VmRSS")
-    yield lambda: status("VmHWM") - before
 
 
 ZEROS = 192 * MIB
