@@ -69,6 +69,7 @@ def test_same_bits_for_every_cut(whole, block, chunks, apart):
     assert evaluate(**arrays, **WORDS, block=block) == whole
 
 
+@pytest.mark.slow
 def test_any_order_of_dimensions(whole):
     arrays = scene()
     for order in map(str.split, ("class y x sample", "y sample class x", "x class sample y")):
@@ -286,6 +287,7 @@ def test_ten_forests_of_indian_pines():
     assert mutual_information(everywhere)["mean"] == pytest.approx(0.09606475, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_jobs_take_samples_stacked_or_apart(tmp_path):
     store = str(tmp_path / "scene.zarr")

@@ -145,6 +145,7 @@ def test_refusals_say_what_to_do(changes, message, tmp_path):
         evaluate(**scene(), **words)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_job_draws_them(tmp_path, whole):
     group = zarr.open_group(str(tmp_path / "scene.zarr"), mode="w")

@@ -44,6 +44,7 @@ def test_moments_and_counts_are_exact(seed, dtype):
         assert exact <= 2**-20 or distributions.quantiles(found, "uncertainty", q) == near
 
 
+@pytest.mark.slow
 @given(cut=st.integers(20, 399), seed=st.integers(0, 1000))
 def test_same_bits_for_every_cut(cut, seed):
     p, c, u = drawn(seed)

@@ -38,6 +38,7 @@ def plan_of(seed, block, shape=(12, 10), **words):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.integers(0, 99), st.sets(st.integers(0, 23)), st.booleans())
 def test_any_finished_groups_give_the_same_bits(tmp_path_factory, seed, lost, tiles):
@@ -120,6 +121,7 @@ def test_a_run_that_was_killed_goes_on(job, seed):
     assert not list(job.glob(f"{out}*unfinished*"))
 
 
+@pytest.mark.slow
 def test_a_thousand_blocks_stay_few_tasks(tmp_path):
     kept = open_checkpoints(tmp_path / "out", "key", fresh=False)
     plan = replace(plan_of(0, (10, 1), (100, 100)), checkpoints=kept)

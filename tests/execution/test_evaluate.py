@@ -51,6 +51,7 @@ def whole():
     return evaluate(**scene(), **WORDS)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     block=st.tuples(st.integers(1, 11), st.integers(1, 9)),
@@ -64,6 +65,7 @@ def test_same_bits_for_every_cut(whole, block, chunks, split_every):
     assert to_json(scene_results(found)) == to_json(scene_results(whole))
 
 
+@pytest.mark.slow
 @given(cut=st.integers(1, 10))
 def test_parts_add_up_to_the_whole(whole, cut):
     """With the distances given, tiles evaluated apart sum to the scene."""
@@ -95,6 +97,7 @@ def test_every_kind_of_array_gives_the_same(whole, tmp_path):
     assert evaluate(**first, **WORDS, axis=0) == whole
 
 
+@pytest.mark.slow
 def test_inputs_are_left_alone():
     arrays = scene()
     before = {name: values.copy() for name, values in arrays.items()}

@@ -48,6 +48,7 @@ def test_half_a_pixel_is_refused():
         evaluated(X + 0.05)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.integers(2, 9), st.integers(2, 9), st.lists(st.booleans(), min_size=2, max_size=2), st.integers(0, 99))
 def test_axes_are_reversed_as_their_coordinates_require(height, width, flips, seed):

@@ -63,6 +63,7 @@ def vectors(index, classes):
 # Labels and masks
 
 
+@pytest.mark.slow
 def test_empty_masks(tmp_path, dask_uncert_command):
     rows = ["patient,probabilities,reference"]
     for name, cells in {"A": (0, 0), "B": (1, 0), "C": (0, 1)}.items():

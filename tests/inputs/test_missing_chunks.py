@@ -184,6 +184,7 @@ def test_other_formats(tmp_path):
             du.evaluate(given, reference, classes=["a", "b"])
 
 
+@pytest.mark.slow
 def test_a_cohort(tmp_path, dask_uncert_command):
     rows = ["patient,probabilities,reference"]
     for name in "AB":

@@ -20,6 +20,7 @@ from dask_uncert.io.geometry import geometry_of
 from dask_uncert.reports.results.scene import scene_results
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(
     st.integers(0, 10_000),

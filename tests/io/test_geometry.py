@@ -229,6 +229,7 @@ def test_the_same_object_on_a_flipped_axis(tmp_path):
         evaluated(tmp_path, inputs, classes=BINARY)
 
 
+@pytest.mark.slow
 def test_labels_stored_as_floats_under_integers(tmp_path):
     labels = np.arange(6.0).reshape(6, 1, 1)
     header = nibabel.Nifti1Header()

@@ -32,6 +32,7 @@ def write(stack, store):
     write_cases(str(store), stack.cases, stack.layout, (rows for _, rows in stack.sparse_cases()))
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(order=st.permutations(range(6)), piece=st.sampled_from([30, 1 << 18]))
 def test_written_and_read_back(tmp_path_factory, order, piece):

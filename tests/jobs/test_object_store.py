@@ -54,6 +54,7 @@ def job(folder, output="out"):
     return folder / "job.yaml"
 
 
+@pytest.mark.slow
 def test_a_server_that_fails_and_stalls_changes_no_bit(tmp_path, server, scene, dask_uncert_command):
     p, y = scene
     server.failed, number = 0, itertools.count(1)

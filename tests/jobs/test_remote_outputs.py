@@ -63,6 +63,7 @@ def record(place):
     return json.loads((as_path(place) / "run.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_scene_leaves_what_a_folder_would_hold(tmp_path, files, dask_uncert_command):
     job, out = scene_job(tmp_path), "s3://bucket/scene/out"
     assert dask_uncert_command("run", job, "--quiet")[0] == 0

@@ -98,6 +98,7 @@ def test_no_command_repeats_a_secret(tmp_path, address, monkeypatch, capsys, opt
         assert SECRET not in shown.out + shown.err
 
 
+@pytest.mark.slow
 def test_nothing_that_a_cohort_writes_holds_a_secret(job, tmp_path, address):
     first, second = (f"{address}/{name}.npy{QUERY}" for name in ("p", "y"))
     broken = f"{address}/none.npy{QUERY}"

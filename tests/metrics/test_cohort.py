@@ -84,6 +84,7 @@ def cases_of(seed, n=9):
     return found
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
 @settings(max_examples=5, deadline=None)
 def test_intervals_equal_those_of_a_plain_loop_over_patients(seed):

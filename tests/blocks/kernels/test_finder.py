@@ -2,6 +2,7 @@
 
 import numba
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def check(edges, upper, rng, octaves=False):
     assert np.array_equal(bins_of_strips(values, upper, finder(edges, upper, octaves)), wanted)
 
 
+@pytest.mark.slow
 @given(
     thresholds=st.lists(st.floats(1e-9, 1 - 1e-9), max_size=8),
     upper=st.sampled_from([1.0, float(np.log(2)), float(np.log(17)), 5.0]),

@@ -90,6 +90,7 @@ def test_a_performance_report_shows_the_cases(tmp_path, shared_client, without_p
     assert '<script src="http' not in page
 
 
+@pytest.mark.slow
 def test_what_is_finished_is_not_computed_again(tmp_path, go):
     cohort = Cohort(tmp_path, NAMES[:3])
     go(cohort)
@@ -193,6 +194,7 @@ def test_a_large_case_is_run_like_a_scene_and_leaves_the_same_bits(tmp_path, go,
     assert cohort.bits() == cohort.bits(tmp_path / "large")
 
 
+@pytest.mark.slow
 def test_maps_of_each_patient(tmp_path, go):
     cohort = Cohort(tmp_path, maps=["gini", "correct"], measures=["gini"], visits="when")
     for name, when, seed in (("P1", "a", 1), ("P1", "b", 2), ("P0", "a", 3)):
@@ -223,6 +225,7 @@ def test_maps_of_each_patient(tmp_path, go):
     assert not list(tmp_path.glob("*unfinished*"))
 
 
+@pytest.mark.slow
 def test_raters_in_columns_and_along_an_axis(tmp_path, go, monkeypatch):
     rng = np.random.default_rng(5)
     votes = {name: rng.choice(list(CLASSES), (3, *cohorts.SHAPE)).astype("uint8") for name in NAMES[:2]}
@@ -348,6 +351,7 @@ def test_class_distances_of_a_cohort_are_a_table(tmp_path, go):
     assert go(cohort, class_distances=table) == sum(alone(i, ["homophily"], class_distances=table) for i in range(2))
 
 
+@pytest.mark.slow
 def test_merging_and_leaving_out_read_no_voxel(tmp_path, go):
     cohort = Cohort(tmp_path, NAMES)
     go(cohort)

@@ -118,6 +118,7 @@ def test_every_figure_is_drawn(files):
     assert {name.rsplit(".", 1)[0] for name in files} == {*names.split()} | soft
 
 
+@pytest.mark.slow
 def test_names_are_safe_and_figures_have_the_same_bytes_again(scene, files):
     for name, content in files.items():
         assert re.fullmatch(r"[A-Za-z0-9._-]+\.(png|svg)", name)
@@ -363,6 +364,7 @@ NOTHING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", NOTHING.values(), ids=NOTHING)
 def test_undefined_numbers_are_drawn_without_a_warning(options, tmp_path):
     rng = np.random.default_rng(2)

@@ -195,6 +195,7 @@ def test_intervals_and_failed_cases_are_shown(tmp_path):
         assert shown in text, shown
 
 
+@pytest.mark.slow
 def test_charts_are_the_same_bytes_in_every_process():
     code = "from dask_uncert.reports.page.bokeh_charts import charts; print(charts())"
     texts = {
