@@ -34,6 +34,7 @@ from dask_uncert.io.owned_folder import (
     RECORD,
     check_owned,
     flat,
+    id_of,
     make_folder,
     marker_of,
     nested,
@@ -173,11 +174,11 @@ def rewritten(folder: AnyPath) -> Iterator[Path]:
             write_atomic(folder / name, (working / name).read_bytes())
 
 
-def _list_in_record(folder: AnyPath, names: Iterable[str]) -> None:
-    """Add files to those that the `run.json` of an output lists; give it an id if it has none."""
+def _list_in_record(folder: AnyPath, names: Iterable[str], key: str | None = None) -> None:
+    """Add files to those that the `run.json` of an output lists; give it an id, `key` or a new one, if it has none."""
     record = read_record(folder)
     files = {*flat(record.get("files")), *names} - {RECORD}
-    record = {"id": new_id(), **record, "files": nested(files)}
+    record = {"id": key or new_id(), **record, "files": nested(files)}
     write_atomic(folder / RECORD, _json(record))
 
 
@@ -244,7 +245,7 @@ def _renamed(folder: Path) -> Iterator[Path]:
         raise InputError(f"the output folder {working} cannot be created: {error}.") from None
     try:
         yield working
-        _list_in_record(working, [name for name in owned_files(working)[0] if name not in (NOTE, MARKER)])
+        _list_in_record(working, [name for name in owned_files(working)[0] if name not in (NOTE, MARKER)], key)
         (working / NOTE).unlink()
         (working / MARKER).unlink()
         put_in_place(working, folder)
@@ -267,7 +268,7 @@ def restore_replaced(folder: Path, prefix: str) -> None:
                 remove_owned(left)
             elif RECORD in owned and not foreign:
                 left.rename(folder)
-        elif marker_of(left).get("id") == match[2]:
+        elif id_of(left) == match[2] or (id_of(left) is None and not owned_files(left)[1]):
             remove_owned(left)
 
 

@@ -76,6 +76,12 @@ def marker_of(folder: AnyPath) -> dict[str, Any]:
     return marker if valid and _is_id(marker.get("id")) else {}
 
 
+def id_of(folder: AnyPath) -> str | None:
+    """Return the id of a folder that dask-uncert made, from its marker or, once it is complete, its `run.json`."""
+    key = marker_of(folder).get("id") or _read(folder / RECORD).get("id")
+    return key if _is_id(key) else None
+
+
 def owned_files(folder: AnyPath) -> tuple[list[str], list[str]]:
     """Return the files in a folder that dask-uncert wrote, and all others."""
     is_owned = _owned_names(folder)

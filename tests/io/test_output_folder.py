@@ -11,6 +11,7 @@ import pytest
 
 import dask_uncert as du
 from dask_uncert.errors import InputError
+from dask_uncert.io import output_folder, owned_folder
 from dask_uncert.io.output_folder import being_written, is_finished, read_record, write_record
 from dask_uncert.io.output_lock import reserved
 from dask_uncert.io.owned_folder import make_folder, new_id
@@ -121,6 +122,23 @@ def test_a_run_killed_between_two_renames_loses_nothing(tmp_path):
     with pytest.raises(ZeroDivisionError), being_written(out) as working:
         (working / "half").write_text(str(1 / 0))
     assert read_record(out)["fingerprint"] == "first"
+
+
+@pytest.mark.parametrize("step", ["make_folder", "write_atomic", "put_in_place"])
+def test_what_a_run_leaves_that_is_killed_before_a_step_is_removed(tmp_path, monkeypatch, step):
+    out = tmp_path / "out"
+    if not (child := os.fork()):
+        module = owned_folder if step == "write_atomic" else output_folder
+        with suppress(BaseException), monkeypatch.context() as patch:
+            patch.setattr(module, step, lambda *args, **words: os._exit(9))
+            with being_written(out) as working:
+                write_record(working, {"a": 1})
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert [path.name for path in tmp_path.iterdir()] != []
+    with being_written(out) as working:
+        write_record(working, {"a": 2})
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_infinities_are_said_in_plain_json(tmp_path):

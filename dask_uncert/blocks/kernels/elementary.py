@@ -36,6 +36,15 @@ def logarithm(x):
 
 
 @inline
+def logarithm_or_zero(x):
+    """Return ln x for x > 0, also below the normal numbers, and 0 for 0."""
+    tiny = x < 1e-300
+    raised = x * 2.0**200 if tiny else x
+    log = logarithm(raised if raised > 0.0 else 1.0)
+    return log - 200.0 * 0.6931471805599453 if tiny and x > 0.0 else log
+
+
+@inline
 def reduced(y):
     """Return high, less and k for -708 <= y <= 0: e**y is 2**k (1 + high - less)."""
     k = np.floor(y * 1.4426950408889634 + 0.5)

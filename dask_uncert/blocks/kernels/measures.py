@@ -16,7 +16,7 @@ from dask_uncert.blocks.kernels.elementary import (
     exponential,
     exponential_minus_one,
     log_one_plus,
-    logarithm,
+    logarithm_or_zero,
 )
 from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED, SMALLEST_SUM
 
@@ -131,7 +131,7 @@ def find_logs(p, first, rest, tops, logs):
     for c in range(p.shape[0]):
         for j in range(STRIP):
             x = p[c, j]
-            log = logarithm(x if x > 1e-300 else 1.0)
+            log = logarithm_or_zero(x)
             largest = first[j] == np.float64(c)
             tops[j] = log if largest and not rest[j] < 0.5 else tops[j]
             logs[c, j] = tops[j] if largest else log
@@ -244,7 +244,7 @@ def renyi(p, logs, first, rest, tops, alpha, n, out):
             for j in range(STRIP):
                 log = logs[c, j] - tops[j]
                 power = exponential(alpha * (log if log < 0.0 else 0.0))
-                out[j] += power if first[j] != np.float64(c) and p[c, j] > 1e-300 else 0.0
+                out[j] += power if first[j] != np.float64(c) and p[c, j] > 0.0 else 0.0
         for j in range(STRIP):
             out[j] = (alpha * tops[j] + log_one_plus(out[j])) * scale / (1.0 - alpha)
     if n != 1:

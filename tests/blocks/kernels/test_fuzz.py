@@ -97,8 +97,8 @@ def same_counts(p, y, scale, options):
     for a, b in zip(found.soft_confusion, wanted.soft_confusion, strict=True):
         np.testing.assert_allclose(decode(a.weights), decode(b.weights), rtol=0, atol=len(p) * 1e-11)
     for a, b in zip(found.joint, wanted.joint, strict=True):
-        assert np.array_equal(a.moments.shape, b.moments.shape)
-        np.testing.assert_allclose(decode(a.moments).sum(), decode(b.moments).sum(), atol=len(p) * 1e-6)
+        of_p = [k for k, (_, j) in enumerate(a.settings.powers) if j == 0]  # u may round across an edge of its bins
+        assert np.array_equal(a.moments.sum(axis=2)[..., of_p], b.moments.sum(axis=2)[..., of_p])
 
 
 def fuzz(vectors, seed=0, pixels=1000):
