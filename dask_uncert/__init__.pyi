@@ -26,7 +26,9 @@ from .io.summary_store import (
 from .jobs.cohort.compare import compare
 from .jobs.cohort.output import load_cases
 from .jobs.convert import convert
+from .jobs.demo import demo
 from .jobs.export import export
+from .jobs.init import init
 from .jobs.merge import merge
 from .jobs.plan import plan
 from .jobs.report import report
@@ -120,6 +122,7 @@ __all__ = [
     "connect",
     "convert",
     "coverage_at_risk",
+    "demo",
     "distribution",
     "ecdf",
     "equal_mass_calibration_error",
@@ -134,6 +137,7 @@ __all__ = [
     "geometric_uncertainty",
     "histogram",
     "homophily_uncertainty",
+    "init",
     "iou",
     "job_schema",
     "kappa",

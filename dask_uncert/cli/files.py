@@ -1,7 +1,9 @@
-"""The commands on files: inputs to Zarr, maps to other formats."""
+"""The commands on files: a demo, a first job, inputs to Zarr, maps to other formats."""
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -58,4 +60,38 @@ def export_command(folder: AnyPath, name: str, target: str, quiet: bool, **optio
         click.echo(path)
 
 
-COMMANDS = (convert_command, export_command)
+@click.command("demo")
+@click.argument("folder", metavar="[DIR]", type=console.FILE, default=Path("dask_uncert_demo"))
+@click.option("--seed", default=0, help="Another seed makes another scene.")
+def demo_command(folder: Path, seed: int) -> None:
+    """Write a small scene with a job to try.
+
+    DIR is a new folder, by default dask_uncert_demo.
+    """
+    from dask_uncert.jobs.demo import demo
+
+    job = demo(folder, seed=seed)
+    click.echo(f"Wrote {job} and {job.parent / 'scene.zarr'}. Next:\n")
+    click.echo(f"  cd {shlex.quote(str(job.parent))} && dask-uncert run {job.name}")
+    click.echo("  open results/report.html in a browser, or read its numbers: cat results/results.json")
+
+
+@click.command("init")
+@click.argument("files", type=console.FILE, nargs=-1, required=True)
+@click.option("--out", type=console.FILE, default=Path("job.yaml"), help="The job file to write.")
+def init_command(files: tuple[Path, ...], out: Path) -> None:
+    """Look at your files and write a job for them.
+
+    FILES are those of a scene (predictions, reference, others), or for a cohort one folder for each input, with one
+    file a case. Each guess is marked in the job. Nothing is overwritten.
+    """
+    from dask_uncert.jobs.init import guesses, init
+
+    job = init(*files, out=out)
+    click.echo(f"Wrote {job}. Check each guess in it:\n")
+    for line in guesses(job):
+        click.echo(f"  {' '.join(line.split())}")
+    click.echo(f"\nNext:\n\n  dask-uncert plan {shlex.quote(str(job))}\n  dask-uncert run {shlex.quote(str(job))}")
+
+
+COMMANDS = (demo_command, init_command, convert_command, export_command)

@@ -112,3 +112,20 @@ def open_stored(store: str, array: str, name: str, dims: Sequence[str] | None = 
         ) from error
     retried: Any = Retried(opened)
     return cast(StoredArray, retried)
+
+
+def arrays_in(store: str, name: str) -> list[str]:
+    """Return the names of the arrays of a Zarr group or an `.npz`; [""] for a file or store that is one array.
+
+    name: the input's, for messages. Raises InputError for a store that cannot be read.
+    """
+    form = format_of(store)
+    if form is ZARR:
+        from dask_uncert.io.readers.zarr import array_names
+
+        return array_names(store, name)
+    if form.name == "NumPy":
+        from dask_uncert.io.readers.numpy import array_names as members
+
+        return members(store, name)
+    return [""]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from dask_uncert.errors import InputError, exception_text
 from dask_uncert.io.file_cache import EXPANSION, Bytes, file_name, open_stream
 from dask_uncert.io.paths import is_remote
 from dask_uncert.io.readers.stored_array import FileArray, slabs
@@ -101,3 +102,14 @@ class NumpyArray(FileArray):
                 f"{self} states {needed} bytes in its header, for shape {self.shape} of {self.stored}, but holds "
                 f"{self.file_size}. Copy it again."
             )
+
+
+def array_names(store: str, name: str) -> list[str]:
+    """Return the names of the arrays of an `.npz`; [""] for an `.npy`. name: the input's, for messages."""
+    if not file_name(store).endswith(".npz"):
+        return [""]
+    try:
+        with open_stream(store, name) as file, zipfile.ZipFile(file) as archive:
+            return [member.removesuffix(".npy") for member in archive.namelist() if member.endswith(".npy")]
+    except zipfile.BadZipFile as error:
+        raise InputError(f"{name}: {store} is not a NumPy archive, or is damaged ({exception_text(error)}).") from None

@@ -95,6 +95,10 @@ class StoredArray(ABC):
         """
         return None
 
+    def class_table(self) -> dict[int, str] | None:
+        """Return the names of the classes by code, as the file's attributes have them; None if they do not."""
+        return class_table_in(self.attributes)
+
     def error(self, message: str) -> InputError:
         """Return the error to raise for this input."""
         return InputError(f"{self.name}: {message}")
@@ -183,6 +187,30 @@ def labels_in(values: NDArray[Any]) -> tuple[Label, ...] | None:
         return None
     labels = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in values.tolist()]
     return tuple(labels) if all(isinstance(label, str | int | float) for label in labels) else None
+
+
+def class_table_in(attributes: Mapping[str, Any]) -> dict[int, str] | None:
+    """Return the class table in an array's attributes: `classes` or `class_names`, or CF's flags; None without one.
+
+    >>> class_table_in({"flag_values": [1, 2], "flag_meanings": "water forest"})
+    {1: 'water', 2: 'forest'}
+    >>> class_table_in({"classes": ["water", "forest"]})
+    {0: 'water', 1: 'forest'}
+    """
+    names = attributes.get("classes", attributes.get("class_names"))
+    if "flag_meanings" in attributes and "flag_values" in attributes:
+        names = dict(
+            zip(
+                np.ravel(attributes["flag_values"]).tolist(),
+                str(attributes["flag_meanings"]).split(),
+                strict=False,
+            )
+        )
+    pairs = names.items() if isinstance(names, Mapping) else enumerate(names) if isinstance(names, list | tuple) else ()
+    try:
+        return {int(code): str(name) for code, name in pairs} or None
+    except (TypeError, ValueError):
+        return None
 
 
 def slabs(shape: Sequence[int], itemsize: int, axis: int = 0) -> tuple[int, ...]:

@@ -281,6 +281,23 @@ class ZarrArray(StoredArray):
         return array
 
 
+def array_names(store: str, name: str) -> list[str]:
+    """Return the names of the arrays of a group; [""] for one array and for an image, whose full resolution is read.
+
+    name: the input's, for messages. Raises InputError for anything else.
+    """
+    with opening(store):
+        try:
+            group = zarr.open(store, mode="r")
+            if isinstance(group, zarr.Array) or ome_zarr.image_of(group, "", f"{name}: {store}") is not None:
+                return [""]
+            return sorted(member for member, _ in group.arrays())
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(f"{name}: {store} is not a readable Zarr store ({exception_text(error)}).") from None
+
+
 def _node_at(path: str) -> Any:
     """Return the zarr.Array or zarr.Group of a local folder; None if it is neither."""
     try:
