@@ -67,6 +67,7 @@ from .metrics.distributions import (
     quantiles,
     uncertainty_confusion,
 )
+from .metrics.intervals import intervals
 from .metrics.selective import (
     augrc,
     aurc,
@@ -81,6 +82,7 @@ from .metrics.sweep import (
     Sweep,
     sweep,
 )
+from .reports.results.read import results
 from .spec.inputs import Input
 from .summaries.evaluation import Evaluation
 from .summaries.regression import (
@@ -138,6 +140,7 @@ __all__ = [
     "histogram",
     "homophily_uncertainty",
     "init",
+    "intervals",
     "iou",
     "job_schema",
     "kappa",
@@ -159,6 +162,7 @@ __all__ = [
     "reliability",
     "renyi_entropy",
     "report",
+    "results",
     "risk_at_coverage",
     "risk_coverage",
     "run",

@@ -113,7 +113,7 @@ def report_command(folder: AnyPath, against: AnyPath | None, all_figures: bool) 
     """
     from dask_uncert.jobs.report import report
 
-    console.show_headline(report(folder, against, all_figures=all_figures), folder)
+    console.show_headline(report(folder, against=against, all_figures=all_figures), folder)
 
 
 @cli.command("compare")
@@ -135,9 +135,9 @@ def compare_command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Compare two models on the same cases.
+    """Compare two models on the same cases, or on the same scene.
 
-    FIRST and SECOND are output folders of cohorts; differences are FIRST minus SECOND. By default it compares the
+    FIRST and SECOND are output folders of cohorts, or of a scene with tiles; differences are FIRST minus SECOND. By default it compares the
     metrics that the report shows first. Reads no pixel.
     """
     from dask_uncert.jobs.cohort.compare import compare

@@ -167,6 +167,19 @@ def over_classes(
     return values.rechunk({number: -1}).map_blocks(work, dtype=dtype, meta=meta, **dropped)
 
 
+def named(values: Any, name: str, units: str = "1", **parameters: Any) -> Any:
+    """Return a new result with its own name and attributes where it is labelled; any other array unchanged.
+
+    parameters: of the formula, kept as attributes; those that are None are left out.
+    """
+    if is_labelled(values):
+        texts = {key: getattr(value, "__name__", value) for key, value in parameters.items() if value is not None}
+        values.attrs = {"long_name": name.replace("_", " "), "units": units, **texts}
+        if hasattr(values, "name"):  # a Variable has none
+            values.name = name
+    return values
+
+
 def elementwise(function: Callable[..., Any], values: Any) -> Any:
     """Return ``function`` of a numpy array, or block by block of a lazy one; float64, shape kept."""
     if not is_lazy(values):

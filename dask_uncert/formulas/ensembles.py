@@ -16,6 +16,7 @@ from dask_uncert.formulas.array_dispatch import (
     axis_number,
     is_labelled,
     is_lazy,
+    named,
     normalise,
     result_dtype,
 )
@@ -90,7 +91,7 @@ def sample_uncertainty(
         if is_labelled(held):
             first = {held.dims[number]: 0 for number in removed}
             values = held.isel(first, drop=True).copy(data=values)
-        measures[name] = values
+        measures[name] = named(values, name, "nat" if name in _IN_NATS and not normalised else "1")
     return measures
 
 

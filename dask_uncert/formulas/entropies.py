@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dask_uncert.formulas.array_dispatch import as_array, is_labelled, over_classes
+from dask_uncert.formulas.array_dispatch import as_array, is_labelled, named, over_classes
 from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Counts, Floats
 
@@ -56,7 +56,8 @@ def renyi_entropy(probabilities: Any, alpha: float = 2.0, axis: int | str = -1, 
     0.6931471806
     """
     _check_order(alpha)
-    return over_classes(partial(renyi_values, alpha=alpha, normalised=normalised), probabilities, axis)
+    entropy = over_classes(partial(renyi_values, alpha=alpha, normalised=normalised), probabilities, axis)
+    return named(entropy, "renyi_entropy", "1" if normalised else "nat", alpha=alpha)
 
 
 @shared_sections
@@ -92,7 +93,9 @@ def tsallis_entropy(probabilities: Any, alpha: float = 1.5, axis: int | str = -1
     _check_order(alpha)
     if math.isinf(alpha):
         raise ValueError("alpha of the Tsallis entropy must be finite")
-    return over_classes(partial(tsallis_values, alpha=alpha), probabilities, axis)
+    return named(
+        over_classes(partial(tsallis_values, alpha=alpha), probabilities, axis), "tsallis_entropy", alpha=alpha
+    )
 
 
 @shared_sections
@@ -121,7 +124,7 @@ def t_entropy(probabilities: Any, axis: int | str = -1) -> Any:
     >>> t_entropy([0.51, 0.49, 0, 0]).round(6).item()
     0.595135
     """
-    return over_classes(t_entropy_values, probabilities, axis)
+    return named(over_classes(t_entropy_values, probabilities, axis), "t_entropy")
 
 
 @shared_sections
@@ -151,7 +154,7 @@ def binary_variance(probabilities: Any, axis: int | str = -1) -> Any:
     >>> binary_variance([0.51, 0.19, 0.15, 0.15]).round(6).item()
     0.9996
     """
-    return over_classes(variance_values, probabilities, axis)
+    return named(over_classes(variance_values, probabilities, axis), "binary_variance")
 
 
 @shared_sections
@@ -189,7 +192,7 @@ def confused_classes(probabilities: Any, axis: int | str = -1) -> Any:
     """
     held = probabilities if is_labelled(probabilities) else as_array(probabilities)
     count = partial(confused_values, margin=storage_margin(held.dtype))
-    return over_classes(count, held, axis, dtype=np.dtype(np.int64))
+    return named(over_classes(count, held, axis, dtype=np.dtype(np.int64)), "confused_classes")
 
 
 def storage_margin(dtype: Any) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dask_uncert.errors import listed
-from dask_uncert.formulas.array_dispatch import over_classes
+from dask_uncert.formulas.array_dispatch import named, over_classes
 from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.entropies import bounded
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
@@ -54,7 +54,7 @@ def homophily_uncertainty(probabilities: Any, distances: ArrayLike, axis: int | 
     """
     squared = squared_distances(distances)
     function = partial(_sized_values, squared=squared, maximum=homophily_maximum(squared))
-    return over_classes(function, probabilities, axis)
+    return named(over_classes(function, probabilities, axis), "homophily_uncertainty")
 
 
 def check_distances(distances: ArrayLike) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dask_uncert.formulas.array_dispatch import over_classes
+from dask_uncert.formulas.array_dispatch import named, over_classes
 from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.entropies import Split, bounded, gini_sum, renyi_values
 from dask_uncert.formulas.measures import DISTANCES
@@ -71,7 +71,9 @@ def geometric_uncertainty(
     [0.6664, 0.0]
     """
     _check(distance, n, alpha)
-    return over_classes(partial(geometric_values, distance=distance, n=n, alpha=alpha), probabilities, axis)
+    function = partial(geometric_values, distance=distance, n=n, alpha=alpha)
+    values = over_classes(function, probabilities, axis)
+    return named(values, "geometric_uncertainty", distance=distance, n=n, alpha=alpha)
 
 
 def geometric_values(

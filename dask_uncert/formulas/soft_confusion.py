@@ -15,6 +15,7 @@ from dask_uncert.formulas.array_dispatch import (
     elementwise,
     is_labelled,
     is_lazy,
+    named,
     result_dtype,
     tolerance,
 )
@@ -124,7 +125,7 @@ def soft_weights(
     weights = {}
     for number, name in enumerate(CELLS):
         values = np.where((cells == number) | np.isnan(weight), weight, 0.0).astype(dtype)
-        weights[name] = values if template is None else template.copy(data=values)
+        weights[name] = values if template is None else named(template.copy(data=values), name)
     return weights
 
 

@@ -102,6 +102,14 @@ def open_maps(store: str, names: Sequence[str]) -> list[Any]:
         return [group[name] for name in names]
 
 
+def map_names(store: str) -> list[str]:
+    """Return the names of the maps in a group, sorted: its arrays of at least two dimensions."""
+    open_maps(store, [])
+    with opening(store):
+        group = zarr.open_group(writable_store(store), mode="r")
+        return sorted(name for name, array in group.arrays() if array.ndim >= 2)
+
+
 def map_dims(array: Any) -> tuple[tuple[str, ...], int]:
     """Return the names of a map's dimensions, and how many of them are those of the grid."""
     names = dimension_names(array) or ("",) * array.ndim

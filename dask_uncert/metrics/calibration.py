@@ -129,13 +129,13 @@ def negative_log_likelihood(evaluation: Evaluation) -> dict[str, float]:
 
 @shared_sections
 def windows_curve(
-    evaluation: Evaluation, class_index: int, points: ArrayLike, delta: float = 0.05
+    evaluation: Evaluation, class_name: str | int, points: ArrayLike, delta: float = 0.05
 ) -> tuple[Counts, Floats]:
     """Return how often a class is true where its probability is close to each point.
 
     {Parameters: evaluation}
-    class_index : int
-        Position of the class in the class table.
+    class_name : str or int
+        Name of the class, or its position in the class table.
     points : array_like, (P,)
         Probabilities p, the centres of the windows.
     delta : float, default 0.05
@@ -148,17 +148,25 @@ def windows_curve(
     share : ndarray of float64, (P,)
         Share of them that are of the class; NaN where a window is empty.
 
+    Raises
+    ------
+    KeyError
+        If there is no such class; the message names those there are.
+
     References
     ----------
     [J22], section VII.
 
     {Examples: three pixels}
-    >>> [part.tolist() for part in du.windows_curve(evaluation, 1, [0.1, 0.4], 0.05)]
+    >>> [part.tolist() for part in du.windows_curve(evaluation, "1", [0.1, 0.4], 0.05)]
     [[1, 1], [0.0, 1.0]]
     """
-    tallies = evaluation.calibration
+    tallies, names = evaluation.calibration, [c.name for c in evaluation.classes]
+    if isinstance(class_name, str) and class_name not in names:
+        raise KeyError(f"there is no class {class_name!r}; there are {', '.join(names)}")
+    number = names.index(class_name) if isinstance(class_name, str) else class_name
     n, positives, _ = tallies.fine_by_class
-    return calibration.windows_curve(n[class_index], positives[class_index], tallies.edges, points, delta)
+    return calibration.windows_curve(n[number], positives[number], tallies.edges, points, delta)
 
 
 @shared_sections

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import xarray as xr
 
 from dask_uncert.formulas import confusion
 from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.soft_confusion import CELLS
-from dask_uncert.formulas.typing import Counts, Floats
+from dask_uncert.formulas.typing import Floats
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.soft_confusion import SoftConfusion
 
 
 @shared_sections
-def confusion_matrix(evaluation: Evaluation) -> Counts:
+def confusion_matrix(evaluation: Evaluation) -> xr.DataArray:
     """Return the confusion matrix.
 
     {Parameters: evaluation}
 
     Returns
     -------
-    ndarray of int64, (classes, classes)
-        Pixels by reference class (rows) and predicted class (columns), in the order of the class table.
+    xarray.DataArray of int64, (reference, predicted)
+        Pixels by reference class (rows) and predicted class (columns), labelled by the names of the classes.
 
     {Examples: three pixels}
-    >>> du.confusion_matrix(evaluation).tolist()
-    [[1, 0], [1, 1]]
+    >>> du.confusion_matrix(evaluation).sel(reference="1").values.tolist()
+    [1, 1]
     """
-    return evaluation.decisions.confusion
+    names = [c.name for c in evaluation.classes]
+    coordinates = {"reference": names, "predicted": names}
+    attributes = {"long_name": "confusion matrix", "units": "pixels"}
+    return xr.DataArray(evaluation.decisions.confusion, coordinates, name="confusion_matrix", attrs=attributes)
 
 
 @shared_sections
@@ -46,7 +52,7 @@ def accuracy(evaluation: Evaluation) -> float:
     >>> round(du.accuracy(evaluation), 4)
     0.6667
     """
-    return float(confusion.accuracy(confusion_matrix(evaluation)))
+    return float(confusion.accuracy(evaluation.decisions.confusion))
 
 
 @shared_sections
@@ -64,79 +70,86 @@ def kappa(evaluation: Evaluation) -> float:
     >>> round(du.kappa(evaluation), 4)
     0.4
     """
-    return float(confusion.kappa(confusion_matrix(evaluation)))
+    return float(confusion.kappa(evaluation.decisions.confusion))
 
 
 @shared_sections
-def precision(evaluation: Evaluation) -> Floats:
+def precision(evaluation: Evaluation) -> xr.DataArray:
     """Return the precision (user's accuracy) of each class.
 
     {Parameters: evaluation}
 
     Returns
     -------
-    ndarray of float64, (classes,)
-        In [0, 1], best 1; NaN where a class was never predicted.
+    xarray.DataArray of float64, (class,)
+        In [0, 1], best 1, labelled by the names of the classes; NaN where a class was never predicted.
 
     {Examples: three pixels}
-    >>> du.precision(evaluation).tolist()
+    >>> du.precision(evaluation).values.tolist()
     [0.5, 1.0]
     """
-    return confusion.precision(confusion_matrix(evaluation))
+    return _by_class(evaluation, "precision")
 
 
 @shared_sections
-def recall(evaluation: Evaluation) -> Floats:
+def recall(evaluation: Evaluation) -> xr.DataArray:
     """Return the recall (producer's accuracy) of each class.
 
     {Parameters: evaluation}
 
     Returns
     -------
-    ndarray of float64, (classes,)
-        In [0, 1], best 1; NaN where the reference lacks a class.
+    xarray.DataArray of float64, (class,)
+        In [0, 1], best 1, labelled by the names of the classes; NaN where the reference lacks a class.
 
     {Examples: three pixels}
-    >>> du.recall(evaluation).tolist()
+    >>> du.recall(evaluation).values.tolist()
     [1.0, 0.5]
     """
-    return confusion.recall(confusion_matrix(evaluation))
+    return _by_class(evaluation, "recall")
 
 
 @shared_sections
-def f1(evaluation: Evaluation) -> Floats:
+def f1(evaluation: Evaluation) -> xr.DataArray:
     """Return the F1 score (Dice coefficient) of each class.
 
     {Parameters: evaluation}
 
     Returns
     -------
-    ndarray of float64, (classes,)
-        In [0, 1], best 1; NaN where a class neither occurs nor is predicted.
+    xarray.DataArray of float64, (class,)
+        In [0, 1], best 1, labelled by the names of the classes; NaN where a class neither occurs nor is predicted.
 
     {Examples: three pixels}
-    >>> du.f1(evaluation).round(4).tolist()
+    >>> du.f1(evaluation).round(4).values.tolist()
     [0.6667, 0.6667]
     """
-    return confusion.f1(confusion_matrix(evaluation))
+    return _by_class(evaluation, "f1")
 
 
 @shared_sections
-def iou(evaluation: Evaluation) -> Floats:
+def iou(evaluation: Evaluation) -> xr.DataArray:
     """Return the intersection over union (Jaccard index) of each class.
 
     {Parameters: evaluation}
 
     Returns
     -------
-    ndarray of float64, (classes,)
-        In [0, 1], best 1; NaN where a class neither occurs nor is predicted.
+    xarray.DataArray of float64, (class,)
+        In [0, 1], best 1, labelled by the names of the classes; NaN where a class neither occurs nor is predicted.
 
     {Examples: three pixels}
-    >>> du.iou(evaluation).tolist()
+    >>> du.iou(evaluation).values.tolist()
     [0.5, 0.5]
     """
-    return confusion.iou(confusion_matrix(evaluation))
+    return _by_class(evaluation, "iou")
+
+
+def _by_class(evaluation: Evaluation, metric: str) -> xr.DataArray:
+    """Return a metric of the confusion matrix, labelled by class."""
+    values: Any = getattr(confusion, metric)(evaluation.decisions.confusion)
+    names = [c.name for c in evaluation.classes]
+    return xr.DataArray(values, {"class": names}, name=metric, attrs={"long_name": metric, "units": "1"})
 
 
 def soft_cells(soft: SoftConfusion) -> dict[str, Floats]:

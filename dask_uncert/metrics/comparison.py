@@ -1,20 +1,20 @@
-"""Two models on the same patients: differences, their intervals, and whether they are more than chance.
+"""Two models on the same patients, or on the same scene: differences, their intervals, and whether they are chance.
 
-Differences are the first model minus the second. Pooled differences are resampled with the same patients drawn for
-both models, and tested by swapping the two models' Summaries patient by patient. Differences per patient are tested by
-Student's paired t-test ([A22]) and by Wilcoxon's signed ranks. Each test's p-values are also given Holm-adjusted over
-the metrics.
+Differences are the first model minus the second. Units are patients, or the tiles of a scene. Pooled differences are
+resampled with the same units drawn for both models, and tested by swapping the two models' Summaries unit by unit.
+Differences per unit are tested by Student's paired t-test ([A22]) and by Wilcoxon's signed ranks. Each test's p-values
+are also given Holm-adjusted over the metrics.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, plural
 from dask_uncert.formulas.bootstrap_intervals import Confidence, Interval
 from dask_uncert.formulas.paired_tests import (
     Significance,
@@ -34,8 +34,12 @@ from dask_uncert.metrics.resampling_units import (
     patients,
     ranges,
     swapped_totals,
+    unit_scalars,
 )
 from dask_uncert.metrics.scalars import Scalars, scalars
+from dask_uncert.metrics.tile_bootstrap import GROUPS, TileUnits
+from dask_uncert.summaries import display
+from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.stack import Stack, check_equal
 
 ROWS = 1000  # permutations worked out at a time
@@ -47,7 +51,8 @@ class Comparison:
     """Differences of two models, the first minus the second; a metric a column, in the order of `metrics`.
 
     only: cases that one of the models lacks, which took no part, by model. pooled, mean: (2, metrics). Fields of
-    tests are of (metrics,); `exact`: all swaps were listed, not drawn. holm: adjusted p-values by test.
+    tests are of (metrics,); `exact`: all swaps were listed, not drawn. holm: adjusted p-values by test. unit: what is
+    paired, "patient" or "tile"; `patients` holds the names of these.
     """
 
     metrics: tuple[str, ...]
@@ -64,6 +69,32 @@ class Comparison:
     signed_rank: Significance
     exact: bool
     holm: dict[str, Floats]
+    unit: str = "patient"
+
+    def _title(self) -> str:
+        units = plural(len(self.patients), self.unit)
+        return f"Comparison of two models over {units}, A minus B; pooled; p of the permutation test"
+
+    def _table(self) -> list[list[Any]]:
+        interval = self.pooled_interval
+        columns = (*self.pooled, self.pooled_difference, interval.low, interval.high, self.permutation.p_value)
+        rows = zip(self.metrics, *columns, strict=True)
+        return [["metric", "A", "B", "difference", "low", "high", "p"], *map(list, rows)]
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            [self._title(), *display.text_table(self._table(), display.LINES - 1, "all are in to_dataframe()")]
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: both models, the difference and its interval for every metric."""
+        return display.html(self._title(), display.html_table(self._table(), "Pooled numbers"))
+
+    def to_dataframe(self) -> Any:
+        """Return a pandas DataFrame with a row per metric: both models, differences, intervals and tests."""
+        rows = self.rows()
+        keys = [key for key in rows[0] if key != "metric"]
+        return display.dataframe("metric", self.metrics, {key: [row[key] for row in rows] for key in keys})
 
     def differences(self) -> dict[str, tuple[Floats, Floats, Interval]]:
         """Return both models' numbers, their difference and its interval: pooled, and means over patients."""
@@ -88,40 +119,49 @@ class Comparison:
         return rows
 
 
+class PairedUnits(NamedTuple):
+    """The units of two models in pairs, their Stacks of cases if any, and what one model alone has.
+
+    unit: what a unit is. groups: of the jackknife.
+    """
+
+    units: tuple[Units, Units]
+    stacks: Sequence[Stack]
+    only: tuple[tuple[str, ...], tuple[str, ...]]
+    unit: str
+    groups: int | None
+
+
 def compare(
-    first: Stack,
-    second: Stack,
+    first: Stack | Evaluation,
+    second: Stack | Evaluation,
     confidence: Confidence | None = None,
     metrics: Sequence[str] | None = None,
     permutations: int = 2000,
 ) -> Comparison:
-    """Compare two models' Stacks over the cases that both have; the others are named in `only`.
+    """Compare two models' Stacks over the cases that both have, or their Evaluations of one scene tile by tile.
 
-    metrics: names or patterns, by default every scalar; the Holm adjustment is over these. All swaps are listed
-    where there are at most `permutations` of them, else `permutations` are drawn.
+    Cases that one lacks are named in `only`. metrics: names or patterns, by default every scalar; the Holm adjustment
+    is over these. All swaps are listed where there are at most `permutations` of them, else `permutations` are drawn.
 
     Raises InputError where no case is in both, or where the two were not evaluated alike.
     """
     confidence = confidence or Confidence()
-    common, only = _common_cases(first, second)
-    stacks = first.select(common), second.select(common)
-    if stacks[0].patients != stacks[1].patients:
-        raise InputError("the two evaluations name other patients for the same cases; use one manifest for both.")
-    try:
-        check_equal(stacks[0].frame, stacks[1].frame, common[0])
-    except ValueError as error:
-        raise InputError(f"the second evaluation does not compare with the first: {error}.") from None
-    whole = [patients(stack) for stack in stacks]
-    totals = [scalars(units.total) for units in whole]
-    chosen = matching_metrics(tuple(totals[0]), metrics)
-    units = [RestrictedUnits(model, chosen) for model in whole]
-    (names, *_), values = zip(*(patient_values(stack, chosen) for stack in stacks), strict=True)
+    whole, stacks, only, unit, groups = _paired(first, second)
+    totals = [scalars(model.total) for model in whole]
+    kept = scalars(whole[0].total, lambda name: whole[0].counts(name, 0, 1))  # tiles do not keep every marginal
+    chosen = matching_metrics(tuple(name for name in totals[0] if name in kept), metrics)
+    units, names = [RestrictedUnits(model, chosen) for model in whole], whole[0].names
+    if stacks:  # a patient's value is the mean over the visits
+        values = [patient_values(stack, chosen)[1] for stack in stacks]
+    else:
+        values = [_columns(unit_scalars(model), chosen) for model in units]
     pooled = np.stack([_columns(total, chosen) for total in totals])
     with np.errstate(invalid="ignore"):  # inf - inf: undefined
         differences = values[0] - values[1]
         pooled_difference = pooled[0] - pooled[1]
         replicates = _difference([bootstrap.bootstrap_replicates(model, confidence) for model in units], chosen)
-        left_out = _difference([jackknife(model) for model in units], chosen)
+        left_out = _difference([jackknife(model, groups) for model in units], chosen)
     permuted, exact = _permuted(units[0], units[1], chosen, permutations, confidence.seed)
     tests = {
         "permutation": permutation_test(pooled_difference, permuted, exact),
@@ -142,8 +182,51 @@ def compare(
         mean_interval=bootstrap.mean_interval(differences, names, confidence),
         exact=exact,
         holm={name: holm(test.p_value) for name, test in tests.items()},
+        unit=unit,
         **tests,
     )
+
+
+def _paired(first: Stack | Evaluation, second: Stack | Evaluation) -> PairedUnits:
+    """Return the units of two models in pairs; InputError where the two were not evaluated alike."""
+    if isinstance(first, Stack) and isinstance(second, Stack):
+        common, only = _common_cases(first, second)
+        stacks = first.select(common), second.select(common)
+        if stacks[0].patients != stacks[1].patients:
+            raise InputError("the two evaluations name other patients for the same cases; use one manifest for both.")
+        _check_frames(stacks[0].frame, stacks[1].frame, common[0])
+        return PairedUnits((patients(stacks[0]), patients(stacks[1])), stacks, only, "patient", None)
+    if not (isinstance(first, Evaluation) and isinstance(second, Evaluation)):
+        raise InputError("one is a scene and the other has cases; compare two models on the same scene or cases.")
+    tiles = [evaluation.tiles for evaluation in (first, second)]
+    if tiles[0] is None or tiles[1] is None:
+        raise InputError(
+            "a scene without tiles cannot be compared: nothing says by how much chance moves its numbers. Evaluate both "
+            "models with `confidence: {unit: tile}`."
+        )
+    if tiles[0].size != tiles[1].size:
+        raise InputError(f"tiles of {tiles[0].size} and of {tiles[1].size} pixels a side do not pair; use one size.")
+    if len(tiles[0].scenes) > 1 or len(tiles[1].scenes) > 1:
+        raise InputError(
+            "sums of several scenes do not pair; evaluate each without `confidence`, and make a Stack of them."
+        )
+    _check_frames(replace(first, tiles=None).frame(), replace(second, tiles=None).frame(), "of the scene")
+    units = TileUnits(first), TileUnits(second)
+    alone = [len({*a.names} - {*b.names}) for a, b in (units, units[::-1])]
+    if any(alone) or not units[0].names:
+        raise InputError(
+            f"the two models were not evaluated on the same pixels: {plural(alone[0], 'tile')} only in the first, "
+            f"{plural(alone[1], 'tile')} only in the second, of {len(units[0].names)} and {len(units[1].names)}. Give "
+            f"both one mask of the pixels to count."
+        )
+    return PairedUnits(units, (), ((), ()), "tile", GROUPS)
+
+
+def _check_frames(first: dict[str, Any], second: dict[str, Any], name: str) -> None:
+    try:
+        check_equal(first, second, name)
+    except ValueError as error:
+        raise InputError(f"the second evaluation does not compare with the first: {error}.") from None
 
 
 def _common_cases(first: Stack, second: Stack) -> tuple[list[str], tuple[tuple[str, ...], tuple[str, ...]]]:

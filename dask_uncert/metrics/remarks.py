@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from dask_uncert.errors import plural
-from dask_uncert.metrics.classification import confusion_matrix
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.summary import Summary
 
@@ -47,7 +46,7 @@ def shifted_codes(evaluation: Evaluation, ignore: Collection[int]) -> list[str]:
     does not occur.
     """
     codes, ledger = [c.code for c in evaluation.classes], evaluation.ledger
-    first = confusion_matrix(evaluation)[0].sum() + ledger.excluded[:, 0].sum()
+    first = evaluation.decisions.confusion[0].sum() + ledger.excluded[:, 0].sum()
     ignored = ledger.reasons()["ignored"]
     if codes != [*range(len(codes))] or len(codes) not in ignore or first or not ignored:
         return []

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, plural
 from dask_uncert.formulas.confusion import cell_metrics
 from dask_uncert.formulas.metric_bounds import metric_bounds
 from dask_uncert.formulas.soft_confusion import CELLS, DAMPING_FORMS
 from dask_uncert.formulas.soft_sweep import damped_sums, row_certainty, soft_cells
 from dask_uncert.formulas.threshold_distributions import named_distribution
 from dask_uncert.formulas.typing import Floats
+from dask_uncert.summaries import display
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram
 from dask_uncert.summaries.stack import composed
@@ -63,6 +64,27 @@ class Sweep:
     bounds: dict[str, Floats]
     share: Floats
 
+    def _title(self) -> str:
+        damped = "" if self.uncertainty is None else f", damped by {self.uncertainty}"
+        settings = plural(self.share.size, "setting")
+        return f"Sweep of class {self.class_name}{damped}: {settings}, {self.wide} with a wide error bound"
+
+    def _table(self) -> list[list[Any]]:
+        shown = ("accuracy", "precision", "recall", "f1", "f1_bound")
+        header = ["threshold", "sigma", "damping", "share", "accuracy", "precision", "recall", "F1", "F1 bound"]
+        return [
+            header,
+            *([*(f"{row[s]:g}" for s in header[:3]), *(row[n] for n in ("share", *shown))] for row in self.rows()),
+        ]
+
+    def __repr__(self) -> str:
+        table = display.text_table(self._table(), display.LINES - 1, "all are in to_dataframe()")
+        return "\n".join([self._title(), *table])
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the main metrics of every setting."""
+        return display.html(self._title(), display.html_table(self._table(), "Settings"))
+
     @property
     def wide(self) -> int:
         """Number of settings where the bound of a metric, other than kappa and Matthews, is wide."""
@@ -79,6 +101,11 @@ class Sweep:
                 row |= {name: float(value[index]), f"{name}_bound": float(self.bounds[name][index])}
             rows.append(row)
         return rows
+
+    def to_dataframe(self) -> Any:
+        """Return a pandas DataFrame with a row per setting, a column per value and per bound."""
+        rows = self.rows()
+        return display.dataframe("setting", range(len(rows)), {key: [row[key] for row in rows] for key in rows[0]})
 
     def to_dataset(self) -> xr.Dataset:
         """Return values, `<name>_bound` and share as an xarray Dataset over threshold, sigma and damping."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from dask_uncert.errors import plural
+from dask_uncert.formulas import calibration, confusion
+from dask_uncert.summaries import display
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
@@ -77,6 +80,77 @@ class Evaluation(Summary):
     joint: tuple[JointHistogram, ...]
     tiles: Tiles | None = None
     weighted: tuple[WeightedDecisions, ...] = ()
+
+    def _classes(self) -> dict[str, Any]:
+        """Return support, predicted and the main metrics of each class, (classes,) each."""
+        matrix = self.decisions.confusion
+        counts = {"support": matrix.sum(axis=1), "predicted": matrix.sum(axis=0)}
+        return counts | {key: getattr(confusion, key)(matrix) for key in ("precision", "recall", "f1", "iou")}
+
+    def _overall(self) -> dict[str, float]:
+        """Return the main metrics of all classes together, by their names in `results.json`."""
+        matrix, fine = self.decisions.confusion, self.calibration.fine
+        return {
+            "overall/accuracy": float(confusion.accuracy(matrix)),
+            "overall/kappa": float(confusion.kappa(matrix)),
+            "overall/macro_f1": float(confusion.macro(confusion.f1(matrix), confusion.support(matrix)).value),
+            "calibration/ece": float(calibration.expected_calibration_error(*self.calibration.binned(fine))),
+        }
+
+    def _title(self) -> str:
+        counted, left_out = int(self.ledger.counted), int(self.ledger.excluded.sum())
+        return f"Evaluation of {plural(len(self.classes), 'class', 'classes')}: {counted:,} pixels counted, {left_out:,} left out"
+
+    def _class_rows(self) -> list[list[Any]]:
+        columns = self._classes()
+        header = ["class", "support", "predicted", "precision", "recall", "F1", "IoU"]
+        return [header, *([c.name, *(v[i] for v in columns.values())] for i, c in enumerate(self.classes))]
+
+    def __repr__(self) -> str:
+        accuracy, kappa, macro, ece = map(display.number, self._overall().values())
+        measured = ", ".join(self.measures) or "none"
+        return "\n".join(
+            [
+                self._title(),
+                f"accuracy {accuracy}, kappa {kappa}, mean F1 {macro}, calibration error (ECE) {ece}",
+                *display.text_table(self._class_rows(), display.LINES - 3, "all are in to_dataframe()"),
+                f"measures: {measured[:100]}{'…' * (len(measured) > 100)}",
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the main metrics, the classes, and how honest the confidence is."""
+        names = ("Accuracy", "Kappa", "Mean F1", "Calibration error (ECE)")
+        numbers = zip(names, map(display.number, self._overall().values()), strict=True)
+        curve = zip(*calibration.reliability(*self.calibration.binned(self.calibration.fine)), strict=True)
+        return display.html(
+            self._title(),
+            display.html_text(", ".join(f"{name} {value}" for name, value in numbers)),
+            display.html_table(self._class_rows(), "Classes"),
+            display.html_curve(curve, "mean confidence", "accuracy", "Reliability: accuracy by mean confidence"),
+        )
+
+    def to_dataframe(self) -> Any:
+        """Return the main numbers as a pandas DataFrame: of all classes together, then of each class.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Column ``value``; the index holds names as in `results.json` and `intervals`, such as
+            ``classes/Corn/f1``. NaN where undefined.
+
+        Examples
+        --------
+        >>> import dask_uncert as du
+        >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
+        >>> evaluation.to_dataframe().loc["classes/1/recall", "value"].item()
+        0.5
+        """
+        numbers = {"counted": int(self.ledger.counted), "excluded": int(self.ledger.excluded.sum()), **self._overall()}
+        columns = self._classes()
+        for i, c in enumerate(self.classes):
+            numbers |= {f"classes/{c.name}/{name}": values[i] for name, values in columns.items()}
+        return display.dataframe("name", [*numbers], {"value": [float(value) for value in numbers.values()]})
 
     @property
     def measures(self) -> dict[str, Distribution]:

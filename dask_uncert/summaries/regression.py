@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from dask_uncert.errors import plural
 from dask_uncert.formulas import calibration
 from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.typing import Counts, Floats
+from dask_uncert.summaries import display
 from dask_uncert.summaries.distribution import edges_with
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.summary import Summary, counts
@@ -73,6 +75,45 @@ class RegressionEvaluation(Summary):
             predicted=np.zeros(2, np.int64),
             not_finite=np.zeros((), np.int64),
         )
+
+    def _title(self) -> str:
+        counted, left_out = int(self.ledger.counted), int(self.ledger.excluded.sum())
+        outputs = plural(self.outputs, "output")
+        return f"Evaluation of a regression, {outputs}: {counted:,} pixels counted, {left_out:,} left out"
+
+    def _numbers(self) -> dict[str, float]:
+        coverage = {f"coverage/{level:g}": share for level, share in regression_coverage(self).items()}
+        return {"area": regression_area(self), "distance": regression_distance(self), **coverage}
+
+    def _text(self) -> str:
+        side = f" ({side})" if (side := regression_side(self)) else ""
+        return (
+            f"area under the calibration curve {display.number(regression_area(self))}{side}, squared distance to the "
+            f"diagonal {display.number(regression_distance(self))}"
+        )
+
+    def _coverage(self) -> list[list[Any]]:
+        rows = regression_coverage(self).items()
+        return [["nominal", "observed"], *([f"{level:g}", share] for level, share in rows)]
+
+    def __repr__(self) -> str:
+        table = display.text_table(self._coverage(), display.LINES - 2, "all are in to_dataframe()")
+        return "\n".join([self._title(), self._text(), *table])
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the area, the coverage at each level, and the calibration curve."""
+        curve = zip(*(part[:: max(1, len(part) // 30)] for part in regression_curve(self)), strict=True)
+        return display.html(
+            self._title(),
+            display.html_text(self._text()),
+            display.html_table(self._coverage(), "Coverage"),
+            display.html_curve(curve, "predicted", "observed", "Calibration: observed by predicted probability"),
+        )
+
+    def to_dataframe(self) -> Any:
+        """Return area, distance and coverage as a pandas DataFrame: names as index, column ``value``."""
+        numbers = self._numbers()
+        return display.dataframe("name", [*numbers], {"value": [*numbers.values()]})
 
 
 class Curve(NamedTuple):

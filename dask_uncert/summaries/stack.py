@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dask_uncert.errors import InputError, listed
+from dask_uncert.errors import InputError, listed, plural
 from dask_uncert.formulas.typing import Counts
+from dask_uncert.summaries import display
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.sparse_rows import SparseRow, SparseRows, add_rows, marginal_rows, split_rows
 from dask_uncert.summaries.summary import Summary, UnequalFramesError
@@ -164,6 +165,24 @@ class Stack:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _title(self) -> str:
+        patients, classes = len(set(self.patients)), self.frame.get("classes", [])
+        what = f"{plural(len(self), 'case')} of {plural(patients, 'patient')}"
+        return f"Stack of {what}, {plural(len(classes), 'class', 'classes')}: {listed((n for _, n in classes), 8)}"
+
+    def _rows(self) -> list[list[Any]]:
+        groups = self.groups
+        rows = zip(self.names, *groups.values(), strict=True)
+        return [["case", *groups], *map(list, rows)]
+
+    def __repr__(self) -> str:
+        lines = display.text_table(self._rows(), display.LINES - 2, "all are in .names and .groups")
+        return "\n".join([self._title(), *lines, "pooled numbers: .total(); every number: du.results(stack)"])
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the cases and their groups; no count is read."""
+        return display.html(self._title(), display.html_table(self._rows(), "Cases"))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -97,7 +97,7 @@ def test_hard_counts_take_the_largest_share():
     decided = arrays["probabilities"].argmax(axis=2)[counted]
     wanted = np.zeros((3, 3), int)
     np.add.at(wanted, (truth, decided), 1)
-    assert classification.confusion_matrix(found).tolist() == wanted.tolist()
+    assert found.decisions.confusion.tolist() == wanted.tolist()
     assert found.ledger.reasons()["reference_nan"] == (arrays["mask"] & ~counted).sum()
     codes = np.where(np.isnan(arrays["reference"]).any(axis=2), 9, arrays["reference"].argmax(axis=2))
     hard = evaluate(
@@ -110,7 +110,7 @@ def test_hard_counts_take_the_largest_share():
 def test_ties_go_to_the_lowest_and_nothing_is_no_reference():
     shares = np.array([[0.4, 0.4, 0.2], [0.0, 0.5, 0.5], [0.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]])
     found = evaluate(np.full((4, 3), 1 / 3), Input(shares, fuzzy=True), classes=WORDS["classes"])
-    assert classification.confusion_matrix(found).sum(axis=1).tolist() == [2, 1, 0]
+    assert found.decisions.confusion.sum(axis=1).tolist() == [2, 1, 0]
     assert found.ledger.reasons()["reference_nan"] == 1
 
 
@@ -130,7 +130,7 @@ def test_binary_shares_of_the_second_class():
     p, c = rng.random((12, 10)).astype("float32"), np.round(rng.random((12, 10)) * 8) / 8
     soft = [{"class": "yes", "thresholds": [0.5], "sigmas": [0.1]}, {"class": "no", "sigmas": [0.1]}]
     found = evaluate(p, Input(c, fuzzy=True), **BINARY, soft_confusion=soft)
-    matrix = classification.confusion_matrix(found)
+    matrix = found.decisions.confusion
     assert matrix[1].sum() == (c > 0.5).sum()
     assert matrix[1, 1] == ((c > 0.5) & (p > 0.5)).sum()
     wanted = soft_weights(p.astype("float64"), c, 0.5, 0.1)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from dask_uncert.errors import InputError
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.io.summary_store import load, save
-from dask_uncert.metrics import classification
 from dask_uncert.reports.results.scene import scene_results, to_json
 from tests.support.unreadable import Unreadable
 
@@ -185,7 +184,7 @@ def test_binary_prediction_without_a_class_axis():
     p = np.array([[0.2, 0.9, 0.5], [0.7, 0.1, 0.6]])
     c = np.array([[0, 1, 0], [0, 1, 1]])
     found = evaluate(p, c, axis=None, classes={0: "background", 1: "lesion"})
-    assert classification.confusion_matrix(found).tolist() == [[2, 1], [1, 2]]
+    assert found.decisions.confusion.tolist() == [[2, 1], [1, 2]]
     both = evaluate(np.stack([1 - p, p], axis=2), c, classes={0: "background", 1: "lesion"})
     assert both == found
 

@@ -25,12 +25,12 @@ def numbers(found):
 def test_index_arithmetic_in_the_storage_dtype(classes):
     if classes == 17:
         found = evaluate(certain([16], 17), np.array([16], "uint8"))
-        assert classification.confusion_matrix(found)[16, 16] == 1
+        assert found.decisions.confusion[16, 16] == 1
         return
     reference, predicted = np.meshgrid(np.arange(classes), np.arange(classes), indexing="ij")
     dtype = "uint8" if classes <= 256 else "uint16"
     found = evaluate(certain(predicted, classes), reference.astype(dtype), measures=[])
-    assert (classification.confusion_matrix(found) == 1).all()
+    assert (found.decisions.confusion == 1).all()
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "int64"])
@@ -38,7 +38,7 @@ def test_codes_that_are_not_indices(dtype):
     p = certain([0, 1, 2, 1], 3)
     classes = {1: "one", 2: "two", 5: "five"}
     found = evaluate(p, np.array([1, 2, 5, 5], dtype), classes=classes)
-    matrix = classification.confusion_matrix(found)
+    matrix = found.decisions.confusion
     assert matrix.diagonal().tolist() == [1, 1, 1]
     assert matrix[2, 1] == 1
     assert classification.accuracy(found) == 0.75

@@ -1,10 +1,13 @@
 """One function, every kind of array: values, dtypes, kinds, refusals."""
 
+from functools import partial
+
 import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
 
+import dask_uncert as du
 from dask_uncert.formulas import entropies, homophily, simplex_distances
 from dask_uncert.formulas.array_dispatch import normalise, result_dtype, tolerance
 
@@ -99,3 +102,29 @@ def test_axes_and_contents_are_checked():
     with pytest.raises(TypeError, match="numbers expected"):
         entropies.t_entropy(np.array(["a", "b"]))
     assert entropies.t_entropy(np.empty((0, 3))).shape == (0,)
+
+
+POINTWISE = {
+    "geometric_uncertainty": partial(du.geometric_uncertainty, distance="renyi", alpha=2.0),
+    "homophily_uncertainty": partial(du.homophily_uncertainty, distances=[[0, 1], [1, 0]]),
+    "renyi_entropy": partial(du.renyi_entropy, normalised=False),
+    "tsallis_entropy": du.tsallis_entropy,
+    "t_entropy": du.t_entropy,
+    "binary_variance": du.binary_variance,
+    "confused_classes": du.confused_classes,
+    "mutual_information": lambda p, axis: du.sample_uncertainty(p, "y", axis)["mutual_information"],
+    "TP": lambda p, axis: du.soft_weights(p.isel(band=1), p.isel(band=0) > 0.5, 0.5)["TP"],
+}
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("name", POINTWISE)
+def test_a_labelled_result_has_its_own_name_and_attributes(name, lazy):
+    p = xr.DataArray([[0.3, 0.7], [0.8, 0.2]], dims=("y", "band"), name="softmax", attrs={"long_name": "softmax"})
+    found = POINTWISE[name](p.chunk() if lazy else p, axis="band")
+    units = {"renyi_entropy": "nat", "mutual_information": "nat"}.get(name, "1")
+    assert (found.name, found.attrs["long_name"], found.attrs["units"]) == (name, name.replace("_", " "), units)
+    assert found.attrs.get("alpha") == {"geometric_uncertainty": 2.0, "renyi_entropy": 2.0, "tsallis_entropy": 1.5}.get(
+        name
+    )
+    assert (p.name, p.attrs) == ("softmax", {"long_name": "softmax"})

@@ -99,7 +99,7 @@ def test_rasters_and_tables_by_a_job(tmp_path, dask_uncert_command):
     assert status == 0, said
     found = json.loads((tmp_path / "out" / "results.json").read_text())
     assert (found["counted"], found["excluded"]["probabilities_outside"]) == (400, 500)
-    assert found["confusion"] == du.confusion_matrix(du.evaluate(p, y[10:, 10:])).tolist()
+    assert found["confusion"] == du.confusion_matrix(du.evaluate(p, y[10:, 10:])).values.tolist()
     shown = xr.open_zarr(tmp_path / "out" / "maps.zarr")["gini"]
     assert np.isnan(shown.values[:10]).all()
     assert not np.isnan(shown.values[10:, 10:]).any()

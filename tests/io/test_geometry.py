@@ -242,7 +242,7 @@ def test_labels_stored_as_floats_under_integers(tmp_path):
     }
     classes = {code: f"class {code}" for code in range(6)}
     found = evaluated(tmp_path, inputs, classes=classes)
-    assert np.array_equal(classification.confusion_matrix(found), np.eye(6))
+    assert np.array_equal(found.decisions.confusion, np.eye(6))
     labels[2] = 2.5
     nibabel.save(nibabel.Nifti1Image(labels, np.eye(4), header), tmp_path / "labels.nii.gz")
     with pytest.raises(InputError, match=r"not whole numbers: 2\.5\d* \(1 pixel\)"):

@@ -1,11 +1,13 @@
 """Two models on the same patients: against sums and swaps made one at a time, and symmetry."""
 
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pytest
 from scipy import stats
 
+import dask_uncert as du
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.bootstrap_intervals import Confidence, percentile_interval
 from dask_uncert.formulas.resampling import bootstrap_weights
@@ -121,3 +123,48 @@ def test_what_cannot_be_compared_is_refused():
     renamed = {Case("P00/P01", ""): first["P00"]}
     with pytest.raises(InputError, match="other patients"):
         compare(Stack.of(renamed), Stack.of({Case("P00", "P01"): first["P00"]}))
+
+
+def test_two_models_on_one_scene_are_paired_by_tile_as_cases_would_be():
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 3, (20, 30))
+    models = [rng.dirichlet(np.ones(3), y.shape) + skill * np.eye(3)[y] for skill in (0.6, 0.4)]
+    models = [p / p.sum(axis=-1, keepdims=True) for p in models]
+    tiled = [du.evaluate(p, y, measures=["gini"], confidence={"size": 10}) for p in models]
+    corners = [(i, k) for i in range(2) for k in range(3)]
+    apart = [  # the same tiles, evaluated one by one under the same names
+        Stack.of({
+            f"000000/{i:06},{k:06}": du.evaluate(p[part], y[part], measures=["gini"], classes=["0", "1", "2"])
+            for i, k in corners
+            for part in [np.s_[10 * i : 10 * i + 10, 10 * k : 10 * k + 10]]
+        })
+        for p in models
+    ]  # fmt: skip
+    metrics = ["overall/*", "classes/*/f1", "calibration/ece", "selective/gini/aurc"]
+    found, wanted = (du.compare(*pair, metrics=metrics, replicates=100) for pair in (tiled, apart))
+    assert (found.unit, len(found.patients), found.exact) == ("tile", 6, True)
+    for mine, other in zip(found.rows(), wanted.rows(), strict=True):
+        assert mine.pop("metric") == other.pop("metric")
+        assert mine == pytest.approx(other, rel=1e-12, nan_ok=True)
+    assert found.pooled[0, 0] == du.accuracy(tiled[0]) > du.accuracy(tiled[1])
+    assert "weighted" not in str(du.compare(*tiled, metrics="*", replicates=5, permutations=5).metrics)
+
+
+def test_scenes_that_do_not_pair_are_refused():
+    p, y = np.full((8, 8, 2), 0.5), np.zeros((8, 8), int)
+    scene = partial(du.evaluate, p, y, classes=["a", "b"])
+    tiled = scene(confidence={"size": 4})
+    corner = np.ones((8, 8), bool)
+    corner[:4, :4] = False
+    for other, said in (
+        (scene(), r"without tiles cannot be compared.*confidence"),
+        (scene(confidence={"size": 8}), "of 4 and of 8 pixels a side"),
+        (
+            scene(confidence={"size": 4}, mask=corner),
+            "same pixels: 1 tile only in the first, 0 tiles only in the second",
+        ),
+        (scene(confidence={"size": 4}, measures=["gini"]), "other distributions"),
+        (Stack.of({"P1": scene()}), "one is a scene and the other has cases"),
+    ):
+        with pytest.raises(InputError, match=said):
+            du.compare(tiled, other)

@@ -1,4 +1,4 @@
-"""Compare two models case by case: the output folders of two cohorts, or their Stacks."""
+"""Compare two models case by case, or tile by tile of one scene: by output folders, Stacks or Evaluations."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ from collections.abc import Sequence
 
 from dask_uncert.errors import InputError, listed
 from dask_uncert.formulas.bootstrap_intervals import Confidence
+from dask_uncert.io.output_folder import read_record
 from dask_uncert.io.paths import AnyPath, as_path
-from dask_uncert.jobs.cohort.output import FinishedCohort
+from dask_uncert.io.summary_store import load
+from dask_uncert.jobs.cohort.output import FinishedCohort, is_cohort
 from dask_uncert.metrics import comparison
 from dask_uncert.metrics.comparison import Comparison
 from dask_uncert.reports.results.headline import headline
+from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.stack import Stack
 
 SHOWN = 5  # cases that a message names
 
 
 def compare(
-    first: Stack | str | AnyPath,
-    second: Stack | str | AnyPath,
+    first: Stack | Evaluation | str | AnyPath,
+    second: Stack | Evaluation | str | AnyPath,
     *,
     metrics: str | Sequence[str] | None = None,
     replicates: int = 1000,
@@ -27,20 +30,21 @@ def compare(
     permutations: int = 2000,
     common: bool = False,
 ) -> Comparison:
-    """Compare two models on the same cases, without reading a pixel.
+    """Compare two models on the same cases or the same scene, without reading a pixel.
 
     Parameters
     ----------
-    first, second : Stack, str or path
-        The cases of each model, or the output folder of a finished cohort. May be a URL.
+    first, second : Stack, Evaluation, str or path
+        The cases of each model, or its evaluation of a scene with `confidence`, whose tiles are paired; or the output
+        folder of a finished job, which may be a URL.
     metrics : str or sequence of str, optional
         Names or patterns such as ``"classes/*/f1"``; ``"*"`` is every metric. By default the report's main metrics.
     replicates : int, default 1000
-        Number of bootstrap replicates, each a draw of patients with replacement, the same for both models.
+        Number of bootstrap replicates, each a draw of patients or tiles with replacement, the same for both models.
     level : float, default 0.95
         Confidence level of the intervals.
     seed : int, default 0
-        The same seed draws the same patients.
+        The same seed draws the same patients or tiles.
     permutations : int, default 2000
         Random swaps of the permutation test; all swaps are listed if there are no more than this.
     common : bool, default False
@@ -49,14 +53,14 @@ def compare(
     Returns
     -------
     Comparison
-        Differences, first minus second: of the means over patients, with Student's paired t-test and Wilcoxon's
+        Differences, first minus second: of the means over patients (or tiles), with Student's paired t-test and Wilcoxon's
         signed-rank test, and of the pooled metrics, with a permutation test that swaps the two models patient by
         patient. `holm` holds the p-values adjusted for the number of metrics; `rows()` gives one row per metric.
 
     Raises
     ------
     InputError
-        If a folder is unfinished or not a cohort, the cases differ (the message names them), or the two were not
+        If a folder is unfinished, the cases differ (the message names them), a scene has no tiles, or the two were not
         evaluated with the same options.
 
     Notes
@@ -82,21 +86,31 @@ def compare(
         raise InputError(f"the level of an interval must be in (0, 1), found {level:g}.")
     if seed < 0:
         raise InputError(f"seed must be 0 or more, found {seed}.")
-    stacks = [_stack(first), _stack(second)]
-    if not common:
+    models = _counts(first), _counts(second)
+    if not common and (stacks := [model for model in models if isinstance(model, Stack)])[1:]:
         _check_cases(stacks, [_name(first, "first"), _name(second, "second")])
     if metrics is None:
-        metrics = [metric.name for metric in headline(stacks[0].total())]
+        metrics = [m.name for m in headline(models[0].total() if isinstance(models[0], Stack) else models[0])]
     names = [metrics] if isinstance(metrics, str) else metrics
-    return comparison.compare(stacks[0], stacks[1], Confidence(replicates, level, seed), names, permutations)
+    return comparison.compare(*models, Confidence(replicates, level, seed), names, permutations)
 
 
-def _stack(model: Stack | str | AnyPath) -> Stack:
-    return model if isinstance(model, Stack) else FinishedCohort.read(as_path(model)).stack
+def _counts(model: Stack | Evaluation | str | AnyPath) -> Stack | Evaluation:
+    """Return the counts of a model: of its cases, or of its scene; InputError where a folder holds neither."""
+    if isinstance(model, Stack | Evaluation):
+        return model
+    folder = as_path(model)
+    read_record(folder)
+    if is_cohort(folder):
+        return FinishedCohort.read(folder).stack
+    evaluation = load(folder)
+    if not isinstance(evaluation, Evaluation):
+        raise InputError(f"{folder} is a regression; only classifications are compared.")
+    return evaluation
 
 
-def _name(model: Stack | str | AnyPath, position: str) -> str:
-    return f"the {position}" if isinstance(model, Stack) else str(model)
+def _name(model: Stack | Evaluation | str | AnyPath, position: str) -> str:
+    return f"the {position}" if isinstance(model, Stack | Evaluation) else str(model)
 
 
 def _check_cases(stacks: Sequence[Stack], models: Sequence[str]) -> None:

@@ -31,7 +31,7 @@ CENTRE: dict[str, Any] = {"ha": "center", "va": "center"}
 @styled
 def confusion(evaluation: Evaluation) -> Figure:
     """Draw the confusion matrix ([A22] figure 5); colours are shares of the reference class."""
-    matrix = classification.confusion_matrix(evaluation)
+    matrix = evaluation.decisions.confusion
     shares = ratio(matrix, matrix.sum(axis=1, keepdims=True))
     names, n = [axis_name(c.name) for c in evaluation.classes], len(matrix)
     side = min(0.9 + 0.42 * n, 11.0)
@@ -68,9 +68,9 @@ def classes(evaluation: Evaluation) -> Figure:
     names = [axis_name(c.name) for c in evaluation.classes]
     rows, height = np.arange(len(names)), 0.27
     metrics = {
-        "recall": (classification.recall(evaluation), BLUE),
-        "precision": (classification.precision(evaluation), ORANGE),
-        "F1": (classification.f1(evaluation), GREEN),
+        "recall": (classification.recall(evaluation).values, BLUE),
+        "precision": (classification.precision(evaluation).values, ORANGE),
+        "F1": (classification.f1(evaluation).values, GREEN),
     }
     margins = layout.Margins(left=0.25 + layout.widest_text(names), top=0.35)
     figure, (axes,) = layout.panel_grid(1, 1, (4.6, min(0.4 + 0.36 * len(names), 40.0)), margins)

@@ -76,7 +76,7 @@ def soft_confusion_overall(evaluation: Evaluation) -> list[dict[str, Any]]:
     A macro average is the mean over classes with reference support, with the number of classes it includes and of those
     where the metric is undefined. A micro average is computed from the sums of the cells over classes.
     """
-    support = confusion.support(classification.confusion_matrix(evaluation))
+    support = confusion.support(evaluation.decisions.confusion)
     rows = []
     for settings, group in by_settings(evaluation).items():
         classes = [soft.settings.class_index for soft in group]

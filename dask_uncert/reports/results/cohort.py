@@ -170,7 +170,7 @@ def comparison_results(comparison: Comparison, first: str, second: str) -> dict[
             tested, holm = getattr(comparison, test), comparison.holm[test][i]
             row[test] = {"statistic": tested.statistic[i], "p_value": tested.p_value[i], "p_holm": holm}
         metrics[name] = row | {"n": comparison.t_test.n[i], "undefined": comparison.t_test.undefined[i]}
-    head = {"first": first, "second": second, "patients": len(comparison.patients), "only": comparison.only}
+    head = {"first": first, "second": second, f"{comparison.unit}s": len(comparison.patients), "only": comparison.only}
     return undefined_as_null({**head, "all_swaps": comparison.exact, "metrics": metrics})
 
 

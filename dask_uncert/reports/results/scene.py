@@ -13,7 +13,7 @@ from dask_uncert.formulas import confusion
 from dask_uncert.formulas.missing_data_bounds import accuracy_bounds, f1_bounds
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
 from dask_uncert.metrics import calibration as calibration_metrics
-from dask_uncert.metrics import classification, distributions
+from dask_uncert.metrics import distributions
 from dask_uncert.metrics.remarks import reference_remarks
 from dask_uncert.metrics.scalars import MACRO, scalars_by_path
 from dask_uncert.reports.results import by_setting
@@ -44,7 +44,7 @@ def scene_results(evaluation: Evaluation, intervals: Intervals | None = None) ->
         "repaired": dict(zip(REPAIRS, ledger.repaired.tolist(), strict=True)),
         "overall": _overall(evaluation, scalars["overall"]),
         "classes": _classes(evaluation, scalars["classes"]),
-        "confusion": classification.confusion_matrix(evaluation),
+        "confusion": evaluation.decisions.confusion,
         "weighted": _weighted(evaluation, scalars["weighted"]) if evaluation.weighted else None,
         "measures": {name: _measure(evaluation, name, scalars["measures"][name]) for name in measures},
         "by_class": by_class(evaluation, reference=True),
@@ -96,7 +96,7 @@ def _plain(value: Any) -> Any:
 
 
 def _overall(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
-    matrix, lost = classification.confusion_matrix(evaluation), evaluation.ledger.lost()
+    matrix, lost = evaluation.decisions.confusion, evaluation.ledger.lost()
     support, numbers = confusion.support(matrix), {}
     for key, value in scalars.items():
         numbers[key] = value
@@ -107,7 +107,7 @@ def _overall(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
 
 
 def _classes(evaluation: Evaluation, scalars: dict[str, Any]) -> list[dict[str, Any]]:
-    matrix, lost = classification.confusion_matrix(evaluation), evaluation.ledger.lost()
+    matrix, lost = evaluation.decisions.confusion, evaluation.ledger.lost()
     rows = []
     for i, c in enumerate(evaluation.classes):
         counts = {"support": matrix[i].sum(), "predicted": matrix[:, i].sum()}

@@ -14,7 +14,7 @@ from dask_uncert.reports.tables import csv
 TESTS = {"t_test": "t-test", "signed_rank": "Wilcoxon", "permutation": "permutation"}
 TESTED = {"mean": ("t_test", "signed_rank"), "pooled": ("permutation",)}
 NOTE = (
-    "Differences are A minus B. mean: over patients; pooled: all pixels together. p: probability of a difference this "
+    "Differences are A minus B. mean: over {units}; pooled: all pixels together. p: probability of a difference this "
     "large or larger if the models perform equally; in brackets Holm-adjusted for {comparisons}."
 )
 
@@ -34,14 +34,14 @@ def as_table(comparison: Comparison, level: float) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     header, *rows = (_line(line, widths) for line in lines)
     named = [line for i, metric in enumerate(comparison.metrics) for line in (metric, *rows[2 * i : 2 * i + 2])]
-    note = NOTE.format(comparisons=plural(len(comparison.metrics), "comparison"))
+    note = NOTE.format(units=f"{comparison.unit}s", comparisons=plural(len(comparison.metrics), "comparison"))
     return "\n".join([header, *named, "", note])
 
 
 def about(comparison: Comparison, first: str, second: str) -> str:
     """Return which model is A, which is B, how many patients they share, and which cases were left out."""
     swaps = ", all swaps listed" if comparison.exact else ""
-    lines = [f"A  {first}", f"B  {second}", f"{plural(len(comparison.patients), 'patient')}{swaps}"]
+    lines = [f"A  {first}", f"B  {second}", f"{plural(len(comparison.patients), comparison.unit)}{swaps}"]
     for model, only in zip("AB", comparison.only, strict=True):
         if only:
             lines.append(f"left out, in {model} alone: {', '.join(only)}")

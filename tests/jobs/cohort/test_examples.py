@@ -189,7 +189,7 @@ def test_the_ct_workflow_gives_the_figures_of_its_notice(tmp_path: Path) -> None
         members = zarr.open_array(CT / row["samples"], mode="r")[...].astype(np.float64)
         mean = (members / members.sum(axis=-1, keepdims=True)).mean(axis=0)
         np.add.at(cells, (voxels(CT / row["reference"]), mean.argmax(axis=-1)), 1)
-    assert np.array_equal(classification.confusion_matrix(found), cells)
+    assert np.array_equal(found.decisions.confusion, cells)
 
 
 @pytest.mark.slow
@@ -203,7 +203,7 @@ def test_the_nodule_workflow_gives_what_a_loop_over_the_files_gives(tmp_path: Pa
         reference, decided = voxels(NODULES / row["reference"]), (votes >= 2).astype(int)
         np.add.at(cells, (reference, decided), 1)
         np.add.at(unsure, ((reference == decided).astype(int), ((votes > 0) & (votes < 3)).astype(int)), 1)
-    assert np.array_equal(classification.confusion_matrix(found), cells)
+    assert np.array_equal(found.decisions.confusion, cells)
     dice = 2 * cells[1, 1] / (2 * cells[1, 1] + cells[0, 1] + cells[1, 0])
     assert float(classification.f1(found)[1]) == dice
     written = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))

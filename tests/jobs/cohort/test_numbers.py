@@ -216,10 +216,10 @@ def test_compare_refuses_what_is_not_two_models_on_the_same_cases(models, tmp_pa
     scene = tmp_path / "scene"
     du.save(du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1]), scene / "summary.zarr")
     (scene / "run.json").write_text("{}")
-    with pytest.raises(InputError, match="one evaluation without cases"):
+    with pytest.raises(InputError, match="one is a scene and the other has cases"):
         du.compare(one, scene)
-    with pytest.raises(InputError, match="only cohorts are compared"):
-        du.report(scene, one)
+    with pytest.raises(InputError, match="another model only for cohorts"):
+        du.report(scene, against=one)
     with pytest.raises(InputError, match="no folder"):
         du.compare(one, tmp_path / "none")
     for words, said in (
@@ -248,9 +248,9 @@ def test_a_report_against_another_model_and_without_it_again(models):
     assert (one / "results.json").read_bytes() == before
     assert not (one / "tables" / "comparison.csv").exists()
     with pytest.raises(InputError, match="is the same folder"):
-        du.report(one, one)
+        du.report(one, against=one)
     with pytest.raises(InputError, match="not evaluated on the same cases"):
-        du.report(one, models / "fewer")
+        du.report(one, against=models / "fewer")
     assert (one / "results.json").read_bytes() == before
 
 
