@@ -49,6 +49,7 @@ def run_command(
     from dask_uncert.blocks.kernels.cache import NoCacheWarning
     from dask_uncert.errors import InputWarning
     from dask_uncert.jobs.load import read_job
+    from dask_uncert.jobs.provenance import read_results
     from dask_uncert.jobs.run import FailedCasesWarning, output_of, run
 
     folder = output_of(*read_job(job, overrides), out)
@@ -57,7 +58,7 @@ def run_command(
             warnings.simplefilter("always", category)
         evaluation = run(job, out=out, overrides=overrides, progress=report, **options)
     if as_json:
-        click.echo((folder / "results.json").read_text(encoding="utf-8"), nl=False)
+        click.echo(read_results(folder), nl=False)
     elif not quiet:
         console.show_headline(evaluation, folder)
     for warning in caught:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.io.geometry import Geometry, geometry_in
-from dask_uncert.io.maps import MAX_PIXELS, map_dims, open_maps, preview, read_values, thinned
+from dask_uncert.io.maps import MAX_PIXELS, map_dims, open_maps, preview, read_region, read_values, thinned
 
 Slice = tuple[int, int]
 """An axis of a volume, and an index along it."""
@@ -31,7 +31,7 @@ def most_wrong_slice(store: str, names: Sequence[str]) -> Slice | None:
     step = array.chunks[axis]
     wrong: list[int] = []
     for start in range(0, grid[axis], step):  # one slab of chunks at a time
-        slab = np.asarray(array[(*([slice(None)] * axis), slice(start, start + step))])
+        slab = read_region(array, (*([slice(None)] * axis), slice(start, start + step)))
         wrong += (slab == 0).sum(axis=tuple(i for i in range(3) if i != axis)).tolist()
     return axis, int(np.argmax(wrong)) if any(wrong) else grid[axis] // 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -10,12 +11,16 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 
+from dask_uncert.errors import InputError, exception_text, one_line
 from dask_uncert.io.attributes import MISSING, json_attributes
 from dask_uncert.io.format_version import check_format, format_attributes
+from dask_uncert.io.integrity import CHECKED, check_seal, damaged, seal
 from dask_uncert.io.owned_folder import MAP_STORE
+from dask_uncert.io.paths import as_path
 from dask_uncert.io.readers.stored_array import Coordinates
 from dask_uncert.io.readers.zarr import dimension_names, opening, writable_store
 
+LOGGER = logging.getLogger(__name__)
 KIND = MAP_STORE
 MAX_PIXELS = 600  # on each side of a thinned map
 MAPS = {"correct": ("uint8", 255), "predicted": ("uint16", 65535), "confused_classes": ("uint16", 65535)}
@@ -62,7 +67,10 @@ class MapWriter:
                 group.create_array(
                     name, shape=(*shape, *extra.values()), chunks=(*chunks, *extra.values()), dtype=dtype,
                     fill_value=fill, dimension_names=(*dims, *extra), attributes=dict(map_attributes),
+                    compressors=CHECKED,
                 )  # fmt: skip
+        for name in maps:
+            seal(as_path(self.store) / name)
 
     def write(self, maps: Mapping[str, NDArray[Any]], offset: Sequence[int]) -> None:
         """Write one block of every map at its offset in the grid."""
@@ -89,17 +97,37 @@ class MapWriter:
             group = zarr.open_group(writable_store(self.store), mode="r+")
             array = group.create_array(
                 name, shape=values.shape, dtype=values.dtype, dimension_names=dims, attributes=dict(attributes),
-                overwrite=True,  # a run that was stopped may have written it
+                compressors=CHECKED, overwrite=True,  # a run that was stopped may have written it
             )  # fmt: skip
         array[...] = values
+        seal(as_path(self.store) / name)
 
 
 def open_maps(store: str, names: Sequence[str]) -> list[Any]:
-    """Return these maps as zarr Arrays; raise InputError if another version of dask_uncert wrote the group."""
-    with opening(store):
-        group = zarr.open_group(writable_store(store), mode="r")
-        check_format(dict(group.attrs), KIND, store)
-        return [group[name] for name in names]
+    """Return these maps as zarr Arrays; raise InputError if another version wrote the group, or they have changed."""
+    try:
+        with opening(store):
+            group = zarr.open_group(writable_store(store), mode="r", use_consolidated=False)
+            check_format(dict(group.attrs), KIND, store)
+            for name in names:
+                check_seal(as_path(store) / name)
+            return [group[name] for name in names]
+    except InputError:
+        raise
+    except Exception as error:  # zarr raises many kinds for damaged metadata
+        raise damaged(store, exception_text(error)) from error
+
+
+def are_intact(store: str, names: Sequence[str]) -> bool:
+    """Return whether the group is there, with the metadata of these maps as they were written."""
+    if not as_path(store).is_dir():
+        return False
+    try:
+        open_maps(store, names)
+    except Exception as error:  # zarr raises many kinds for damaged metadata
+        LOGGER.warning("the maps kept in %s cannot be used (%s): they are computed again.", store, one_line(error))
+        return False
+    return True
 
 
 def map_names(store: str) -> list[str]:
@@ -116,9 +144,17 @@ def map_dims(array: Any) -> tuple[tuple[str, ...], int]:
     return names, array.ndim - sum(name in RGB for name in names)
 
 
+def read_region(array: Any, region: tuple[Any, ...]) -> NDArray[Any]:
+    """Read a region of a map as stored; raise InputError, naming the map, if a chunk does not have its checksum."""
+    try:
+        return np.asarray(array[region])
+    except Exception as error:  # codecs raise many kinds
+        raise damaged(str(array.store_path).removeprefix("file://"), exception_text(error)) from error
+
+
 def read_values(array: Any, region: tuple[Any, ...]) -> NDArray[Any]:
     """Read a region of a map as float64 with NaN for undefined; pictures keep their bytes."""
-    values = np.asarray(array[region])
+    values = read_region(array, region)
     if map_dims(array)[1] < array.ndim:
         return values
     values = values.astype(np.float64)

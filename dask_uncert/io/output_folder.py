@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from dask_uncert.errors import InputError, OutputError, listed, one_line
+from dask_uncert.io.integrity import check_sealed, digest_of, sealed
 from dask_uncert.io.owned_folder import (
     HEX,
     MARKER,
@@ -57,6 +58,7 @@ from dask_uncert.io.validation import read_json
 if TYPE_CHECKING:
     from upath import UPath
 
+RESULTS, DIGEST = "results.json", "digest"
 UNFINISHED = "This evaluation is not finished; run the job again.\n"
 REPLACED = "-replaced"
 UNFINISHED_COPY = "copy"  # the kind of an output behind a URL while files are copied into it
@@ -97,7 +99,8 @@ def read_record(folder: AnyPath) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {one_line(error)}.") from None
     record = read_json(_Record, text, path, "It was changed, or is not an output of dask-uncert.")
-    return record.model_dump(exclude_unset=True)
+    check_sealed(json.loads(text), DIGEST, path)
+    return record.model_dump(exclude_unset=True, exclude={DIGEST})
 
 
 def is_finished(folder: AnyPath, fingerprint: str | None, fresh: bool) -> bool:
@@ -166,7 +169,7 @@ def rewritten(folder: AnyPath) -> Iterator[Path]:
                 f"{folder} holds {listed(sorted(in_the_way), 3)}, which dask-uncert did not write and which the report "
                 f"would replace. Move it; nothing was changed."
             )
-        _list_in_record(folder, names)
+        _list_in_record(folder, names, working)
         if not isinstance(folder, Path):
             upload_files(working, folder, names)
             return
@@ -174,11 +177,13 @@ def rewritten(folder: AnyPath) -> Iterator[Path]:
             write_atomic(folder / name, (working / name).read_bytes())
 
 
-def _list_in_record(folder: AnyPath, names: Iterable[str], key: str | None = None) -> None:
-    """Add files to those that the `run.json` of an output lists; give it an id, `key` or a new one, if it has none."""
+def _list_in_record(folder: AnyPath, names: Iterable[str], written: Path, key: str | None = None) -> None:
+    """Add files, just written to another folder, to those that `run.json` lists; give it an id, `key`, if it has none."""
     record = read_record(folder)
     files = {*flat(record.get("files")), *names} - {RECORD}
     record = {"id": key or new_id(), **record, "files": nested(files)}
+    if (written / RESULTS).is_file():
+        record["results"] = digest_of((written / RESULTS).read_bytes())
     write_atomic(folder / RECORD, _json(record))
 
 
@@ -190,7 +195,7 @@ def _copied(folder: AnyPath, elsewhere: Mapping[str, AnyPath]) -> Iterator[Path]
         working = Path(local)
         yield working
         copied = {f"{name}/{file}": source / file for name, source in elsewhere.items() for file in list_files(source)}
-        _list_in_record(working, [*list_files(working), *copied])
+        _list_in_record(working, [*list_files(working), *copied], working)
         with _unfinished_copy(folder, [*list_files(working), *copied]) as stale:
             remove_files(folder, [RECORD])
             for name, source in elsewhere.items():
@@ -245,7 +250,8 @@ def _renamed(folder: Path) -> Iterator[Path]:
         raise InputError(f"the output folder {working} cannot be created: {error}.") from None
     try:
         yield working
-        _list_in_record(working, [name for name in owned_files(working)[0] if name not in (NOTE, MARKER)], key)
+        names = [name for name in owned_files(working)[0] if name not in (NOTE, MARKER)]
+        _list_in_record(working, names, working, key)
         (working / NOTE).unlink()
         (working / MARKER).unlink()
         put_in_place(working, folder)
@@ -320,7 +326,8 @@ def write_record(folder: Path, record: dict[str, Any]) -> None:
 
 
 def _json(record: dict[str, Any]) -> bytes:
-    text = json.dumps(_finite(record), indent=1, ensure_ascii=False, allow_nan=False, default=str)
+    plain = json.loads(json.dumps(_finite(record), allow_nan=False, default=str))
+    text = json.dumps(sealed(plain, DIGEST), indent=1, ensure_ascii=False)
     return f"{text}\n".encode()
 
 

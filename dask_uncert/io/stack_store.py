@@ -14,13 +14,16 @@ import numpy as np
 import zarr
 
 from dask_uncert.errors import InputError, exception_text
+from dask_uncert.io.integrity import CHECKED, SealedSummary, damaged, seal_summary
 from dask_uncert.io.readers.zarr import opening, writable_store
-from dask_uncert.io.summary_store import read_frame
+from dask_uncert.io.summary_store import may_not_be_negative, open_summary, read_frame
 from dask_uncert.summaries.sparse_rows import SparseRow, SparseRows
 from dask_uncert.summaries.stack import Case, Layout, Stack, width_of
 
 CHUNK_ENTRIES = 1 << 18  # 2 MiB of counts
+CASES = "cases"
 NAMES = ("starts", "cells", "counts")
+MOST = 2**63 - 1
 
 
 def write_cases(store: str, cases: Sequence[Case], layout: Layout, rows: Iterable[Mapping[str, SparseRow]]) -> None:
@@ -38,22 +41,21 @@ def write_cases(store: str, cases: Sequence[Case], layout: Layout, rows: Iterabl
         "arrays": {path: {"dims": [*dims], "shape": [*shape]} for path, (dims, shape) in layout.items()},
     }
     with opening(store, to_write=True):
-        group = zarr.open_group(writable_store(store), mode="a").create_group("cases", attributes=attributes)
+        root = zarr.open_group(writable_store(store), mode="a")
+        group = root.create_group(CASES, attributes=attributes)
     writers = {path: _RowsWriter(store, group, path, width_of(layout, path)) for path in layout}
     for row in rows:
         for path, writer in writers.items():
             writer.add(row[path])
     for writer in writers.values():
         writer.finish()
+    if "dask_uncert" in root.attrs:  # else the cases are moved to their summary first
+        seal_summary(store)
 
 
 def has_cases(store: str) -> bool:
-    """Return whether the summary at `store` also holds its cases."""
-    try:
-        with opening(store):
-            return "cases" in zarr.open_group(writable_store(store), mode="r")
-    except Exception:
-        return False
+    """Return whether the summary at `store` also holds its cases; InputError if there is none."""
+    return CASES in open_summary(store)[1].digests
 
 
 def read_cases(store: str) -> Stack:
@@ -62,27 +64,62 @@ def read_cases(store: str) -> Stack:
     Raises InputError if there is no summary, or one without cases.
     """
     frame = read_frame(store)
-    if not has_cases(store):
+    root, digests = open_summary(store)
+    if CASES not in digests.digests:
         raise InputError(f"{store} holds one evaluation without cases: it is not the output of a cohort.")
     try:
         with opening(store):
-            group = zarr.open_group(writable_store(store), mode="r", path="cases")
+            digests.check_group(CASES)
+            group: Any = root[CASES]
             attributes: dict[str, Any] = dict(group.attrs)
             layout = {p: (tuple(a["dims"]), tuple(a["shape"])) for p, a in attributes["arrays"].items()}
-            arrays: Any = group
             rows = {}
-            for path in layout:
-                starts, cells, counts = (arrays[f"{path}/{name}"] for name in NAMES)
-                rows[path] = SparseRows(width_of(layout, path), np.asarray(starts[...]), cells, counts)
+            for path, (dims, _) in layout.items():
+                width = width_of(layout, path)
+                least = 0 if may_not_be_negative(dims) else np.iinfo(np.int64).min
+                limits = ((0, MOST), (0, width - 1), (least, MOST))
+                starts, cells, counts = (
+                    _CheckedArray(group[f"{path}/{name}"], digests, f"{CASES}/{path}/{name}", *limit)
+                    for name, limit in zip(NAMES, limits, strict=True)
+                )
+                rows[path] = SparseRows(width, starts[:], cells, counts)
+                if (np.diff(rows[path].starts) < 0).any() or cells.shape != counts.shape:
+                    raise ValueError(f"the rows of {path} do not fit together")
         columns: dict[str, list[str]] = attributes["groups"]
         patients, visits, fingerprints = (attributes[key] for key in ("patients", "visits", "fingerprints"))
         groups = [tuple((column, columns[column][i]) for column in columns) for i in range(len(patients))]
         fields = zip(patients, visits, groups, fingerprints, strict=True)
         cases = tuple(Case(*case) for case in fields)
-    except (KeyError, TypeError, ValueError) as error:
-        reason = exception_text(error)
-        raise InputError(f"the cases in {store} are damaged: {reason}. Compute them again.") from error
+    except InputError:
+        raise
+    except Exception as error:  # zarr raises many kinds for damaged metadata
+        raise damaged(f"{store}/{CASES}", exception_text(error)) from error
     return Stack(cases, frame, layout, rows, np.arange(len(cases)))
+
+
+class _CheckedArray:
+    """Whole numbers in a summary, read when sliced; InputError, naming them, if they are not as they were written.
+
+    Their digest is verified once, before the first slice; the checksum of each chunk with every slice.
+    """
+
+    def __init__(self, array: Any, digests: SealedSummary, node: str, least: int, most: int) -> None:
+        self.array, self.digests, self.node, self.limits = array, digests, node, (least, most)
+        self.shape: tuple[int, ...] = array.shape
+        self._checked = False
+
+    def __getitem__(self, region: Any, /) -> Any:
+        path, (least, most) = f"{self.digests.store}/{self.node}", self.limits
+        if not self._checked:
+            self.digests.check_array(self.node)
+            self._checked = True
+        try:
+            values = np.asarray(self.array[region])
+        except Exception as error:  # codecs raise many kinds
+            raise damaged(path, exception_text(error)) from error
+        if values.size and not (least <= int(values.min()) and int(values.max()) <= most):
+            raise damaged(path, f"a number is not from {least} to {most}")
+        return values
 
 
 class _RowsWriter:
@@ -129,6 +166,7 @@ class _RowsWriter:
             return self.group.create_array(
                 f"{self.path}/{name}", shape=(size,), chunks=(max(chunk or size, 1),), dtype=dtype,
                 dimension_names=("row" if name == "starts" else "entry",), fill_value=0,
+                compressors=CHECKED,
             )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 import struct
@@ -31,9 +32,15 @@ from dask_uncert.summaries.sparse_rows import SparseRow
 from dask_uncert.summaries.stack import Layout, layout_of
 from dask_uncert.summaries.summary import Summary
 
+LOGGER = logging.getLogger(__name__)
 MAGIC = f"dask-uncert case {FORMAT}\n".encode()
 UNSIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)
 SIGNED = (np.int8, np.int16, np.int32, np.int64)
+
+
+def frame_digest(text: bytes) -> str:
+    """Return the digest of a frame as JSON: its name in a folder."""
+    return hashlib.sha256(text).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class Frame:
     @cached_property
     def digest(self) -> str:
         """Hash of the text: equal for equal frames."""
-        return hashlib.sha256(self.text.encode()).hexdigest()[:32]
+        return frame_digest(self.text.encode())
 
     @classmethod
     def of(cls, evaluation: Summary) -> Frame:
@@ -113,7 +120,11 @@ class CaseFolder:
             content = self.file(name, key).read_bytes()
         except OSError:
             return None
-        return _unpacked(name, key, content)
+        case = _unpacked(name, key, content)
+        whole = case is not None and all(self._has_frame(digest) for digest in case.frames.values())
+        if not whole:
+            LOGGER.warning("%s is damaged, or of another version: it is computed again.", self.file(name, key))
+        return case if whole else None
 
     def frame(self, digest: str) -> Frame:
         """Return the frame with this digest."""
@@ -123,9 +134,16 @@ class CaseFolder:
             {path: (tuple(dims), tuple(shape)) for path, (dims, shape) in content["arrays"].items()},
         )
 
+    def _has_frame(self, digest: str) -> bool:
+        """Return whether the file of a frame is there, and as it was written."""
+        try:
+            return frame_digest((self.path / f"{digest}.frame").read_bytes()) == digest
+        except OSError:
+            return False
+
     def _write_frame(self, frame: Frame) -> str:
         file = self.path / f"{frame.digest}.frame"
-        if not file.exists():
+        if not self._has_frame(frame.digest):
             write_atomic(file, frame.text.encode())
         return frame.digest
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import zarr
 from numpy.typing import NDArray
-from zarr.codecs import BloscCodec
+from zarr.codecs import BloscCodec, ZstdCodec
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.attributes import as_fill_value, json_attributes
 from dask_uncert.io.decoding import Decoding
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.indexing import region_text
+from dask_uncert.io.integrity import CHECKED
 from dask_uncert.io.owned_folder import CONVERTED, store_attributes
 from dask_uncert.io.paths import AnyPath, as_path, write_atomic
 from dask_uncert.io.readers.zarr import ZarrArray, opening, writable_store
@@ -25,6 +26,8 @@ CHUNK_BYTES = 2 << 20  # about, so that a region is read with little around it
 SHARD_BYTES = 64 << 20  # about: a task reads one shard
 MAX_FILES = 2000
 """If there are more chunks, they are put into shards."""
+WRAPPED = ZstdCodec(level=1, checksum=True)
+"""Adds a checksum to what Blosc compressed, which has none: 20 bytes for each chunk."""
 DONE, BEGUN = "done", "begun"
 PACKING = (
     "scale_factor",
@@ -129,7 +132,7 @@ def create(
         group.create_array(
             name, shape=layout.shape, chunks=layout.chunks, shards=layout.shards, dtype=dtype, fill_value=0,
             dimension_names=tuple(dims), attributes=dict(attributes),
-            compressors=[BloscCodec(cname="zstd", clevel=3, shuffle="shuffle")],
+            compressors=[BloscCodec(cname="zstd", clevel=3, shuffle="shuffle"), WRAPPED],
         )  # fmt: skip
         for dim, (values, dim_attributes) in coordinates.items():
             coordinate = group.create_array(
@@ -138,6 +141,7 @@ def create(
                 dtype=values.dtype,
                 dimension_names=(dim,),
                 attributes=json_attributes(dim_attributes),
+                compressors=CHECKED,
             )
             coordinate[...] = values
     write_atomic(folder / DONE / BEGUN, b"")

@@ -16,7 +16,9 @@ from dask_uncert.clusters import connect
 from dask_uncert.clusters.monitor import LOG
 from dask_uncert.errors import without_secrets
 from dask_uncert.execution.plan import Plan
-from dask_uncert.io.output_folder import peak_memory, versions, write_record
+from dask_uncert.io.integrity import damaged, digest_of
+from dask_uncert.io.output_folder import RESULTS, peak_memory, read_record, versions, write_record
+from dask_uncert.io.paths import AnyPath
 from dask_uncert.io.readers.stored_array import StoredArray
 from dask_uncert.io.retries import retry_count
 from dask_uncert.jobs.schema import AnyJob, CohortJob
@@ -78,6 +80,14 @@ def write_run(
         record = {**record, "seconds": {name: round(value, 3) for name, value in seconds.items()}}
     counts = {"counted": int(evaluation.ledger.counted), "excluded": evaluation.ledger.reasons()}
     write_record(folder, {**record, "versions": versions(), **counts})
+
+
+def read_results(folder: AnyPath) -> str:
+    """Return the `results.json` of a finished folder; raise InputError if it is not as it was written."""
+    content = (folder / RESULTS).read_bytes()
+    if digest_of(content) != read_record(folder).get("results"):
+        raise damaged(folder / RESULTS)
+    return content.decode()
 
 
 def job_record(job: AnyJob | CohortJob, started: datetime) -> RunRecord:

@@ -29,7 +29,7 @@ from dask_uncert.execution.evaluate import with_maps, write_coordinates
 from dask_uncert.execution.fault_isolation import compute_isolating_faults, explain_killed_workers
 from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.execution.plan import Plan
-from dask_uncert.io.maps import preview
+from dask_uncert.io.maps import are_intact, preview
 from dask_uncert.io.open import format_of
 from dask_uncert.io.output_folder import Progress, being_written, is_finished
 from dask_uncert.io.output_lock import reserved
@@ -219,7 +219,7 @@ def _evaluate_scene(
         start, retries = time.perf_counter(), read_retries(client) | retries
         plan = replace(plan, checkpoints=kept)
         if plan.request.layers:
-            again = as_path(kept.maps).is_dir() and plan.unfinished_blocks() < plan.grid.blocks
+            again = plan.unfinished_blocks() < plan.grid.blocks and are_intact(kept.maps, list(plan.request.layers))
             if not again:  # finished blocks without their maps are computed again
                 kept.clear()
             plan = with_maps(plan, kept.maps, ABOUT_MAPS, again)

@@ -19,7 +19,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dask_uncert.errors import InputError, without_secrets
-from dask_uncert.io.output_folder import Progress
+from dask_uncert.io.integrity import check_sealed, sealed
+from dask_uncert.io.output_folder import DIGEST, Progress
 from dask_uncert.io.output_lock import reserved
 from dask_uncert.io.owned_folder import check_owned, make_folder, remove_owned
 from dask_uncert.io.paths import AnyPath, absolute, check_not_special, write_atomic
@@ -98,7 +99,7 @@ class Submission:
 
     def write(self) -> None:
         """Write the submission."""
-        _write(self.folder / SUBMISSION, asdict(self))
+        _write(self.folder / SUBMISSION, sealed(asdict(self), DIGEST))
 
     @classmethod
     def read(cls, output: str | AnyPath) -> Submission:
@@ -107,6 +108,7 @@ class Submission:
         content = _read(path, cls)
         if content is None:
             raise InputError(f"no job was submitted for {output}: there is no {path}. Name its output folder.")
+        check_sealed(json.loads(path.read_bytes()), DIGEST, path)
         return replace(content, output=str(absolute(output)))
 
     def status(self) -> JobStatus:

@@ -6,21 +6,20 @@ import numpy as np
 import pytest
 import zarr
 
-from dask_uncert.io.format_version import format_attributes
 from dask_uncert.io.map_slices import most_wrong_slice, read_slice
+from dask_uncert.io.maps import MapWriter
 
 
-def maps(folder, dims=("z", "y", "x"), shape=(3, 8, 9), **arrays):
-    group = zarr.open_group(str(folder), mode="w", attributes=format_attributes("maps"))
+def maps(folder, dims=("z", "y", "x"), **arrays):
+    shape = next(iter(arrays.values())).shape[: len(dims)]
+    writer = MapWriter(str(folder))
+    about, extras = {}, {}
     for name, values in arrays.items():
-        extra = ("rgb",) * (values.ndim - len(dims))
-        made = group.create_array(
-            name,
-            data=values,
-            chunks=tuple(max(1, n // 2) for n in values.shape),
-            dimension_names=(*dims, *extra),
-        )
-        made.attrs["_FillValue"] = 255 if values.dtype == np.uint8 else -1.0
+        fill = 255 if values.dtype == np.uint8 else -1.0
+        about[name] = (values.dtype.name, fill, {"_FillValue": fill})
+        extras[name] = {"rgb": 3} if values.ndim > len(dims) else {}
+    writer.create(about, dims, shape, [max(1, n // 2) for n in shape], {}, extras)
+    writer.write(arrays, [0] * len(dims))
     return str(folder)
 
 
@@ -32,7 +31,7 @@ def test_the_slice_with_most_wrong_pixels_is_shown(tmp_path, shortest):
     correct = rng.choice(np.array([0, 1, 255], "uint8"), shape, p=[0.2, 0.7, 0.1])
     values = rng.random(shape)
     values[0, 0, 0] = -1.0
-    store = maps(tmp_path / "m.zarr", ("a", "b", "c"), shape, correct=correct, gini=values)
+    store = maps(tmp_path / "m.zarr", ("a", "b", "c"), correct=correct, gini=values)
     at = most_wrong_slice(store, ["gini", "correct"])
     others = tuple(i for i in range(3) if i != shortest)
     assert at == (shortest, int(np.argmax((correct == 0).sum(axis=others))))
@@ -52,7 +51,7 @@ def test_where_nothing_is_wrong_the_middle_is_shown(tmp_path):
 
 def test_x_runs_to_the_right_and_colours_stay(tmp_path):
     picture = np.arange(4 * 6 * 2 * 3, dtype="uint8").reshape(4, 6, 2, 3)
-    store = maps(tmp_path / "m.zarr", ("x", "y", "z"), (4, 6, 2), soft=picture)
+    store = maps(tmp_path / "m.zarr", ("x", "y", "z"), soft=picture)
     shown, dims = read_slice(store, "soft", most_wrong_slice(store, ["soft"]))
     assert dims == ("y", "x")
     np.testing.assert_array_equal(shown, picture[:, :, 1].swapaxes(0, 1))
@@ -62,7 +61,7 @@ def test_x_runs_to_the_right_and_colours_stay(tmp_path):
 
 def test_a_map_of_two_dimensions_is_shown_whole(tmp_path):
     values = np.random.default_rng(0).random((5, 7))
-    store = maps(tmp_path / "m.zarr", ("y", "x"), (5, 7), gini=values)
+    store = maps(tmp_path / "m.zarr", ("y", "x"), gini=values)
     assert most_wrong_slice(store, ["gini"]) is None
     shown, dims = read_slice(store, "gini", None)
     np.testing.assert_array_equal(shown, values)
@@ -78,7 +77,7 @@ def test_patients_are_seen_from_the_feet_or_the_front(tmp_path, signs, order, ac
     sign = dict(zip("xyz", signs, strict=True))
     index = dict(zip(order, np.indices(shape), strict=True))
     place = {axis: sign[axis] * index[axis] for axis in "xyz"}
-    store = maps(tmp_path / "m.zarr", tuple(order), shape, code=sum(place[a] * 10**k for k, a in enumerate("xyz")))
+    store = maps(tmp_path / "m.zarr", tuple(order), code=sum(place[a] * 10**k for k, a in enumerate("xyz")))
     array = zarr.open_group(store, mode="r+")["code"]
     affine = np.eye(4)
     affine[:3, :3] = 0

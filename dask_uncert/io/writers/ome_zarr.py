@@ -10,6 +10,7 @@ import zarr
 from numpy.typing import NDArray
 
 from dask_uncert.io.geometry import Geometry
+from dask_uncert.io.integrity import CHECKED
 from dask_uncert.io.owned_folder import store_attributes
 from dask_uncert.io.readers.zarr import opening
 
@@ -55,7 +56,7 @@ def write_pyramid(
         for number, level in enumerate(levels):
             array = group.create_array(
                 str(number), shape=level.shape, dtype=level.dtype, chunks=tuple(min(CHUNK, n) for n in level.shape),
-                dimension_names=tuple(dims), fill_value=0,
+                dimension_names=tuple(dims), fill_value=0, compressors=CHECKED,
             )  # fmt: skip
             array[...] = level
 

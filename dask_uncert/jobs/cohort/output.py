@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dask_uncert.errors import InputError
+from dask_uncert.io.integrity import seal_summary
 from dask_uncert.io.map_slices import most_wrong_slice, read_slice
 from dask_uncert.io.output_folder import is_finished, read_record
 from dask_uncert.io.owned_folder import RECORD, check_owned, remove_files
@@ -249,6 +250,7 @@ def write_summary(
     save(evaluation, folder / SUMMARY)
     os.replace(parts / "cases", folder / SUMMARY / "cases")
     remove_files(parts, list_files(parts))
+    seal_summary(str(folder / SUMMARY))
     return evaluation
 
 
