@@ -128,6 +128,38 @@ def equal_mass_calibration_error(n: ArrayLike, hits: ArrayLike, sums: Counts, gr
     return expected_calibration_error(*equal_mass_bins(n, hits, sums, groups))
 
 
+class SquaredCalibrationError(NamedTuple):
+    """The squared error of binned probabilities, as it is and debiased, and the items ``left_out``."""
+
+    plug_in: Floats
+    debiased: Floats
+    left_out: Counts
+
+
+def squared_calibration_error(n: ArrayLike, hits: ArrayLike, sums: Counts) -> SquaredCalibrationError:
+    """Squared l2 calibration error, also without its bias towards large values: (..., M) to three of (...).
+
+    ``sum_m n_m / N (accuracy_m - confidence_m)**2``, and the same less ``accuracy_m (1 - accuracy_m) / (n_m - 1)`` in
+    each bin. Bins with fewer than two items are left out, N counts the others. Range [0, 1] and at most 1, best 0; a
+    debiased value may be below 0; NaN without items. Kumar, Liang and Ma, NeurIPS 2019.
+
+    >>> from dask_uncert.formulas.fixed_point import encode
+    >>> [round(part.item(), 6) for part in squared_calibration_error([4, 1], [2, 1], encode([1.0, 0.75]))]
+    [0.0625, -0.020833, 1]
+    """
+    items = np.asarray(n, np.int64)
+    enough = items >= 2
+    used = np.where(enough, items, 0)
+    confidence, observed = (np.where(enough, part, 0.0) for part in reliability(n, hits, sums))
+    squares = used * (observed - confidence) ** 2
+    bias = used * ratio(observed * (1 - observed), np.where(enough, items - 1, 1))
+    total = used.sum(axis=-1)
+    left_out = np.asarray((items - used).sum(axis=-1))
+    return SquaredCalibrationError(
+        ratio(squares.sum(axis=-1), total), ratio((squares - bias).sum(axis=-1), total), left_out
+    )
+
+
 def windows_curve(
     n: ArrayLike, positives: ArrayLike, edges: ArrayLike, points: ArrayLike, delta: float
 ) -> tuple[Counts, Floats]:

@@ -108,6 +108,54 @@ def matthews(matrix: ArrayLike) -> Floats:
     return np.asarray(np.clip(value, -1.0, 1.0))
 
 
+def weighted_kappa(matrix: ArrayLike, weights: str = "linear") -> Floats:
+    """Cohen's kappa of ordered classes, whose disagreements weigh by their distance: (..., C, C) to (...).
+
+    ``1 - sum_ij w_ij m_ij / sum_ij w_ij r_i c_j / n`` with ``w = |i - j|``, or ``(i - j)**2`` for ``"quadratic"``.
+    Range [-1, 1], best 1, 0 is chance; NaN where reference and prediction are one class throughout. Raises
+    ValueError for other weights. Cohen, Psychological Bulletin 70, 1968.
+
+    >>> float(weighted_kappa([[2, 1, 0], [0, 2, 1], [0, 0, 2]]))
+    0.7142857142857143
+    """
+    if weights not in ("linear", "quadratic"):
+        raise ValueError(f'weights are "linear" or "quadratic", found {weights!r}')
+    m = _matrix(matrix).astype(np.float64)
+    position = np.arange(m.shape[-1])
+    distance = np.abs(np.subtract.outer(position, position)).astype(np.float64) ** (1 + (weights == "quadratic"))
+    r, c = m.sum(axis=-1), m.sum(axis=-2)
+    observed = (distance * m).sum(axis=(-2, -1)) * m.sum(axis=(-2, -1))
+    expected = (distance * r[..., :, None] * c[..., None, :]).sum(axis=(-2, -1))
+    return ratio(expected - observed, expected)
+
+
+def quantity_disagreement(matrix: ArrayLike) -> Floats:
+    """Share of items that no rearrangement of the map could set right, by class: (..., C, C) to (..., C).
+
+    ``|predicted_c - reference_c| / n``; half the sum over classes is the total, and with the total of
+    `allocation_disagreement` it is 1 - accuracy. Range [0, 1], best 0; NaN for an empty matrix. Pontius and Millones,
+    International Journal of Remote Sensing 32, 2011.
+
+    >>> quantity_disagreement([[3, 1], [0, 4]]).tolist()
+    [0.125, 0.125]
+    """
+    m = _matrix(matrix)
+    return ratio(np.abs(m.sum(axis=-2) - m.sum(axis=-1)), m.sum(axis=(-2, -1))[..., None])
+
+
+def allocation_disagreement(matrix: ArrayLike) -> Floats:
+    """Share of items that are wrong by their place only, by class: (..., C, C) to (..., C).
+
+    ``2 min(FP, FN) / n``; half the sum over classes is the total. Range [0, 1], best 0; NaN for an empty matrix.
+    Pontius and Millones, International Journal of Remote Sensing 32, 2011.
+
+    >>> allocation_disagreement([[3, 1], [1, 3]]).tolist()
+    [0.25, 0.25]
+    """
+    tp, tn, fp, fn = cells(matrix)
+    return ratio(2 * np.minimum(fp, fn), tp + tn + fp + fn)
+
+
 def precision(matrix: ArrayLike) -> Floats:
     """User's accuracy of each class: ``TP / (TP + FP)``, (..., C, C) to (..., C).
 

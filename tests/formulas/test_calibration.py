@@ -12,6 +12,7 @@ from dask_uncert.formulas import calibration as ca
 from dask_uncert.formulas import scoring_rules
 from dask_uncert.formulas.fixed_point import encode
 from dask_uncert.formulas.residuals import nssr_of_covariances, nssr_of_variances
+from tests.support import forest
 from tests.support.arrays import by_slice
 
 
@@ -232,3 +233,24 @@ def test_leading_dimensions():
     single = scoring_rules.brier_decomposition(n[1, 2], hits[1, 2], total[1, 2], squared[1, 2])
     for name, value in single.items():
         np.testing.assert_array_equal(stacked[name][1, 2], value)
+
+
+def test_squared_error_of_the_random_forest():
+    """The stated value puts probabilities at an edge, such as float32's .2, into the bin above."""
+    p, y = forest.held_out()
+    stated, right = p.max(axis=1).astype(float), p.argmax(axis=1) == y
+    bins = np.minimum(stated * 15, 14).astype(int)
+    n, hits, sums = (np.bincount(bins, w, 15) for w in (None, right, stated))
+    plug_in, debiased, left_out = ca.squared_calibration_error(n, hits.astype(int), encode(sums))
+    np.testing.assert_allclose([plug_in, debiased], [0.0168914195, 0.0167022097], atol=1e-10)
+    assert left_out == 0
+
+
+def test_the_squared_error_of_calibrated_items_is_debiased():
+    rng = np.random.default_rng(3)
+    p = np.repeat(np.linspace(0.05, 0.95, 10), 20)
+    draws = rng.random((4000, 10, 20)) < p.reshape(10, 20)
+    n, sums = np.full(10, 20), encode(p.reshape(10, 20).sum(axis=1))
+    plug_in, debiased, _ = ca.squared_calibration_error(n, draws.sum(axis=2), sums)
+    assert plug_in.mean() > 0.005
+    assert abs(debiased.mean()) < 4 * debiased.std() / np.sqrt(4000)

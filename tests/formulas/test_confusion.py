@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn import metrics as sk
 
 from dask_uncert.formulas import confusion as ag
+from tests.support import forest
 from tests.support.arrays import by_slice
 
 PER_CLASS = (ag.precision, ag.recall, ag.f1, ag.iou)
@@ -58,6 +59,31 @@ def test_kappa_and_matthews_agree_with_scikit_learn(matrix):
         return
     close(ag.kappa(matrix), sk.cohen_kappa_score(reference, predicted))
     close(ag.matthews(matrix), sk.matthews_corrcoef(reference, predicted))
+
+
+@settings(max_examples=60, deadline=None)
+@given(SMALL)
+def test_weighted_kappa_agrees_with_scikit_learn(matrix):
+    reference, predicted = labels(matrix)
+    if len(set(reference) | set(predicted)) < 2:
+        return
+    for weights in ("linear", "quadratic"):
+        wanted = sk.cohen_kappa_score(reference, predicted, labels=range(len(matrix)), weights=weights)
+        close(ag.weighted_kappa(matrix, weights), wanted)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SMALL)
+def test_quantity_and_allocation_add_to_the_error(matrix):
+    total = (ag.quantity_disagreement(matrix).sum() + ag.allocation_disagreement(matrix).sum()) / 2
+    close(total, 1 - ag.accuracy(matrix))
+
+
+def test_agreement_of_the_random_forest():
+    matrix = forest.evaluation().decisions.confusion
+    found = [ag.matthews(matrix), *(ag.weighted_kappa(matrix, weights) for weights in ("linear", "quadratic"))]
+    found += [ag.quantity_disagreement(matrix).sum() / 2, ag.allocation_disagreement(matrix).sum() / 2]
+    close(found, [0.7161748039, 0.7052694954, 0.6875154818, 0.0831250679, 0.1641855917], 1e-9)
 
 
 @settings(max_examples=60, deadline=None)
