@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 zarr.config.set({"array.write_empty_chunks": True})  # a chunk that a store lacks is refused
 
-settings.register_profile("here", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("here", deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("here")
 
 

@@ -61,7 +61,7 @@ def imports(package: Path, path: Path) -> Iterator[Import]:
             start = inside[: -node.level] if node.level else ()
             origin = ".".join((*start, *([node.module] if node.module else [])))
             yield from (Import(f"{origin}.{alias.name}", node.lineno, typing) for alias in node.names)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "import_module":
             yield Import("by string", node.lineno, typing)
         only_typing = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         for child in ast.iter_child_nodes(node):

@@ -85,7 +85,7 @@ def told(scene):
     return found
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(scenes(), st.sampled_from([(SIZE, SIZE), (5, 12), (1, 7), (4, 4)]))
 def test_every_pixel_is_where_a_plain_loop_puts_it(scene, block):
     found = prepare(asked(), cubes_of(scene), block=block).compute_here()
@@ -97,7 +97,7 @@ def test_every_pixel_is_where_a_plain_loop_puts_it(scene, block):
     assert sum(sum(row.values()) for row in by_class.values()) == wanted.sum()
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=6)
 @given(scenes())
 def test_maps_are_undefined_where_the_prediction_has_nothing(tmp_path_factory, scene):
     import zarr

@@ -20,6 +20,7 @@ import dask_uncert as du
 from dask_uncert.clusters.config import Mpi, read_cluster
 from dask_uncert.errors import ClusterError, InputError
 from dask_uncert.jobs.submit import submit
+from tests.support import cohorts
 from tests.support.schedulers import not_connected
 
 real = pytest.mark.needs("mpirun")
@@ -201,6 +202,7 @@ def test_options_of_a_file(tmp_path):
             read(text)
 
 
-def test_a_submitted_job_does_not_use_an_allocation(long_job, described, tmp_path):
+def test_a_submitted_job_does_not_use_an_allocation(described, tmp_path):
+    job = cohorts.Cohort(tmp_path, ["A"]).job()
     with pytest.raises(InputError, match="works inside an allocation"):
-        submit(long_job[0], cluster=str(described()), out=tmp_path / "out")
+        submit(job, cluster=str(described()), out=tmp_path / "out")

@@ -29,7 +29,7 @@ def test_areas_of_the_items_lie_within_the_bounds(items):
         assert low - 1e-12 <= exact(own, p) <= high + 1e-12
         middle = (
             np.repeat(np.arange(len(n)), n),
-            np.concatenate([[1] * h + [0] * (k - h) for k, h in zip(n, positives)]),
+            np.concatenate([np.arange(k) < h for k, h in zip(n, positives, strict=True)]),
         )
         np.testing.assert_allclose(value, exact(middle[1], middle[0]), atol=1e-12)
 

@@ -39,7 +39,7 @@ def test_a_window_is_a_padded_array(data):
     assert np.array_equal(Window(values, offset, new)[...], expected)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(*[st.integers(-6, 6)] * 2, st.booleans(), st.integers(0, 99), st.sampled_from([(8, 9), (3, 4)]))
 def test_shared_pixels_count(down, right, upward, seed, block):
     rng = np.random.default_rng(seed)

@@ -29,6 +29,7 @@ def written(folder, **words):
         for name, letter in (("probabilities", "p"), ("reference", "y")):
             inputs[name]["store"] = f"{letter}.npy"
     job = {"version": 1, "kind": "scene", "output": "out", "inputs": inputs, **words}
+    job["confidence"] = {"replicates": 20}
     (folder / "job.yaml").write_text(yaml.safe_dump(job))
     return folder / "job.yaml"
 

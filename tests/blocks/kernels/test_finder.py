@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dask_uncert.blocks.kernels.histograms import find_bin, find_bins
@@ -72,6 +72,7 @@ def test_bins_of_values_have_the_steps_of_a_thousandth_and_of_octaves():
     assert (widths[1:] <= edges[1:-1] / 16).all()
 
 
+@settings(max_examples=8)
 @given(
     bins=st.integers(1, 200),
     dtype=st.sampled_from(["float16", "float32", "float64"]),
