@@ -75,10 +75,9 @@ def corp(n: ArrayLike, hits: ArrayLike, sums: Counts, edges: ArrayLike) -> Corp:
 
     recalibrated = _squared_error(isotonic_curve(items, came_true), items, came_true, total)
     # In the best order, all others of a bin come before those that came true.
-    fine = [
-        np.stack(pair, axis=-1).reshape(*items.shape[:-1], -1) for pair in ((others, came_true), (0 * items, came_true))
-    ]
-    best = _squared_error(isotonic_curve(*fine), *fine, total)
+    split = (np.stack(pair, axis=-1) for pair in ((others, came_true), (0 * items, came_true)))
+    all_items, true_items = (pair.reshape(*items.shape[:-1], -1) for pair in split)
+    best = _squared_error(isotonic_curve(all_items, true_items), all_items, true_items, total)
     share = ratio(came_true.sum(axis=-1), total)
     uncertainty = np.asarray(share * (1 - share))
     return Corp(
