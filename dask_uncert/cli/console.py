@@ -171,15 +171,34 @@ def plan_text(plan: Mapping[str, Any]) -> str:
     else:
         blocks = f"{plan['blocks']} of {sizes(plan['block'])}"
         lines = [("grid", sizes(plan["grid"])), ("blocks", blocks)]
+    lines += [("tasks", plan["tasks"]), ("reads", f"{total} decoded: {read}")]
+    if "chunk_reads" in plan:
+        stored = [n for n in plan["bytes_stored"].values() if n is not None]
+        lines += [("", f"about {size(sum(stored))} stored")] if stored else []
+        lines += [("", f"{plan['chunk_reads']:,} chunk reads")]
+    lines += [("time", _time(plan["estimate"]))] if "estimate" in plan else []
     lines += [
-        ("tasks", plan["tasks"]),
-        ("reads", f"{total} decoded: {read}"),
         ("memory", f"at most {size(plan['block_memory_bytes'])} per thread, plus Python itself"),
         ("maps", ", ".join(plan["maps"]) or "none"),
         ("writes", plan["output"]),
     ]
     lines += [("unusable", f"{name}: {reason}") for name, reason in plan.get("unusable", {}).items()]
     return "\n".join(f"{label:>8}  {value}" for label, value in lines)
+
+
+def _time(estimate: Mapping[str, Any]) -> str:
+    if "reason" in estimate:
+        return f"unknown: {estimate['reason']}"
+    work, threads = f"{_hours(3600 * estimate['core_hours'])} of a core", estimate["threads"]
+    if threads is None:
+        return f"{work}, without start and report; the cluster's threads are not known"
+    return f"about {_hours(estimate['seconds'])} on {threads} threads ({work}), without start and report"
+
+
+def _hours(seconds: float) -> str:
+    """Return a duration in seconds, minutes or hours, with two digits."""
+    unit, name = next(((n, name) for n, name in ((3600, "h"), (60, "min")) if seconds >= 2 * n), (1, "s"))
+    return f"{seconds / unit:.2g} {name}" if seconds / unit < 100 else f"{seconds / unit:,.0f} {name}"
 
 
 def size(nbytes: float) -> str:

@@ -76,11 +76,12 @@ def run_command(
 @console.cluster_option
 @console.set_option
 @console.json_option
+@click.option("--probe/--no-probe", default=True, help="Evaluate a few blocks here to estimate how long the job takes.")
 def plan_command(job: Path, as_json: bool, **options: Any) -> None:
-    """Show what a job would read and write.
+    """Show what a job would read and write, and how long it takes.
 
-    Nothing is computed and no cluster is contacted: block sizes follow the memory in the cluster file. If a block
-    cannot fit, the error names chunks that would.
+    No cluster is contacted: block sizes follow the memory in the cluster file, and the time is measured on this machine
+    for about a second. If a block cannot fit, the error names chunks that would.
     """
     from dask_uncert.jobs.plan import plan
 

@@ -1,4 +1,4 @@
-"""How much memory a block may use, on running workers or on those that a cluster file describes."""
+"""Memory that a block may use, and threads, on running workers or on those that a cluster file describes."""
 
 from __future__ import annotations
 
@@ -56,6 +56,22 @@ def described_memory(cluster: str | Path, cohort: bool = False) -> float | None:
         return block_memory(parse_bytes(memory) / processes, max(1, threads // processes))
     except ValueError:
         raise InputError(f"memory of {cluster} must be a size such as '4 GiB', found {memory!r}") from None
+
+
+def described_threads(cluster: str | Path, cohort: bool = False) -> tuple[int, int | None]:
+    """Return the threads of a worker, and of all workers, of a cluster as in `described_memory`; None if not said."""
+    if str(cluster).startswith(ADDRESSES):
+        return 1, None
+    described = read_cluster(cluster)
+    if isinstance(described, Local):
+        if cohort and cluster == "local":
+            described = described.model_copy(update={"processes": True})
+        local = with_defaults(described)
+        return local.threads or 1, (local.threads or 1) * (local.workers or 1)
+    if isinstance(described, Batch):
+        cores = described.options.get("cores") or 1
+        return max(1, cores // (described.options.get("processes") or 1)), cores * (described.jobs or 1)
+    return (described.threads or THREADS, None) if isinstance(described, Mpi) else (1, None)
 
 
 def with_defaults(local: Local) -> Local:

@@ -104,6 +104,23 @@ def _chunk(cube: Cube, dim: str) -> int:
     return int(cube.chunks[cube.dims.index(dim)]) if cube.chunks is not None else 1
 
 
+def chunk_reads(cubes: Mapping[str, Cube], grid: Grid) -> int:
+    """Return the number of stored chunks that all blocks together read; for a sharded array, of shards."""
+    sides, total = dict(zip(grid.dims, grid.block, strict=True)), 0
+    for cube in cubes.values():
+        if cube.stored is None:
+            continue
+        reads = 1
+        for d, n in cube.sizes.items():
+            ends = [min(start + sides.get(d, n), n) for start in range(0, n, sides.get(d, n))]
+            starts = range(0, n, sides.get(d, n))
+            reads *= sum(-(-b // _chunk(cube, d)) - a // _chunk(cube, d) for a, b in zip(starts, ends, strict=True))
+        # a dimension of the grid that the input lacks: every block along it reads the input again
+        reads *= math.prod(n for d, n in zip(grid.dims, grid.numblocks, strict=True) if d not in cube.sizes)
+        total += reads
+    return total
+
+
 def cut_in_groups(blocks: int, groups: int) -> list[range]:
     """Return the numbers of `blocks` blocks in at most `groups` ranges of about equal size."""
     groups = min(blocks, groups)

@@ -46,11 +46,15 @@ class DistancePlan:
         return plan_grid(self.cubes, self.scene.dims, target_bytes=self.target_bytes)
 
     @property
+    def bands(self) -> int:
+        """Number of bands of the features."""
+        return self.scene.cubes["features"].sizes[BAND]
+
+    @property
     def spans(self) -> list[tuple[int, int]]:
         """Ranges of bands, each measured by one task; fewer if there are many blocks, as each has a piece for each task."""
-        bands = self.scene.cubes["features"].sizes[BAND]
-        tasks = min(bands, max(2, min(BAND_GROUPS, PIECES // self.grid.blocks)))
-        return [(int(part[0]), int(part[-1]) + 1) for part in np.array_split(np.arange(bands), tasks)]
+        tasks = min(self.bands, max(2, min(BAND_GROUPS, PIECES // self.grid.blocks)))
+        return [(int(part[0]), int(part[-1]) + 1) for part in np.array_split(np.arange(self.bands), tasks)]
 
     def tasks(self) -> int:
         """Return the number of tasks."""

@@ -62,7 +62,7 @@ class Plan:
 
     def tasks(self) -> int:
         """Return the number of tasks of the pass and of the class distances."""
-        number = count_tasks(self._reduction().delayed(self.split_every))
+        number = count_tasks(self.reduction().delayed(self.split_every))
         return number + (self.distances.tasks() if self.distances else 0)
 
     def block_memory(self) -> int:
@@ -70,6 +70,11 @@ class Plan:
         memory = chunking.reading_memory(self.sources, self.grid)
         memory += tasks.working_memory(self.request, self.sources, self.grid)
         return max(memory, self.distances.block_memory()) if self.distances else memory
+
+    def chunk_reads(self) -> int:
+        """Return the number of chunks that all blocks read; one that several blocks share counts for each."""
+        reads = chunking.chunk_reads(self.sources, self.grid)
+        return reads + (chunking.chunk_reads(self.distances.cubes, self.distances.grid) if self.distances else 0)
 
     def unfinished_blocks(self) -> int:
         """Return the number of blocks that no checkpoint holds."""
@@ -79,7 +84,7 @@ class Plan:
     def delayed(self) -> Any:
         """Return the evaluation as a dask Delayed; class distances must be known."""
         assert self.metric is None
-        return self._reduction().delayed(self.split_every)
+        return self.reduction().delayed(self.split_every)
 
     def compute(self, run: Callable[[Reduction], Any] | None = None) -> AnyEvaluation:
         """Run the pass on the current dask scheduler; InputError if an input turns out to be unusable.
@@ -88,14 +93,14 @@ class Plan:
         """
         plan = self.with_distances()
         with plan._diagnosed():
-            reduction = plan._reduction()
+            reduction = plan.reduction()
             return plan._complete(run(reduction) if run else reduction.compute(self.split_every))
 
     def compute_here(self) -> AnyEvaluation:
         """Run the pass in this thread, block by block, without dask; class distances must be known."""
         assert self.metric is None
         with self._diagnosed(here=True):
-            return self._complete(self._reduction().compute_here())
+            return self._complete(self.reduction().compute_here())
 
     def in_one_task(self) -> Plan:
         """Return the plan in as few blocks as memory allows, for `compute_here`."""
@@ -111,7 +116,7 @@ class Plan:
         with self._diagnosed():
             return replace(self, metric=None, request=self.distances.compute())
 
-    def _reduction(self) -> Reduction:
+    def reduction(self) -> Reduction:
         tiled = isinstance(self.request, Request) and self.request.tiles is not None
         return Reduction(
             tasks.EvaluateBlock(self.request, self.scene, self.writer, self.engine),

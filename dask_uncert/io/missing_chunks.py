@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
 MAX_REQUESTS = 1 << 14
 MAX_CHUNKS = 1 << 24  # listing takes a second for every million
 THREADS = 16
+SAMPLED = 64  # chunks whose sizes tell what an array takes on disk
 Index = tuple[int, ...]
 
 
@@ -42,7 +44,32 @@ def absent_chunks(array: Any, path: str, store: str, name: str) -> list[Index]:
     if store.startswith(UNLISTED):
         return _absent_by_requests(store, path, list(np.ndindex(*numbers)), encode, name)
     files = _list_files(store, path)
-    return [index for index in np.ndindex(*numbers) if encode(index) not in files]
+    absent = [number for number, key in enumerate(_keys(numbers, encode)) if key not in files]
+    return [tuple(int(i) for i in np.unravel_index(number, numbers)) for number in absent]
+
+
+def _keys(numbers: Sequence[int], encode: Callable[[Index], str]) -> Iterator[str]:
+    """Yield the keys of all chunks in C order; where a key is its index joined, at a fifth of the time of `encode`."""
+    if not math.prod(numbers):
+        return
+    last = tuple(n - 1 for n in numbers)
+    for separator, prefix in product("/.", ("c", "")):
+        if encode(last) == separator.join([prefix] * bool(prefix) + [str(i) for i in last]):
+            parts = [[prefix]] * bool(prefix) + [[str(i) for i in range(n)] for n in numbers]
+            yield from map(separator.join, product(*parts))
+            return
+    yield from map(encode, np.ndindex(*numbers))
+
+
+def stored_bytes(array: Any, path: str, store: str) -> int:
+    """Return about how many bytes the chunks of a local zarr.Array take, from the sizes of some of them."""
+    numbers = tuple(-(-n // c) for n, c in zip(array.shape, array.shards or array.chunks, strict=True))
+    chunks, sizes = math.prod(numbers), []
+    for number in np.unique(np.linspace(0, chunks - 1, min(chunks, SAMPLED)).astype(int)):
+        key = array.metadata.encode_chunk_key(tuple(int(i) for i in np.unravel_index(number, numbers)))
+        file = os.path.join(store, path, key)
+        sizes.append(os.path.getsize(file) if os.path.isfile(file) else 0)
+    return int(np.mean(sizes) * chunks) if sizes else 0
 
 
 def absent_chunks_of(array: Any, name: str) -> list[Index]:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dask_uncert.clusters.memory import described_memory
+from dask_uncert.clusters.memory import described_memory, described_threads
 from dask_uncert.errors import without_secrets
+from dask_uncert.execution.estimate import estimated
+from dask_uncert.execution.estimate import probe as probe_pass
 from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.jobs.cohort.plan import plan_cohort
 from dask_uncert.jobs.load import cluster_of, plan_job, read_job, resolve
@@ -19,6 +21,7 @@ def plan(
     *,
     cluster: str | Path | None = None,
     overrides: Mapping[str, Any] | None = None,
+    probe: bool = True,
 ) -> dict[str, Any]:
     """Return what a job would read and write, in how many tasks and with how much memory.
 
@@ -30,13 +33,18 @@ def plan(
         ``"local"``, a cluster file or an address, instead of the job's `cluster`.
     overrides : mapping, optional
         Job keys and their values instead of the job's, such as ``{"calibration.bins": 20}``.
+    probe : bool, default True
+        Read and evaluate a few blocks, or a case, for about a second, to estimate how long the job takes.
 
     Returns
     -------
     dict
         Plain data. Always `tasks`, `bytes_read` (decoded, by input), `block_memory_bytes` (per thread, without Python's
-        own), `maps` and `output`. Of a scene also `grid` and `block` (sizes by dimension) and `blocks`; of a cohort
-        `cases`, `patients`, `large_cases` (cut into blocks) and `unusable` (the reason, by case).
+        own), `maps` and `output`. Of a scene also `grid` and `block` (sizes by dimension), `blocks`, `chunk_reads` (the
+        requests, where each is one) and `bytes_stored` (about, by input; None where not known); of a cohort `cases`,
+        `patients`, `large_cases` (cut into blocks) and `unusable` (the reason, by case). With a probe also `estimate`:
+        `core_hours`, the `threads` of the cluster and the `seconds` on them (both None if the cluster's description
+        does not say them), without start and report; or the `reason` why the blocks could not be evaluated.
 
     Raises
     ------
@@ -46,7 +54,8 @@ def plan(
 
     Notes
     -----
-    Nothing is computed and no cluster is started or contacted. The same as ``dask-uncert plan``.
+    No cluster is started or contacted: the probe runs on this machine, so an estimate is for cores and storage like its
+    own. Nothing is written, except to a temporary folder. The same as ``dask-uncert plan``.
 
     Examples
     --------
@@ -59,23 +68,30 @@ def plan(
     ...     "reference": {"store": f"{folder}/y.npy", "dims": ["y", "x"]},
     ... }
     >>> job = {"version": 1, "kind": "scene", "classes": {0: "a", 1: "b"}, "inputs": inputs, "output": "out"}
-    >>> plan = du.plan(job)
+    >>> plan = du.plan(job, probe=False)
     >>> plan["grid"], plan["blocks"], plan["bytes_read"]
     ({'y': 40, 'x': 60}, 1, {'probabilities': 19200, 'reference': 2400})
     """
     checked, folder = read_job(job, overrides)
-    memory = described_memory(cluster or cluster_of(checked, folder), isinstance(checked, CohortJob))
+    target, cohort = cluster or cluster_of(checked, folder), isinstance(checked, CohortJob)
+    memory = described_memory(target, cohort)
+    threads = described_threads(target, cohort) if probe else None
     if isinstance(checked, CohortJob):
-        cost = plan_cohort(checked, folder).cost(memory)
+        cost = plan_cohort(checked, folder).cost(memory, threads)
     else:
         scene = fit_to_memory(plan_job(checked, folder), memory)
+        stored = {name: cube.stored for name, cube in scene.scene.cubes.items() if cube.stored is not None}
         cost = {
             "grid": dict(zip(scene.grid.dims, scene.grid.shape, strict=True)),
             "block": dict(zip(scene.grid.dims, scene.grid.block, strict=True)),
             "blocks": scene.grid.blocks,
             "tasks": scene.tasks(),
             "bytes_read": scene.nbytes(),
+            "bytes_stored": {name: array.stored_bytes() for name, array in stored.items()},
+            "chunk_reads": scene.chunk_reads(),
             "block_memory_bytes": scene.block_memory(),
             "maps": list(scene.request.layers),
         }
+        if threads is not None:
+            cost["estimate"] = estimated(lambda: probe_pass(scene, threads[0]), threads[1])
     return without_secrets({**cost, "output": resolve(checked.output, folder)})

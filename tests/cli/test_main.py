@@ -166,12 +166,15 @@ def test_unusable_input_leaves_nothing_behind(job, tmp_path):
 
 
 def test_plan_runs_nothing(job, tmp_path, dask_uncert_command):
-    found = du.plan(write(job, tmp_path))
+    found = du.plan(write(job, tmp_path), probe=False)
     assert found["grid"] == {"y": 12, "x": 10}
     assert found["blocks"] == 6
     assert found["bytes_read"] == {"probabilities": 1440, "reference": 120}
-    assert json.loads(dask_uncert_command("plan", tmp_path / "job.yaml", "--json")[1]) == found
-    assert "blocks  6 of y 4 x x 5" in dask_uncert_command("plan", tmp_path / "job.yaml")[1]
+    assert json.loads(dask_uncert_command("plan", tmp_path / "job.yaml", "--json", "--no-probe")[1]) == found
+    text = dask_uncert_command("plan", tmp_path / "job.yaml")[1]
+    assert "blocks  6 of y 4 x x 5" in text
+    assert "12 chunk reads" in text
+    assert re.search(r"time  about \S+ s on \d+ threads \(\S+ s of a core\), without start and report\n", text)
     assert not (tmp_path / "out").exists()
 
 

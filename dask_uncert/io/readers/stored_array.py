@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
@@ -80,6 +81,10 @@ class StoredArray(ABC):
         """Return a value that changes when the input is written; None where a server does not tell."""
         return file_fingerprint(self.store, self.name)
 
+    def stored_bytes(self) -> int | None:
+        """Return about how many bytes the store holds of the array, or the file in all; None where that is not known."""
+        return None if is_remote(self.store) else os.path.getsize(self.store)
+
     def geometry(self, dims: Sequence[str]) -> Geometry | None:
         """Return the positions of the voxels, with these names of the dimensions; None if the file has none."""
         return None
@@ -149,6 +154,9 @@ class FileArray(StoredArray):
     def file_size(self) -> int:
         """Bytes of a local file when it was opened."""
         return int(str(self._stamp[0]))
+
+    def stored_bytes(self) -> int | None:
+        return None if is_remote(self.path) else self.file_size
 
     def values(self) -> NDArray[Any]:
         """Return all numbers as stored, read-only; refuse a file that has changed since it was opened."""

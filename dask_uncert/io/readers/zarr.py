@@ -25,7 +25,7 @@ from dask_uncert.io.decoding import Decoding
 from dask_uncert.io.file_cache import nothing_at
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.indexing import region_text
-from dask_uncert.io.missing_chunks import MAX_CHUNKS, StrictStore, absent_chunks
+from dask_uncert.io.missing_chunks import MAX_CHUNKS, StrictStore, absent_chunks, stored_bytes
 from dask_uncert.io.paths import UNLISTED, disable_retries, is_remote, read_options, url_fingerprint, write_options
 from dask_uncert.io.readers import ome_zarr
 from dask_uncert.io.readers.stored_array import Coordinates, Label, StoredArray, labels_in
@@ -160,6 +160,10 @@ class ZarrArray(StoredArray):
             for file, status in ((file, os.stat(file)) for file in files)
         )
         return hashlib.sha256(json.dumps(entries).encode()).hexdigest()
+
+    def stored_bytes(self) -> int | None:
+        """Return about how many bytes the chunks take; None behind a URL."""
+        return stored_bytes(self._opened, self.array, self.store) if is_folder(self.store) else None
 
     def geometry(self, dims: Sequence[str]) -> Geometry | None:
         """Return the positions of the voxels by OME-Zarr's metadata or the attributes of our own maps."""

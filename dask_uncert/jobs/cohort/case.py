@@ -7,6 +7,7 @@ cluster.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from dask_uncert.clusters.task_pool import KilledError
 from dask_uncert.errors import InputError, exception_text, one_line
+from dask_uncert.execution.estimate import BUDGET, Estimate, probe
 from dask_uncert.execution.evaluate import prepare, with_maps, write_coordinates
 from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.execution.plan import Plan
@@ -137,6 +139,24 @@ class EvaluateCase:
         each = [fit_to_memory(plan if large else plan.in_one_task(), self.memory) for plan in plans.values()]
         tasks = 1 + sum(plan.tasks() for plan in each) if large else 1
         return CaseCost(nbytes, max(plan.block_memory() for plan in each), large, tasks)
+
+    def probe(self, row: ManifestRow, cases: int, nbytes: int) -> Estimate:
+        """Return what `cases` cases of `nbytes` decoded bytes cost, from one of them.
+
+        A small case is evaluated as in a run, with its summaries cached in a temporary folder, which tells what each
+        case costs whatever its size.
+        """
+        begin = time.perf_counter()
+        plans = self.plans(self.open(row))
+        fixed = time.perf_counter() - begin
+        own = sum(plans[REFERENCE_LABEL].nbytes().values()) * len(plans)
+        per_byte = sum(probe(plan, budget=BUDGET / len(plans)).thread_seconds for plan in plans.values()) / max(own, 1)
+        if own * per_byte < BUDGET:
+            with tempfile.TemporaryDirectory(prefix="dask-uncert-") as folder:
+                begin = time.perf_counter()
+                replace(self, folder=folder).evaluate_small(row, "")
+                fixed = max(fixed, time.perf_counter() - begin - own * per_byte)
+        return Estimate(cases * fixed + nbytes * per_byte, cases)
 
     def compute(self, row: ManifestRow, fingerprint: str, plans: dict[str, Plan], here: bool) -> CaseOutcome:
         """Run the plans of a case, in this task or over the cluster; cache its maps, then its summaries."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from dask_uncert.errors import InputError
 from dask_uncert.execution.checkpoints import ENDING as BLOCKS
+from dask_uncert.execution.estimate import estimated
 from dask_uncert.io.paths import AnyPath
 from dask_uncert.io.summary_cache import CaseFolder
 from dask_uncert.jobs.cohort.case import EvaluateCase, ManifestColumn
@@ -35,25 +36,33 @@ class CohortPlan:
         """Names of the maps."""
         return list(self.evaluate.options.layers)
 
-    def cost(self, memory: float | None = None) -> dict[str, Any]:
+    def cost(self, memory: float | None = None, threads: tuple[int, int | None] | None = None) -> dict[str, Any]:
         """Return what the job would read, its tasks and their memory, as plain data; opens every case.
 
-        unusable: the reason, by case, of those that cannot be evaluated.
+        unusable: the reason, by case, of those that cannot be evaluated. threads: of a worker and of the cluster, to
+        estimate the time from one case of middle size; None for no estimate.
         """
         read: dict[str, int] = {}
         unusable: dict[str, str] = {}
         block_memory = large = tasks = 0
         evaluate = replace(self.evaluate, memory=memory)
+        usable: list[tuple[int, ManifestRow]] = []
         for row in self.rows:
             try:
                 cost = evaluate.cost(row)
             except InputError as error:
                 unusable[row.case.name] = str(error)
                 continue
+            usable.append((sum(cost.nbytes.values()), row))
             for name, nbytes in cost.nbytes.items():
                 read[name] = read.get(name, 0) + nbytes
             block_memory = max(block_memory, cost.memory)
             large, tasks = large + cost.large, tasks + cost.tasks
+        estimate = {}
+        if threads is not None and usable:
+            case = sorted(usable, key=lambda found: found[0])[len(usable) // 2][1]
+            total = sum(nbytes for nbytes, _ in usable)
+            estimate["estimate"] = estimated(lambda: evaluate.probe(case, len(usable), total), threads[1])
         return {
             "cases": len(self.rows),
             "patients": len({row.case.patient for row in self.rows}),
@@ -63,6 +72,7 @@ class CohortPlan:
             "block_memory_bytes": block_memory,
             "maps": self.maps,
             "unusable": unusable,
+            **estimate,
         }
 
 
