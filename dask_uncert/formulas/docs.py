@@ -11,6 +11,10 @@ AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 SHARED = {
     "evaluation": """evaluation : Evaluation
     Evaluation of a scene, or the sum of several.""",
+    "class name": """class_name : str
+    Name of a class in the class table.""",
+    "unknown class": """InputError
+    If there is no such class; the message names those there are.""",
     "regression": """evaluation : RegressionEvaluation
     Evaluation of a regression, or the sum of several.""",
     "measure": """measure : str

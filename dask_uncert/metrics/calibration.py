@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from dask_uncert.formulas import calibration, scoring_rules
+from dask_uncert.formulas import calibration, isotonic, scoring_rules
 from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Counts, Floats
-from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.calibration import Bins
+from dask_uncert.summaries.evaluation import Evaluation, class_position
 
 
 @shared_sections
@@ -80,6 +81,65 @@ def equal_mass_calibration_error(evaluation: Evaluation) -> float:
     """
     tallies = evaluation.calibration
     return float(calibration.equal_mass_calibration_error(*tallies.fine, tallies.bins))
+
+
+@shared_sections
+def debiased_calibration_error(evaluation: Evaluation) -> float:
+    """Return the squared calibration error of the predicted class, without its bias towards large values.
+
+    {Parameters: evaluation}
+
+    Returns
+    -------
+    float
+        The mean squared gap between accuracy and confidence over the job's bins, less what chance alone adds. At most
+        1, best 0, also below 0; NaN where no bin has two pixels.
+
+    References
+    ----------
+    Kumar, Liang and Ma, NeurIPS 2019.
+
+    {Examples: three pixels}
+    >>> du.debiased_calibration_error(evaluation)
+    nan
+    """
+    tallies = evaluation.calibration
+    return float(calibration.squared_calibration_error(*tallies.binned(tallies.fine)).debiased)
+
+
+@shared_sections
+def corp(evaluation: Evaluation, class_name: str | None = None) -> isotonic.Corp:
+    """Return the Brier score of "is the decision right?" in parts that no choice of bins changes (CORP).
+
+    {Parameters: evaluation}
+    class_name : str, optional
+        A class, for "is it this class?" instead.
+
+    Returns
+    -------
+    Corp
+        ``score``, ``miscalibration`` and ``discrimination``, each with ``value``, ``low`` and ``high``, and
+        ``uncertainty``: score = miscalibration - discrimination + uncertainty. NaN where no pixel is counted.
+
+    {Raises: unknown class}
+
+    Notes
+    -----
+    Values are of fine bins of at most .001; the bounds hold for the pixels themselves.
+
+    References
+    ----------
+    Dimitriadis, Gneiting and Jordan, PNAS 118, 2021.
+
+    {Examples: three pixels}
+    >>> round(float(du.corp(evaluation).miscalibration.value), 4)
+    0.1367
+    """
+    tallies = evaluation.calibration
+    fine = tallies.fine
+    if class_name is not None:
+        fine = Bins(*(part[class_position(evaluation, class_name)] for part in tallies.fine_by_class))
+    return isotonic.corp(*fine, tallies.edges)
 
 
 @shared_sections

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -71,6 +71,102 @@ def kappa(evaluation: Evaluation) -> float:
     0.4
     """
     return float(confusion.kappa(evaluation.decisions.confusion))
+
+
+@shared_sections
+def matthews(evaluation: Evaluation) -> float:
+    """Return the Matthews correlation of all classes.
+
+    {Parameters: evaluation}
+
+    Returns
+    -------
+    float
+        In [-1, 1], best 1, by chance 0; NaN where reference or prediction is one class throughout.
+
+    References
+    ----------
+    Gorodkin, Computational Biology and Chemistry 28, 2004.
+
+    {Examples: three pixels}
+    >>> du.matthews(evaluation)
+    0.5
+    """
+    return float(confusion.matthews(confusion_matrix(evaluation)))
+
+
+@shared_sections
+def weighted_kappa(evaluation: Evaluation, weights: Literal["linear", "quadratic"] = "linear") -> float:
+    """Return Cohen's kappa of ordered classes: disagreements weigh by their distance in the class table.
+
+    {Parameters: evaluation}
+    weights : {"linear", "quadratic"}, default "linear"
+        Whether a disagreement weighs by the distance or by its square.
+
+    Returns
+    -------
+    float
+        In [-1, 1], best 1, by chance 0; NaN where one class is everywhere.
+
+    Raises
+    ------
+    ValueError
+        For other weights.
+
+    References
+    ----------
+    Cohen, Psychological Bulletin 70, 1968.
+
+    {Examples: three pixels}
+    >>> round(du.weighted_kappa(evaluation), 4)
+    0.4
+    """
+    return float(confusion.weighted_kappa(confusion_matrix(evaluation), weights))
+
+
+@shared_sections
+def quantity_disagreement(evaluation: Evaluation) -> Floats:
+    """Return the share of pixels by which the predicted amount of each class differs from the reference.
+
+    {Parameters: evaluation}
+
+    Returns
+    -------
+    ndarray of float64, (classes,)
+        In [0, 1], best 0; half their sum is the total. NaN where no pixel is counted.
+
+    References
+    ----------
+    Pontius and Millones, International Journal of Remote Sensing 32, 2011.
+
+    {Examples: three pixels}
+    >>> du.quantity_disagreement(evaluation).round(4).tolist()
+    [0.3333, 0.3333]
+    """
+    return confusion.quantity_disagreement(confusion_matrix(evaluation))
+
+
+@shared_sections
+def allocation_disagreement(evaluation: Evaluation) -> Floats:
+    """Return the share of pixels of each class that are wrong by their place only.
+
+    {Parameters: evaluation}
+
+    Returns
+    -------
+    ndarray of float64, (classes,)
+        In [0, 1], best 0; half their sum is the total, and with that of `quantity_disagreement` it is 1 - accuracy.
+        NaN where no pixel is counted.
+
+    References
+    ----------
+    Pontius and Millones, International Journal of Remote Sensing 32, 2011.
+
+    {Examples: three pixels}
+    >>> du.allocation_disagreement(evaluation).tolist()
+    [0.0, 0.0]
+    """
+    return confusion.allocation_disagreement(confusion_matrix(evaluation))
 
 
 @shared_sections

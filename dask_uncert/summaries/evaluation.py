@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dask_uncert.errors import plural
+from dask_uncert.errors import InputError, listed, plural
 from dask_uncert.formulas import calibration, confusion
 from dask_uncert.summaries import display
 from dask_uncert.summaries.calibration import Calibration
@@ -176,3 +176,11 @@ class Evaluation(Summary):
             return sum(others, start=self)
         total = sum((replace(other, tiles=None) for other in others), start=replace(self, tiles=None))
         return replace(total, tiles=self.tiles.plus_all([other.tiles for other in others if other.tiles is not None]))
+
+
+def class_position(evaluation: Evaluation, class_name: str) -> int:
+    """Return the position of a class in the class table; raise InputError if there is none of this name."""
+    names = [c.name for c in evaluation.classes]
+    if class_name not in names:
+        raise InputError(f"there is no class {class_name!r}; the classes are {listed(names, 20)}.")
+    return names.index(class_name)
