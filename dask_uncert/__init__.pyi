@@ -37,6 +37,7 @@ from .jobs.schema import job_schema
 from .jobs.submit import (
     cancel,
     status,
+    submissions,
     submit,
     wait,
 )
@@ -199,6 +200,7 @@ __all__ = [
     "simplex_maximum",
     "soft_weights",
     "status",
+    "submissions",
     "submit",
     "sweep",
     "t_entropy",

@@ -28,6 +28,12 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=f"needs {' and '.join(missing)}"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory):
+    """The list of submitted jobs is not that of the person who runs the tests."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture(scope="module")
 def shared_client():
     """One local cluster of threads for tests that run many small jobs."""

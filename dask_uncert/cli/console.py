@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +17,6 @@ import click
 if TYPE_CHECKING:
     from dask_uncert.io.output_folder import Progress
     from dask_uncert.io.paths import AnyPath
-    from dask_uncert.summaries.registry import AnyEvaluation
 
 FILE = click.Path(path_type=Path)
 
@@ -105,60 +107,88 @@ set_option = key_values(
 )
 
 
+def resume_advice(words: Sequence[str]) -> str:
+    """Return what a command that was stopped says: the command to type to go on.
+
+    >>> resume_advice(["run", "my job.yaml", "--fresh"])
+    "stopped. What is finished is kept. To go on, type: dask-uncert run 'my job.yaml'"
+    """
+    from dask_uncert.errors import without_secrets
+
+    again = shlex.join(["dask-uncert", *(word for word in words if word != "--fresh")])
+    kept = "What is finished is kept. To go on" if {"run", "convert"} & {*words[:2]} else "To start again"
+    return without_secrets(f"stopped. {kept}, type: {again}")
+
+
 @contextmanager
 def progress(silent: bool) -> Iterator[Progress | None]:
-    """Show a progress bar on a terminal, or else a line for each quarter."""
+    """Show the progress of each stage, its rate and the time left: as bars on a terminal, or else as lines."""
     if silent:
         yield None
         return
     if not sys.stderr.isatty():
         quarters: dict[str, int] = {}
+        began: dict[str, tuple[float, int]] = {}
 
         def line(stage: str, done: int, total: int) -> None:
             quarter = 4 * done // max(total, 1)
+            now = time.monotonic()
+            since, first = began.setdefault(stage, (now, done))
             if quarter > quarters.get(stage, -1):
                 quarters[stage] = quarter
-                click.echo(f"{stage}: {done} of {total}", err=True)
+                click.echo(f"{stage}: {done} of {total}{pace(done - first, total - done, now - since)}", err=True)
 
         yield line
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as ProgressBar
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    rate = TextColumn("{task.fields[rate]}")
+    times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate, *times)
     with ProgressBar(*columns, console=Console(stderr=True)) as bar:
         bars: dict[str, Any] = {}
 
         def draw(stage: str, done: int, total: int) -> None:
             if stage not in bars:
-                bars[stage] = bar.add_task(stage, total=total)
-            bar.update(bars[stage], completed=done)
+                bars[stage] = bar.add_task(stage, total=total, rate="")
+            speed = next(task.speed for task in bar.tasks if task.id == bars[stage])
+            bar.update(bars[stage], completed=done, total=total, rate=f"{speed:.3g}/s" if speed else "")
 
         yield draw
 
 
-def show_headline(evaluation: AnyEvaluation, folder: AnyPath) -> None:
-    """Print the main metrics of a result, and the paths of its folder and page."""
-    from dask_uncert.metrics.calibration import expected_calibration_error
-    from dask_uncert.metrics.classification import accuracy, kappa
-    from dask_uncert.summaries import regression
+def pace(done: int, left: int, seconds: float) -> str:
+    """Return the rate of a stage and the time that is left; nothing where no time can be told.
 
-    if isinstance(evaluation, regression.RegressionEvaluation):
-        side = regression.regression_side(evaluation)
-        numbers = (
-            f"Area under the calibration curve {regression.regression_area(evaluation):.4f}"
-            f"{f' ({side})' if side else ''}, "
-            f"squared distance to the diagonal {regression.regression_distance(evaluation):.3g}."
-        )
-    else:
-        numbers = (
-            f"Accuracy {accuracy(evaluation):.4f}, kappa {kappa(evaluation):.4f}, "
-            f"ECE {expected_calibration_error(evaluation):.4f}."
-        )
-    counted, left_out = int(evaluation.ledger.counted), int(evaluation.ledger.excluded.sum())
-    click.echo(f"{counted:,} pixels counted, {left_out:,} left out. {numbers}")
-    click.echo(f"Results: {folder}, page: {folder / 'report.html'}")
+    >>> pace(0, 10, 2.0), pace(4, 12, 2.0)
+    ('', ', 2/s, 6 s left')
+    """
+    if done <= 0 or seconds <= 0:
+        return ""
+    rate = done / seconds
+    return f", {rate:.3g}/s" + (f", {duration(left / rate)} left" if left else f", in {duration(seconds)}")
+
+
+def duration(seconds: float) -> str:
+    """Return a time as a person says it.
+
+    >>> duration(8.4), duration(75), duration(7300)
+    ('8 s', '1 min 15 s', '2 h 2 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def show_output(path: object, quiet: bool, as_json: bool) -> None:
+    """Print the path of what was written."""
+    if as_json:
+        click.echo(json.dumps({"output": str(path)}))
+    elif not quiet:
+        click.echo(path)
 
 
 def plan_text(plan: Mapping[str, Any]) -> str:

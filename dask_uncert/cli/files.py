@@ -27,17 +27,17 @@ NAMES, SIDES = console.CommaSeparated(str, "names"), console.CommaSeparated(int,
 @click.option("--cluster", default="local", help=f"{console.CLUSTER}.")
 @console.replace_option
 @console.quiet_option
-def convert_command(source: str, target: AnyPath, quiet: bool, **options: Any) -> None:
+@console.json_option
+def convert_command(source: str, target: AnyPath, quiet: bool, as_json: bool, **options: Any) -> None:
     """Copy an input to a well-chunked Zarr store.
 
     IN may have any readable format. The copy is verified. A conversion that was stopped resumes.
     """
     from dask_uncert.jobs.convert import convert
 
-    with console.progress(quiet) as report:
+    with console.progress(quiet or as_json) as report:
         path = convert(source, target, progress=report, **options)
-    if not quiet:
-        click.echo(path)
+    console.show_output(path, quiet, as_json)
 
 
 @click.command("export")
@@ -48,7 +48,8 @@ def convert_command(source: str, target: AnyPath, quiet: bool, **options: Any) -
 @console.key_values("--slice", "at", int, "DIM=INDEX", "Take one index along a dimension, e.g. z=12. Repeatable.")
 @console.replace_option
 @console.quiet_option
-def export_command(folder: AnyPath, name: str, target: str, quiet: bool, **options: Any) -> None:
+@console.json_option
+def export_command(folder: AnyPath, name: str, target: str, quiet: bool, as_json: bool, **options: Any) -> None:
     """Export a map to another format.
 
     The format follows the ending of OUT: .tif, .nii, .nii.gz, .nc, .png or .ome.zarr. Georeferencing is kept.
@@ -56,8 +57,7 @@ def export_command(folder: AnyPath, name: str, target: str, quiet: bool, **optio
     from dask_uncert.jobs.export import export
 
     path = export(folder, name, target, **options)
-    if not quiet:
-        click.echo(path)
+    console.show_output(path, quiet, as_json)
 
 
 @click.command("demo")

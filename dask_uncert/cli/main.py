@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dask_uncert.cli import console, files, submit
+from dask_uncert.cli import console, files, submit, summary
 from dask_uncert.clusters import signals
 
 if TYPE_CHECKING:
@@ -49,18 +49,15 @@ def run_command(
     from dask_uncert.blocks.kernels.cache import NoCacheWarning
     from dask_uncert.errors import InputWarning
     from dask_uncert.jobs.load import read_job
-    from dask_uncert.jobs.provenance import read_results
     from dask_uncert.jobs.run import FailedCasesWarning, output_of, run
 
     folder = output_of(*read_job(job, overrides), out)
     with console.progress(quiet or as_json) as report, warnings.catch_warnings(record=True) as caught:
         for category in (FailedCasesWarning, InputWarning, NoCacheWarning):
             warnings.simplefilter("always", category)
-        evaluation = run(job, out=out, overrides=overrides, progress=report, **options)
-    if as_json:
-        click.echo(read_results(folder), nl=False)
-    elif not quiet:
-        console.show_headline(evaluation, folder)
+        run(job, out=out, overrides=overrides, progress=report, **options)
+    if not quiet or as_json:
+        summary.show(folder, as_json)
     for warning in caught:
         if issubclass(warning.category, FailedCasesWarning | InputWarning | NoCacheWarning):
             kind = "error" if issubclass(warning.category, FailedCasesWarning) else "warning"
@@ -94,28 +91,35 @@ def plan_command(job: Path, as_json: bool, **options: Any) -> None:
 @click.argument("folders", type=console.PATH, nargs=-1, required=True)
 @click.option("--leave-out", multiple=True, metavar="CASE", help="Leave out a case of a cohort. Repeatable.")
 @console.replace_option
-def merge_command(out: AnyPath, folders: tuple[AnyPath, ...], **options: Any) -> None:
+@console.json_option
+def merge_command(out: AnyPath, folders: tuple[AnyPath, ...], as_json: bool, **options: Any) -> None:
     """Add finished evaluations.
 
     Writes the sum of the output folders FOLDERS to OUT, without reading a pixel.
     """
     from dask_uncert.jobs.merge import merge
 
-    console.show_headline(merge(out, folders, **options), out)
+    merge(out, folders, **options)
+    summary.show(out, as_json)
 
 
 @cli.command("report")
 @console.folder_argument
 @click.option("--against", type=console.PATH, help="Cohort of another model on the same cases to compare with.")
 @click.option("--all-figures", is_flag=True, help="Draw every figure, not only those that the page shows.")
-def report_command(folder: AnyPath, against: AnyPath | None, all_figures: bool) -> None:
+@console.quiet_option
+@console.json_option
+def report_command(folder: AnyPath, quiet: bool, as_json: bool, **options: Any) -> None:
     """Rewrite tables, figures and page.
 
     Reads the summaries and maps in the output folder FOLDER, and no input.
     """
     from dask_uncert.jobs.report import report
 
-    console.show_headline(report(folder, against=against, all_figures=all_figures), folder)
+    with console.progress(quiet or as_json) as progress:
+        report(folder, progress=progress, **options)
+    if not quiet or as_json:
+        summary.show(folder, as_json)
 
 
 @cli.command("compare")
@@ -211,8 +215,9 @@ def main() -> None:
     """Run a command; print an error as one paragraph on stderr."""
     from dask_uncert.errors import ClusterError, InputError, OutputError, exception_text, without_secrets
 
+    advice = console.resume_advice(sys.argv[1:])
     try:
-        with signals.ending_soon():
+        with signals.ending_soon(advice=advice):
             cli.main(standalone_mode=False)
     except click.ClickException as error:
         error.show(shown := StringIO())
@@ -221,7 +226,7 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort) as error:
         number = signals.signal_number(error)
         if not number:
-            click.echo(signals.STOPPED, err=True)
+            click.echo(advice, err=True)
         sys.exit(128 + (number or signal.SIGINT))
     except Exception as error:
         if "--debug" in sys.argv:

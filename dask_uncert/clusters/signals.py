@@ -16,17 +16,17 @@ LAST_MOMENT = 1.5  # seconds after which a local cluster that is still being clo
 
 
 @contextmanager
-def ending_soon(note: Callable[[int], object] = bool) -> Iterator[None]:
+def ending_soon(note: Callable[[int], object] = bool, advice: str = STOPPED) -> Iterator[None]:
     """Turn the first signal inside of the `with` into a KeyboardInterrupt that holds its number; ignore later ones.
 
-    note: called with the number first.
+    note: called with the number first. advice: what to type to go on.
     """
 
     def interrupt(number: int, frame: Any) -> None:
         for ignored in SIGNALS:
             signal.signal(ignored, signal.SIG_IGN)
         note(number)
-        _interrupt(number)
+        _interrupt(number, advice)
 
     before = {number: signal.signal(number, interrupt) for number in SIGNALS}
     try:
@@ -42,8 +42,8 @@ def signal_number(error: BaseException) -> int:
     return int(cause.args[0]) if cause is not None and cause.args else 0
 
 
-def _interrupt(number: int) -> None:
-    os.write(2, f"{STOPPED}\n".encode())
+def _interrupt(number: int, advice: str) -> None:
+    os.write(2, f"{advice}\n".encode())
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # reports what was waited for
     timer = threading.Timer(LAST_MOMENT, _end_now, [number])
     timer.daemon = True

@@ -80,6 +80,7 @@ def merge(
         "merged": [str(path) for path in paths],
         "fingerprint": fingerprint,
         "scenes": scenes,
+        "unit": str(records[0].get("unit", "pixel")),
     }
     about = {f"part {number}": str(path) for number, path in enumerate(paths, 1)}
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
@@ -96,7 +97,7 @@ def merge(
                 union_record, cohort = union.write(working, elsewhere)
                 record = {**record, "about": about, **union_record}
             total = load(working)
-            write_all(total, working, about=about, cohort=cohort)
+            write_all(total, working, about=about, cohort=cohort, unit=record["unit"])
             write_run(working, total, record)
     return total
 

@@ -64,6 +64,7 @@ class RunRecord(TypedDict, total=False):
     left_out: list[str]
     # of all
     fingerprint: str | None
+    unit: str  # what is counted: pixel, or voxel where the grid has three dimensions
 
 
 def write_run(
@@ -94,6 +95,11 @@ def job_record(job: AnyJob | CohortJob, started: datetime) -> RunRecord:
     """Return the keys of a job and when it started."""
     keys = job.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {"job": without_secrets(keys), "started": started.isoformat(timespec="seconds")}
+
+
+def counted_unit(dimensions: int) -> str:
+    """Return what a grid of so many dimensions is made of: "pixel" or "voxel"."""
+    return "voxel" if dimensions == 3 else "pixel"
 
 
 def silent(stage: str, done: int, total: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.maps import map_names, preview
-from dask_uncert.io.output_folder import being_written, is_finished, read_record, rewritten
+from dask_uncert.io.output_folder import Progress, being_written, is_finished, read_record, rewritten
 from dask_uncert.io.output_lock import check_writable, reserved
 from dask_uncert.io.owned_folder import owned_files, remove_files
 from dask_uncert.io.paths import AnyPath, absolute, as_path, copy_tree
@@ -16,7 +16,7 @@ from dask_uncert.io.summary_cache import Frame
 from dask_uncert.io.summary_store import load, save
 from dask_uncert.jobs.cohort.compare import compare
 from dask_uncert.jobs.cohort.output import MAPS, SUMMARY, FinishedCohort, is_cohort, load_cases, write_summary
-from dask_uncert.jobs.provenance import RunRecord, digest, write_run
+from dask_uncert.jobs.provenance import RunRecord, counted_unit, digest, write_run
 from dask_uncert.reports.results.cohort import Cohort, OtherModel
 from dask_uncert.reports.results.read import DEFAULT_INTERVALS
 from dask_uncert.reports.write import write_all
@@ -36,6 +36,7 @@ def report(
     maps: str | AnyPath | None = None,
     fresh: bool = False,
     all_figures: bool = False,
+    progress: Progress | None = None,
 ) -> AnyEvaluation:
     """Write the results, tables, figures and page of an evaluation; of a finished output folder, write them again.
 
@@ -53,6 +54,8 @@ def report(
         Replace another finished result in `folder`.
     all_figures : bool, default False
         Draw every figure, not only those that the page shows.
+    progress : callable, optional
+        Called as ``progress(stage, done, total)`` as work goes on.
 
     Returns
     -------
@@ -80,13 +83,13 @@ def report(
     if isinstance(result, Evaluation | RegressionEvaluation | Stack):
         if folder is None or against is not None:
             raise InputError("report: name the folder to write, such as du.report(evaluation, 'out'), without against.")
-        return _write(result, absolute(folder), maps, fresh, all_figures)
+        return _write(result, absolute(folder), maps, fresh, all_figures, progress)
     if folder is not None or maps is not None:
         raise InputError(f"report: {result} is an output folder, which has its own maps; its report is written there.")
     path = as_path(result)
     read_record(path)
     with reserved(absolute(path)):
-        return _rewrite(path, against, all_figures)
+        return _rewrite(path, against, all_figures, progress)
 
 
 def _write(
@@ -95,6 +98,7 @@ def _write(
     maps: str | AnyPath | None,
     fresh: bool,
     all_figures: bool,
+    progress: Progress | None,
 ) -> AnyEvaluation:
     """Write a new output folder of counts in memory; one that holds the same is left as it is."""
     total = result.total() if isinstance(result, Stack) else result
@@ -106,7 +110,9 @@ def _write(
         if is_finished(output, fingerprint, fresh):
             return total
         names = [] if maps is None else map_names(str(maps))
-        record: RunRecord = {"fingerprint": fingerprint, "about": about, "maps": names}
+        tiles = total.tiles if isinstance(total, Evaluation) else None
+        unit = counted_unit(0 if tiles is None else tiles.positions.shape[1] - 1)
+        record: RunRecord = {"fingerprint": fingerprint, "about": about, "maps": names, "unit": unit}
         with being_written(output) as working:
             cohort = None
             if isinstance(result, Stack):
@@ -119,12 +125,15 @@ def _write(
             if maps is not None:
                 copy_tree(as_path(maps), working / MAPS)
             shown = {name: preview(str(working / MAPS), name) for name in names}
-            write_all(total, working, maps=shown, about=about, cohort=cohort, all_figures=all_figures)
+            how: dict[str, Any] = {"all_figures": all_figures, "unit": unit, "progress": progress}
+            write_all(total, working, maps=shown, about=about, cohort=cohort, **how)
             write_run(working, total, record)
     return total
 
 
-def _rewrite(path: AnyPath, against: str | AnyPath | None, all_figures: bool) -> AnyEvaluation:
+def _rewrite(
+    path: AnyPath, against: str | AnyPath | None, all_figures: bool, progress: Progress | None
+) -> AnyEvaluation:
     record = read_record(path)
     check_writable(path)
     about = {f"part {number}": part for number, part in enumerate(record.get("merged", []), 1)}
@@ -142,9 +151,8 @@ def _rewrite(path: AnyPath, against: str | AnyPath | None, all_figures: bool) ->
         maps = {name: preview(str(path / MAPS), name) for name in record.get("maps", [])}
     evaluation = load(path)
     with rewritten(path) as working:
-        write_all(
-            evaluation, working, maps=maps, about=record.get("about", about), cohort=cohort, all_figures=all_figures
-        )
+        how: dict[str, Any] = {"all_figures": all_figures, "unit": record.get("unit", "pixel"), "progress": progress}
+        write_all(evaluation, working, maps=maps, about=record.get("about", about), cohort=cohort, **how)
     if cohort is not None and against is None:
         remove_files(path, set(owned_files(path)[0]).intersection(COMPARISON_FILES))
     return evaluation

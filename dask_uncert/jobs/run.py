@@ -46,6 +46,7 @@ from dask_uncert.jobs.provenance import (
     RunRecord,
     about,
     cluster_record,
+    counted_unit,
     fingerprint,
     input_record,
     job_record,
@@ -208,6 +209,7 @@ def _evaluate_scene(
     started, read = datetime.now(UTC), _stored_inputs(plan)
     ensure_cache()  # for all processes
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
+    report("start the cluster", 0, 1)
     with (
         connect.connect(cluster, **_process_options(cluster, read)) as client,
         run_checkpoints(
@@ -216,6 +218,7 @@ def _evaluate_scene(
         keep_logs_of_failure(client, as_path(kept.folder)),
         being_written(output, elsewhere) as working,
     ):
+        report("start the cluster", 1, 1)
         start, retries = time.perf_counter(), read_retries(client) | retries
         plan = replace(plan, checkpoints=kept)
         if plan.request.layers:
@@ -239,11 +242,13 @@ def _evaluate_scene(
         save(evaluation, working / "summary.zarr")
         write_coordinates(plan)
         maps = {name: preview(plan.writer.store, name) for name in plan.request.layers} if plan.writer else {}
-        write_all(evaluation, working, maps=maps, about=about(plan))
+        unit = counted_unit(len(plan.scene.shape))
+        write_all(evaluation, working, maps=maps, about=about(plan), unit=unit, progress=report)
         written = time.perf_counter()
         record: RunRecord = {
             **job_record(job, started),
             "fingerprint": mark,
+            "unit": unit,
             "inputs": {name: input_record(array, stored[name]) for name, array in read.items()},
             "remarks": [*remarks, *result_remarks(evaluation, getattr(job, "ignore", ()))],
             "blocks": plan.grid.blocks,
@@ -282,8 +287,19 @@ def _with_distances(plan: Plan, client: Client, report: Progress) -> Plan:
 def _watch(
     client: Client, prefix: str, total: int, stage: str, report: Progress
 ) -> AbstractContextManager[BlockCounts]:
-    report(stage, 0, total)
-    return watched(client, prefix, total, lambda done: report(stage, done, total))
+    """Report the blocks of a stage that are done; until the first one, that code is compiled and a block read."""
+    first = f"{stage}: compile, read the first block"
+    started = False
+
+    def finished(done: int) -> None:
+        nonlocal started
+        if done and not started:
+            started = True
+            report(first, 1, 1)
+        report(stage, done, total)
+
+    report(first, 0, 1)
+    return watched(client, prefix, total, finished)
 
 
 def _block_names(plan: Plan) -> Callable[[Any], str]:

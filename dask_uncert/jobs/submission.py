@@ -7,10 +7,11 @@ seconds), `log.txt` and, once the job has ended, `end.json`. Reading them needs 
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -96,6 +97,7 @@ class Submission:
         remove_owned(self.folder)
         make_folder(self.folder, "submission")
         replace(self, submitted=datetime.now(UTC).isoformat(timespec="seconds")).write()
+        _remember(self.output)
 
     def write(self) -> None:
         """Write the submission."""
@@ -187,6 +189,33 @@ class Submission:
         finally:
             over.set()
             thread.join(10)
+
+
+def submitted() -> list[Submission]:
+    """Return the jobs that this user submitted from this machine and whose folders are still there, the latest last."""
+    try:
+        outputs = _list_of_outputs().read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    found = []
+    for output in dict.fromkeys(reversed(outputs)):
+        with suppress(InputError):
+            found.append(Submission.read(output))
+    return found[::-1]
+
+
+def _remember(output: str) -> None:
+    """Add an output to the list of this user's submissions, where that can be written."""
+    path = _list_of_outputs()
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{without_secrets(output)}\n")
+
+
+def _list_of_outputs() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return Path(state) / "dask-uncert" / "submitted.txt"
 
 
 def folder_of(output: str | AnyPath) -> AnyPath:

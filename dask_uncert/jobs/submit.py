@@ -21,7 +21,7 @@ from dask_uncert.io.paths import AnyPath, named_path
 from dask_uncert.jobs.drive import drive_on_worker
 from dask_uncert.jobs.load import files_of, read_job, resolve
 from dask_uncert.jobs.run import output_of
-from dask_uncert.jobs.submission import ENDED, LOG, JobStatus, Submission, folder_of
+from dask_uncert.jobs.submission import ENDED, LOG, JobStatus, Submission, folder_of, submitted
 
 NEEDS = "submit needs a cluster that keeps running without this terminal"
 POLL = 1.0  # seconds between looks at a job
@@ -114,7 +114,7 @@ def status(output: str | AnyPath) -> JobStatus:
 
     Notes
     -----
-    The command is ``dask-uncert status``.
+    The command is ``dask-uncert status``; without an id it lists all (`submissions`).
 
     Examples
     --------
@@ -133,6 +133,28 @@ def status(output: str | AnyPath) -> JobStatus:
         return JobStatus(current.status, f"{current.message} (SLURM job {submission.key}: {queued})")
     ended = f"job {submission.key} has left SLURM's queue without a result"
     return JobStatus("lost", f"{ended}: see {submission.folder / LOG}")
+
+
+def submissions() -> dict[str, JobStatus]:
+    """Return the status of every job that this user submitted from this machine, by its output folder.
+
+    Returns
+    -------
+    dict of str to JobStatus
+        The latest last. A job whose folder ``OUTPUT.job`` was removed is not in it.
+
+    Notes
+    -----
+    The command is ``dask-uncert status`` without an id. Outputs are listed in ``dask-uncert/submitted.txt`` under
+    ``$XDG_STATE_HOME``, by default ``~/.local/state``.
+
+    Examples
+    --------
+    >>> import dask_uncert as du
+    >>> all(status.message for status in du.submissions().values())
+    True
+    """
+    return {job.output: status(job.output) for job in submitted()}
 
 
 @shared_sections

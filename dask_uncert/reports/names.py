@@ -101,3 +101,14 @@ def axis_name(name: str, most: int = 28) -> str:
     """
     flat = " ".join(name.split())
     return (flat if len(flat) <= most else f"{flat[: most - 1]}…").replace("$", r"\$")
+
+
+def in_unit(text: str, unit: str) -> str:
+    """Return a text of this package with the unit, "pixel" or "voxel", in the place of the word pixel.
+
+    >>> in_unit("Pixels of a pixelated map (pixels)", "voxel")
+    'Voxels of a pixelated map (voxels)'
+    """
+    if unit == "pixel":
+        return text
+    return re.sub(r"\b([Pp])ixel(s?)\b", lambda word: (unit.title() if word[1] == "P" else unit) + word[2], text)

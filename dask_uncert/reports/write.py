@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dask_uncert.reports.figures.maps import Maps
 from dask_uncert.reports.figures.registry import figure_files, figures
 from dask_uncert.reports.figures.regression import regression_figures
+from dask_uncert.reports.names import in_unit
 from dask_uncert.reports.page.regression import regression_page
 from dask_uncert.reports.page.scene import page_figures, scene_page
 from dask_uncert.reports.results.cohort import (
@@ -28,6 +30,12 @@ from dask_uncert.reports.tables.scene import scene_tables
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
 
+Progress = Callable[[str, int, int], object]
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Show no progress."""
+
 
 def write_all(
     evaluation: Evaluation | RegressionEvaluation,
@@ -36,6 +44,8 @@ def write_all(
     about: Mapping[str, str] | None = None,
     cohort: Cohort | None = None,
     all_figures: bool = False,
+    unit: str = "pixel",
+    progress: Progress | None = None,
 ) -> list[str]:
     """Write `results.json`, `tables/`, `figures/` and `report.html` into `folder`, and create it if necessary.
 
@@ -43,10 +53,12 @@ def write_all(
     about: provenance shown on the page, text by label; `title` is the heading.
     cohort: the cases whose sum is the evaluation, if they were kept.
     all_figures: also those that the page does not show; drawing takes most of the time of a small run.
+    unit: what is counted, "pixel" or "voxel". progress: called with the stage, the steps that are done, and their number.
 
     Returns the written paths, relative to `folder`. The same arguments give the same bytes.
     """
-    statistics = None
+    statistics, report = None, progress or silent
+    report("report: numbers", 0, 1)
     tables: Mapping[str, Iterable[Iterable[Any]]]
     if isinstance(evaluation, RegressionEvaluation):
         results, tables = regression_results(evaluation), regression_tables(evaluation)
@@ -61,14 +73,24 @@ def write_all(
         tables = {**dict(scene_tables(evaluation, results, intervals)), **cohort_tables(statistics)}
     files = {
         "results.json": to_json(results).encode(),
-        **{f"tables/{name}.csv": as_csv(rows).encode() for name, rows in tables.items()},
-        **figures_and_page(evaluation, results, maps or {}, about or {}, statistics, all_figures),
+        **{f"tables/{name}.csv": as_csv(in_units(rows, unit)).encode() for name, rows in tables.items()},
     }
+    report("report: numbers", 1, 1)
+    files |= figures_and_page(evaluation, results, maps or {}, about or {}, statistics, all_figures, unit, report)
     for name, content in files.items():
         path = Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     return list(files)
+
+
+def in_units(rows: Iterable[Iterable[Any]], unit: str) -> list[list[Any]]:
+    """Return a table whose header, and whose column of units, name what is counted."""
+    header, *body = ([*row] for row in rows)
+    named = [in_unit(text, unit) if isinstance(text, str) and text.endswith("pixels)") else text for text in header]
+    if header[-1] == "unit":
+        body = [[*row[:-1], in_unit(row[-1], unit)] for row in body]
+    return [named, *body]
 
 
 def figures_and_page(
@@ -78,15 +100,20 @@ def figures_and_page(
     about: Mapping[str, str],
     statistics: CohortStatistics | None,
     all_figures: bool = False,
+    unit: str = "pixel",
+    report: Progress = silent,
 ) -> dict[str, bytes]:
     """Return the contents of the figures and of the page by path."""
     if isinstance(evaluation, RegressionEvaluation):
-        pictures = figure_files(regression_figures(evaluation, maps))
-        page = regression_page(results, maps, about, pictures)
+        pictures = figure_files(regression_figures(evaluation, maps), unit)
+        page = regression_page(results, maps, about, pictures, unit)
     else:
         only = None if all_figures else {*page_figures(evaluation, maps), "comparison"}
-        pictures = figure_files(figures(evaluation, maps, only, statistics))
-        page = scene_page(evaluation, results, maps, about, pictures, statistics)
+        drawn = figures(evaluation, maps, only, statistics, partial(report, "report: figures"))
+        pictures = figure_files(drawn, unit)
+        report("report: page", 0, 1)
+        page = scene_page(evaluation, results, maps, about, pictures, statistics, unit)
+        report("report: page", 1, 1)
     return {
         **{f"figures/{name}": content for name, content in pictures.items()},
         "report.html": page.encode(),

@@ -99,7 +99,9 @@ class Evaluation(Summary):
 
     def _title(self) -> str:
         counted, left_out = int(self.ledger.counted), int(self.ledger.excluded.sum())
-        return f"Evaluation of {plural(len(self.classes), 'class', 'classes')}: {counted:,} pixels counted, {left_out:,} left out"
+        unit = "pixels" if self.tiles is None or self.tiles.positions.shape[1] != 4 else "voxels"
+        classes = plural(len(self.classes), "class", "classes")
+        return f"Evaluation of {classes}: {counted:,} {unit} counted, {left_out:,} left out"
 
     def _class_rows(self) -> list[list[Any]]:
         columns = self._classes()

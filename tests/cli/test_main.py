@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import time
 
@@ -315,5 +316,7 @@ def test_an_interrupted_run_says_so(job, tmp_path, monkeypatch, dask_uncert_comm
 
     monkeypatch.setattr(run, "_with_distances", stop)
     status, _, said = dask_uncert_command("run", write(job, tmp_path))
-    assert (status, said.strip()) == (130, "stopped; run the same command again to resume.")
+    said = said.strip().splitlines()[-1]
+    job_file = shlex.quote(str(tmp_path / "job.yaml"))
+    assert (status, said) == (130, f"stopped. What is finished is kept. To go on, type: dask-uncert run {job_file}")
     assert sorted(os.listdir(tmp_path)) == ["job.yaml", "scene.zarr"]

@@ -31,7 +31,11 @@ def test_a_signal_ends_a_run_at_once(tmp_path, number):
         message = process.stderr.read()
         assert process.wait() == 128 + number
         assert time.monotonic() - start < SECONDS
-    assert message.strip().endswith("stopped; run the same command again to resume.")
+    assert (
+        message.strip()
+        .splitlines()[-1]
+        .startswith("stopped. What is finished is kept. To go on, type: dask-uncert run ")
+    )
     assert "Traceback" not in message
     assert not list(temporary.glob("dask-uncert*"))
     assert sorted(os.listdir(tmp_path)) == ["job.yaml", "out.blocks", "s.zarr", "temporary"]

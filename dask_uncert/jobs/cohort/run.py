@@ -37,7 +37,15 @@ from dask_uncert.jobs.cohort.output import (
     write_maps,
 )
 from dask_uncert.jobs.cohort.plan import CohortPlan, cache_of, folders_of, plan_cohort
-from dask_uncert.jobs.provenance import RunRecord, cluster_record, digest, job_record, read_retries, write_run
+from dask_uncert.jobs.provenance import (
+    RunRecord,
+    cluster_record,
+    counted_unit,
+    digest,
+    job_record,
+    read_retries,
+    write_run,
+)
 from dask_uncert.jobs.schema import CohortJob
 from dask_uncert.metrics.remarks import result_remarks
 from dask_uncert.reports.write import write_all
@@ -81,11 +89,13 @@ def run_cohort(
     # A case may crash its process, which threads would not survive.
     processes = {"processes": True} if cluster == "local" else {}
     ensure_cache()  # for all processes
+    progress("start the cluster", 0, 1)
     with (
         connect.connect(cluster, **processes) as client,
         keep_logs_of_failure(client, cache.path),
         performance_page(page),
     ):
+        progress("start the cluster", 1, 1)
         make_folder(cache.path, "cases", marker_of(cache.path).get("id"))
         memory, retries = connect.memory_per_thread(client), read_retries(client)
         evaluate = replace(plan.evaluate, folder=str(cache.path), memory=memory)
@@ -124,6 +134,7 @@ def run_cohort(
             "about": about,
             "asked": plan.evaluate.settings,
             "fingerprint": _fingerprint(plan, cases, failed),
+            "unit": counted_unit(max((len(facts.get("shape", ())) for facts in records.values()), default=0)),
             "cases": records,
             "failed": failed,
             "remarks": remarks,
@@ -131,7 +142,8 @@ def run_cohort(
             **cluster_facts,
         }
         finished = FinishedCohort(working, record, read_stacks(working))
-        write_all(evaluation, working, about=about, cohort=finished.reported(cases.map_folders()))
+        cohort = finished.reported(cases.map_folders())
+        write_all(evaluation, working, about=about, cohort=cohort, unit=record["unit"], progress=progress)
         seconds = {"cases": computed - start, "report": time.perf_counter() - computed}
         write_run(working, evaluation, record, seconds, log)
     remove_owned(cache.path)  # the output has its cases itself

@@ -25,19 +25,29 @@ from dask_uncert.reports.figures import (
 from dask_uncert.reports.figures.layout import png, svg
 from dask_uncert.reports.figures.maps import Maps, map_figure_names, measure_maps, picture, soft_maps
 from dask_uncert.reports.figures.soft_maps import soft_map
-from dask_uncert.reports.names import file_names
+from dask_uncert.reports.names import file_names, in_unit
 from dask_uncert.reports.results.cohort import CohortStatistics
 from dask_uncert.summaries.evaluation import Evaluation
 
 Draw = Callable[[], Figure | None]
 
 
-def figure_files(figures: Iterable[tuple[str, Figure]]) -> dict[str, bytes]:
-    """Return every figure as PNG (150 dpi) and as SVG, by file name."""
+def figure_files(figures: Iterable[tuple[str, Figure]], unit: str = "pixel") -> dict[str, bytes]:
+    """Return every figure as PNG (150 dpi) and as SVG, by file name; unit: what is counted, "pixel" or "voxel"."""
     files = {}
     for name, figure in figures:
+        if unit != "pixel":
+            _rename_units(figure, unit)
         files[f"{name}.png"], files[f"{name}.svg"] = png(figure), svg(figure)
     return files
+
+
+def _rename_units(figure: Figure, unit: str) -> None:
+    """Put the unit into titles, labels of axes and legends."""
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        for text in (axes.title, axes.xaxis.label, axes.yaxis.label, *(legend.get_texts() if legend else ())):
+            text.set_text(in_unit(text.get_text(), unit))
 
 
 def figures(
@@ -45,12 +55,22 @@ def figures(
     maps: Maps,
     only: Container[str] | None = None,
     statistics: CohortStatistics | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[tuple[str, Figure]]:
-    """Yield the name and the drawing of every figure that has data, by default of all, else of those in `only`."""
-    for name, draw in (*_scene_figures(evaluation, maps), *_cohort_figures(statistics)):
-        figure = draw() if only is None or name in only else None
+    """Yield the name and the drawing of every figure that has data, by default of all, else of those in `only`.
+
+    progress: called with the number of figures that are drawn and written, and how many there are.
+    """
+    every = (*_scene_figures(evaluation, maps), *_cohort_figures(statistics))
+    chosen = [(name, draw) for name, draw in every if only is None or name in only]
+    for number, (name, draw) in enumerate(chosen):
+        if progress is not None:
+            progress(number, len(chosen))
+        figure = draw()
         if figure is not None:
             yield name, figure
+    if progress is not None:
+        progress(len(chosen), len(chosen))
 
 
 def _scene_figures(evaluation: Evaluation, maps: Maps) -> Iterator[tuple[str, Draw]]:

@@ -13,12 +13,12 @@ TITLE = "Calibration of a regression’s uncertainty"
 
 
 def regression_page(
-    results: Mapping[str, Any], maps: Maps, about: Mapping[str, str], figures: Mapping[str, bytes]
+    results: Mapping[str, Any], maps: Maps, about: Mapping[str, str], figures: Mapping[str, bytes], unit: str = "pixel"
 ) -> str:
-    """Return the page as text; figures: contents of the figures' files by name."""
+    """Return the page as text; figures: contents of the figures' files by name; unit: what is counted."""
     names = map_figure_names(maps)
     sources = [(pretty(name), image_source("png", figures[f"{file}.png"])) for name, file in names.items()]
     curve = image_source("svg+xml", figures["calibration_curve.svg"])
-    template = environment().get_template("regression.html.jinja")
+    template = environment(unit).get_template("regression.html.jinja")
     context = common_context(results, about, TITLE)
     return template.render(context, regression=results["regression"], curve=curve, maps=sources)

@@ -42,14 +42,16 @@ def scene_page(
     about: Mapping[str, str],
     figures: Mapping[str, bytes],
     statistics: CohortStatistics | None = None,
+    counted_unit: str = "pixel",
 ) -> str:
     """Return the page as text.
 
     maps: subsampled maps.
     about: provenance, text by label, in display order; `title` is the heading.
     figures: contents of the figures' files by name.
+    counted_unit: what is counted, "pixel" or "voxel".
     """
-    scripts = [file_text(f"{name}.js") for name in (*SCRIPTS, *(["cohort"] if statistics else []))]
+    scripts = [file_text(f"{name}.js", counted_unit) for name in (*SCRIPTS, *(["cohort"] if statistics else []))]
     shown, hidden = _maps(evaluation, maps, figures)
     context = {
         **common_context(results, about, TITLE),
@@ -68,7 +70,7 @@ def scene_page(
         "charts": Markup(bokeh_charts.charts()),
         **bokeh_charts.CONTEXT,
     }
-    template = environment().get_template("scene.html.jinja")
+    template = environment(counted_unit).get_template("scene.html.jinja")
     # Joint histograms may fill what is left of the page without any of them.
     empty = payload(evaluation, 0)
     around = template.render(context, payload="", left_out=empty.left_out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from dask_uncert.reports.results.cohort import CohortStatistics
@@ -14,7 +15,12 @@ COUNTS = ("counted", "excluded/", "repaired/")
 def cohort_tables(statistics: CohortStatistics) -> dict[str, list[list[Any]]]:
     """Return the rows of every table of a cohort, a header first, by name."""
     cohort = statistics.cohort
-    tables = {"patients": _patients(statistics), "cohort": with_header(statistics.whole.rows())}
+    headline = {metric.name for metric in statistics.headline}
+    tables = {
+        "patients": _patients(statistics, {"counted", *headline}),
+        "patients_all": _patients(statistics),
+        "cohort": with_header(statistics.whole.rows()),
+    }
     if statistics.groups:
         tables["groups"] = with_header(_groups(statistics))
     if statistics.raters:
@@ -28,12 +34,15 @@ def cohort_tables(statistics: CohortStatistics) -> dict[str, list[list[Any]]]:
     return tables
 
 
-def _patients(statistics: CohortStatistics) -> list[list[Any]]:
-    """Return a row per case, sorted by name: patient and groups, status and reason, counts and scalars."""
+def _patients(statistics: CohortStatistics, only: Container[str] | None = None) -> list[list[Any]]:
+    """Return a row per case, sorted by name: patient and groups, status and reason, counts and scalars.
+
+    only: names of the counts and scalars to show; by default all.
+    """
     cohort, table = statistics.cohort, statistics.table
     visits = "visit" in table or any(case.visit for case in cohort.lost.values())
     head = ["case", "patient", *(["visit"] if visits else []), *cohort.stack.groups]
-    numbers = [name for name in table if name not in head]
+    numbers = [name for name in table if name not in head and (only is None or name in only)]
     header = [*head, "status", "reason"]
     header += [f"{name} (pixels)" if name.startswith(COUNTS) else name for name in numbers]
     rows: dict[str, list[Any]] = {}

@@ -15,7 +15,7 @@ from dask_uncert.metrics import distributions, selective
 from dask_uncert.metrics.distributions import OUTCOMES
 from dask_uncert.metrics.scalars import QUANTILES, SELECTIVE, scalars_by_path
 from dask_uncert.reports.names import file_names, unit
-from dask_uncert.reports.results.intervals import Intervals, without_intervals
+from dask_uncert.reports.results.intervals import INTERVAL, Intervals, without_intervals
 from dask_uncert.reports.results.scene import undefined_as_null
 from dask_uncert.summaries.evaluation import Evaluation
 
@@ -29,11 +29,10 @@ def scene_tables(
     evaluation: Evaluation, results: dict[str, Any], intervals: Intervals | None = None
 ) -> Iterator[tuple[str, Table]]:
     """Yield the name and the rows, a header first, of every table; intervals: those in the results."""
-    results = without_intervals(results)
-    calibration, files = results["calibration"], file_names(evaluation.measures)
     yield "overall", _overall(results)
+    classes, results = [_beside(row) for row in results["classes"]], without_intervals(results)
+    calibration, files = results["calibration"], file_names(evaluation.measures)
     yield "excluded", _excluded(results)
-    classes = results["classes"]
     yield "classes", _table(classes, _columns(classes[0], pixels=("support", "predicted")))
     yield "confusion", _confusion(results)
     yield "measures", _measures(evaluation, results)
@@ -70,26 +69,59 @@ def _columns(keys: Iterable[str], pixels: Iterable[str] = (), weighted: Iterable
     return {f"{key}{units.get(key, '')}": key for key in keys}
 
 
+def _beside(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of results without lists: the ends of intervals and bounds are columns beside their number."""
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        if key.endswith("_bounds"):
+            flat |= zip((f"{key.removesuffix('_bounds')} {end}" for end in ("lowest", "highest")), value, strict=True)
+        elif not key.endswith(INTERVAL):
+            flat[key] = value
+            flat |= zip((f"{key} low", f"{key} high"), row.get(f"{key}{INTERVAL}", ()), strict=False)
+    return flat
+
+
 def _overall(results: dict[str, Any]) -> Table:
     excluded, calibration = sum(results["excluded"].values()), results["calibration"]
-    rows: Table = [
-        ["number", "value", "unit"],
-        ["counted", results["counted"], "pixels"],
-        ["excluded", excluded, "pixels"],
-        ["total", results["counted"] + excluded, "pixels"],
+    numbers: list[tuple[str, Any, str]] = [
+        ("counted", results["counted"], "pixels"),
+        ("excluded", excluded, "pixels"),
+        ("total", results["counted"] + excluded, "pixels"),
     ]
-    for name, value in results["overall"].items():
-        rows.append([name, value, "classes" if name.endswith(("_n", "_undefined")) else "1"])
-    rows += [[name, calibration[name], "1"] for name in ("ece", "mce", "classwise_ece", "equal_mass_ece")]
-    rows += [[f"brier_{name}", value, "1"] for name, value in calibration["brier"].items()]
-    nll, infinite, finite = calibration["nll"].values()
-    rows += [["nll", nll, "nat"], ["nll_infinite", infinite, "pixels"], ["nll_finite", finite, "nat"]]
+    for name, value in _beside(results["overall"]).items():
+        numbers.append((name, value, "classes" if name.endswith(("_n", "_undefined")) else "1"))
+    parts = {
+        name: calibration[name] for name in _with_ends(calibration, "ece", "mce", "classwise_ece", "equal_mass_ece")
+    }
+    numbers += [(name, value, "1") for name, value in _beside(parts).items()]
+    numbers += [(f"brier_{name}", value, "1") for name, value in _beside(calibration["brier"]).items()]
+    nll = {"nll": "value", "nll_infinite": "infinite", "nll_finite": "finite"}
+    losses = {name: calibration["nll"][key] for name, key in nll.items()}
+    losses |= {
+        f"{name}{INTERVAL}": calibration["nll"][f"{key}{INTERVAL}"]
+        for name, key in nll.items()
+        if f"{key}{INTERVAL}" in calibration["nll"]
+    }
+    numbers += [(name, v, "pixels" if name == "nll_infinite" else "nat") for name, v in _beside(losses).items()]
     distances = results["class_distances"]
     if distances is not None:
-        numbers = {"": distances["maximum"], **distances["certificate"]}
+        of_maximum = {"": distances["maximum"], **distances["certificate"]}
         for key in ("", "upper_bound", "gap"):
-            rows.append(["_".join(filter(None, ("class_distances_maximum", key))), numbers[key], "1"])
-    return rows
+            numbers.append(("_".join(filter(None, ("class_distances_maximum", key))), of_maximum[key], "1"))
+    ends = {name: value for name, value, _ in numbers if name.endswith((" low", " high"))}
+    if not ends:
+        return [["number", "value", "unit"], *map(list, numbers)]
+    rows = [
+        [name, value, ends.get(f"{name} low"), ends.get(f"{name} high"), unit]
+        for name, value, unit in numbers
+        if name not in ends
+    ]
+    return [["number", "value", "low", "high", "unit"], *rows]
+
+
+def _with_ends(row: Mapping[str, Any], *keys: str) -> list[str]:
+    """Return keys, and those of their intervals, that a row has."""
+    return [key for name in keys for key in (name, f"{name}{INTERVAL}") if key in row]
 
 
 def _weighted(weighted: dict[str, Any]) -> Table:

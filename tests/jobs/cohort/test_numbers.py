@@ -89,7 +89,7 @@ def test_undefined_numbers_are_counted_the_same_in_every_report(tmp_path, run):
         seen.add((cohort.out / "results.json").read_bytes())
         du.report(cohort.out)
     assert len(seen) == 1
-    table = {one["case"]: one for one in rows_of(cohort.out / "tables" / "patients.csv")}
+    table = {one["case"]: one for one in rows_of(cohort.out / "tables" / "patients_all.csv")}
     assert [table[name][DICE] for name in ("P1", "P2", "P3")] == ["0.8", "", "0.6"]
 
 
@@ -100,8 +100,8 @@ def test_the_tables_say_who_failed_and_the_intervals_are_of_patients(tmp_path, r
     cohort.rows["P3"]["reference"] = "none.zarr"
     with pytest.warns(FailedCasesWarning, match="1 case failed"):
         run(cohort)
-    first = (cohort.out / "tables" / "patients.csv").read_bytes()
-    rows = rows_of(cohort.out / "tables" / "patients.csv")
+    first = (cohort.out / "tables" / "patients_all.csv").read_bytes()
+    rows = rows_of(cohort.out / "tables" / "patients_all.csv")
     assert [(r["case"], r["patient"], r["visit"], r["site"], r["status"]) for r in rows] == [
         ("N0/0", "N0", "0", "Bern", "evaluated"),
         ("N0/1", "N0", "1", "Oslo", "evaluated"),
@@ -122,9 +122,9 @@ def test_the_tables_say_who_failed_and_the_intervals_are_of_patients(tmp_path, r
     assert float(bern["mean"]) == pytest.approx((each["N0/0"] + each["N1/2"]) / 2)
     # Written again, and merged with nothing, it says the same of who failed.
     du.report(cohort.out)
-    assert (cohort.out / "tables" / "patients.csv").read_bytes() == first
+    assert (cohort.out / "tables" / "patients_all.csv").read_bytes() == first
     du.merge(tmp_path / "again", [cohort.out])
-    assert (tmp_path / "again" / "tables" / "patients.csv").read_bytes() == first
+    assert (tmp_path / "again" / "tables" / "patients_all.csv").read_bytes() == first
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +163,7 @@ def test_compare_says_what_the_tables_of_patients_say(models, tmp_path):
     found = json.loads(shown.output)
     schema = results_schema()
     jsonschema.validate(found, {**schema["properties"]["comparison"], "$defs": schema["$defs"]})
-    tables = [{r["case"]: r for r in rows_of(place / "tables" / "patients.csv")} for place in (one, other)]
+    tables = [{r["case"]: r for r in rows_of(place / "tables" / "patients_all.csv")} for place in (one, other)]
     rows = {row["metric"]: row for row in rows_of(tmp_path / "found.csv")}
     assert list(rows) == list(found["metrics"])
     assert {DICE, "overall/accuracy", ECE} <= set(rows)

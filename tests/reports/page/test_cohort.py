@@ -72,7 +72,7 @@ def test_results_match_the_schema_exactly(written_cohort):
 def test_tables_of_patients_and_groups(written_cohort, reported):
     folder, _ = written_cohort
     statistics, _ = reported
-    rows = {row["case"]: row for row in rows_of(folder / "tables" / "patients.csv")}
+    rows = {row["case"]: row for row in rows_of(folder / "tables" / "patients_all.csv")}
     assert list(rows) == sorted([*statistics.cohort.stack.names, "P8"])
     failed = {"status": "failed", "reason": "no store at <here>", "site": "Oslo"}
     assert failed.items() <= rows["P8"].items()

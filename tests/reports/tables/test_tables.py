@@ -154,3 +154,28 @@ def test_no_name_starts_a_formula():
     cells = {cell for rows in tables.values() for row in rows for cell in row}
     assert "'=1+1" in cells
     assert not [cell for cell in cells if cell.startswith(("=", "@"))]
+
+
+def test_no_cell_is_a_list_and_intervals_stand_beside_their_numbers():
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(2), (16, 16)), rng.integers(0, 2, (16, 16))
+    p[:3, :3] = np.nan  # lost pixels give bounds
+    settings = {"confidence": {"size": 4, "replicates": 30}}
+    tables, results = read(evaluate(p, y, classes=["a", "b"], measures=["gini"], **settings))
+    assert not [cell for rows in tables.values() for row in rows for cell in row if cell.startswith("[")]
+    header, *rows = tables["overall"]
+    assert header == ["number", "value", "low", "high", "unit"]
+    overall = {row[0]: row[1:] for row in rows}
+    accuracy = [results["overall"]["accuracy"], *results["overall"]["accuracy_interval"]]
+    assert same(overall["accuracy"][:3], accuracy)
+    assert same([overall[f"accuracy {end}"][0] for end in ("lowest", "highest")], results["overall"]["accuracy_bounds"])
+    assert same(overall["ece"][1:3], results["calibration"]["ece_interval"])
+    assert same(overall["brier_score"][1:3], results["calibration"]["brier"]["score_interval"])
+    assert same(overall["nll"][1:3], results["calibration"]["nll"]["value_interval"])
+    assert overall["counted"][1:3] == ["", ""]
+    header, *rows = tables["classes"]
+    ends = [row[header.index("f1 low") : header.index("f1 high") + 1] for row in rows]
+    assert header.index("f1 low") == header.index("f1") + 1
+    assert all(same(pair, c["f1_interval"]) for pair, c in zip(ends, results["classes"], strict=True))
+    bounds = [[row[header.index(f"f1 {end}")] for end in ("lowest", "highest")] for row in rows]
+    assert all(same(pair, c["f1_bounds"]) for pair, c in zip(bounds, results["classes"], strict=True))

@@ -1,0 +1,100 @@
+"""The last lines of a run: how good, how sure, what was left out, and where everything is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from dask_uncert.io.paths import AnyPath
+
+MOST_MEASURES, MOST_REASONS = 3, 4
+LABELS = {"accuracy": "accuracy", "kappa": "kappa", "macro_f1": "mean F1"}
+SCORES = {"ece": "calibration error (ECE)", "mce": "largest gap (MCE)"}
+FILES = {
+    "report.html": "page",
+    "results.json": "every number",
+    "tables": "tables",
+    "figures": "figures",
+    "maps.zarr": "maps",
+    "run.json": "how it was run",
+}
+
+
+def show(folder: AnyPath, as_json: bool = False) -> None:
+    """Print the summary of an output folder; as_json: its results instead."""
+    from dask_uncert.io.output_folder import read_record
+    from dask_uncert.jobs.provenance import read_results
+
+    text = read_results(folder)
+    if as_json:
+        click.echo(text, nl=False)
+        return
+    for label, line in lines(json.loads(text), f"{read_record(folder).get('unit', 'pixel')}s"):
+        click.echo(f"{label:>9}  {line}")
+    there = [f"{name} ({what})" for name, what in FILES.items() if (folder / name).exists()]
+    click.echo(f"{'where':>9}  {folder}: {', '.join(there)}")
+
+
+def lines(results: Mapping[str, Any], unit: str) -> Iterator[tuple[str, str]]:
+    """Yield a label and a line; unit: what is counted, "pixels" or "voxels"."""
+    excluded = {reason: n for reason, n in results["excluded"].items() if n}
+    reasons = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in sorted(excluded.items(), key=lambda item: -item[1])]
+    if len(reasons) > MOST_REASONS:
+        reasons = [*reasons[:MOST_REASONS], f"{len(reasons) - MOST_REASONS} more reasons"]
+    left_out, counted = sum(excluded.values()), results["counted"]
+    yield "counted", f"{counted:,} {unit} counted, {left_out:,} left out{': ' * bool(reasons)}{', '.join(reasons)}"
+    if "regression" in results:
+        regression = results["regression"]
+        side = f" ({regression['side']})" if regression["side"] else ""
+        area, distance = regression["area"], regression["distance"]
+        yield (
+            "how sure",
+            f"Area under the calibration curve {_number(area)}{side}, squared distance {_number(distance)}",
+        )
+        levels = ", ".join(f"{row['level']:g}: {_number(row['observed'])}" for row in regression["coverage"])
+        yield "", f"coverage at {levels}"
+        return
+    yield from _cohort(results)
+    yield "how good", ", ".join(_metrics(results["overall"], LABELS))
+    sure = list(_metrics(results["calibration"], SCORES))
+    for name, numbers in [*results["selective"].items()][:MOST_MEASURES]:
+        sure += _metrics(numbers, {"error_auroc": f"error AUROC of {name}"})
+    yield "how sure", ", ".join(sure)
+    if "confidence" in results:
+        confidence = results["confidence"]
+        yield (
+            "",
+            f"in brackets: {100 * confidence['level']:g} % intervals from {confidence['units']} {confidence['unit']}s",
+        )
+
+
+def _cohort(results: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the first headline metrics of a cohort: means over patients, with the failed cases."""
+    cohort = results.get("cohort")
+    if cohort is None:
+        return
+    failed = f", {len(results['failed'])} failed" if results["failed"] else ""
+    yield "cases", f"{cohort['cases']} of {cohort['patients']} patients{failed}"
+    for name in cohort["headline"][:MOST_MEASURES]:
+        row = cohort["metrics"][name]
+        pooled, worst = _number(row["pooled"]), row["at"]["0.05"]
+        over = f"{_with_interval(row, 'mean')} over patients, {pooled} pooled"
+        yield "", f"{name}: {over}{f', low at {worst}' if worst else ''}"
+
+
+def _metrics(numbers: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[str]:
+    for key, label in labels.items():
+        yield f"{label} {_with_interval(numbers, key)}"
+
+
+def _with_interval(numbers: Mapping[str, Any], key: str) -> str:
+    low, high = numbers.get(f"{key}_interval", (None, None))
+    return _number(numbers[key]) + ("" if low is None or high is None else f" ({_number(low)} to {_number(high)})")
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4f}"
