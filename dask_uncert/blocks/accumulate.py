@@ -77,14 +77,14 @@ class Counter:
             elif measure.kind == "confused_classes":
                 values[:] = batch.confused
         tiles = self.tiles.open(truth, pixels) if self.tiles is not None else _no_tiles
-        decisions = total.decisions
-        kernels.count_decisions(truth, batch, decisions.pairs, decisions.by_confused, tiles("confusion"))
+        decisions, groups = total.decisions, kernels.group_decisions(truth, batch, len(request.classes))
+        kernels.count_decisions(groups, truth, batch, decisions.pairs, decisions.by_confused, tiles("confusion"))
         for i, (values, d, (bins, counts)) in enumerate(
             zip(batch.values, total.distributions, self.value_counts, strict=True)
         ):
             count = kernels.count_wide_values if d.wide else kernels.count_values
             rows = tiles(f"histogram/{i}", f"sums/{i}")
-            count(values, d.upper, bins, truth, batch, counts, rows)
+            count(values, d.upper, bins, groups, truth, batch, counts, rows)
         winning = total.calibration.winning
         kernels.count_confidence(truth, batch, self.probability_finder, winning, tiles("winning_in_bins"))
         by_class = (f"class_in_bins/{c}" for c in range(len(request.classes)))

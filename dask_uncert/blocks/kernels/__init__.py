@@ -4,8 +4,9 @@ Both hold the same names with the same signatures; `tests/kernels` tests one aga
 
 - `measure`: probability vectors to decisions and uncertainty measures, a value a pixel.
 - `add_member`, `close_members`: samples of a prediction, one at a time, to their mean and their measures.
-- `count_decisions`, `count_values`, `count_wide_values`, `count_confidence`, `count_probabilities`,
+- `group_decisions` (which pixels are counted alike), `count_decisions`, `count_values`, `count_wide_values`,
+  `count_confidence`, `count_probabilities`,
   `sum_soft_weights`, `find_rows`, `count_joint`: values to the integer counts of a Summary, added to its
-  arrays; the first five also to a row of each spatial tile.
+  arrays; all that count decisions, values and probabilities also to a row of each spatial tile.
 - `filled_cells`: the rows of tiles as sparse rows.
 """

@@ -16,14 +16,14 @@ from dask_uncert.blocks.kernels.histograms import (
     count_confidence,
     count_decisions,
     count_probabilities,
-    count_values,
-    count_wide_values,
+    group_decisions,
     sum_soft_weights,
 )
 from dask_uncert.blocks.kernels.joint import class_probabilities, count_joint, find_rows
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
 from dask_uncert.blocks.kernels.sparse_rows import filled_cells
 from dask_uncert.blocks.kernels.types import AnyFloats, Pixels, Rounding
+from dask_uncert.blocks.kernels.values import count_values, count_wide_values
 from dask_uncert.formulas.homophily import squared_distances
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.formulas.typing import Floats, Indices
@@ -40,6 +40,7 @@ __all__ = [
     "count_wide_values",
     "filled_cells",
     "find_rows",
+    "group_decisions",
     "measure",
     "sum_soft_weights",
 ]

@@ -15,6 +15,7 @@ from dask_uncert.blocks.kernels.types import (
     SMALLEST_SUM,
     AnyFloats,
     Finder,
+    Groups,
     Pixels,
     Rounding,
     RowGrid,
@@ -65,11 +66,27 @@ def _states(stored: Floats, total: Floats, tolerance: float, exact: float) -> ND
     return np.where(np.isnan(total), MISSING, np.where(bad, OFF, repairs)).astype(np.uint8)
 
 
+def group_decisions(reference: Indices, batch: Pixels, classes: int) -> Groups:
+    """Return the Groups of pixels; see `compiled.group_decisions`."""
+    counted = np.flatnonzero(reference >= 0)
+    right = batch.predicted[counted] == reference[counted]
+    second = ~right & (batch.second[counted] == reference[counted])
+    keys = np.stack([reference[counted], batch.predicted[counted], second, batch.confused[counted]])
+    order = np.lexsort(keys[::-1])
+    changes = (np.diff(keys[:, order], axis=1, prepend=-1) != 0).any(axis=0)
+    return Groups(counted[order], np.append(np.flatnonzero(changes), counted.size))
+
+
 def count_decisions(
-    reference: Indices, batch: Pixels, pairs: Counts, by_confused: Counts, tiles: TileRows = NO_TILES
+    groups: Groups,
+    reference: Indices,
+    batch: Pixels,
+    pairs: Counts,
+    by_confused: Counts,
+    tiles: TileRows = NO_TILES,
 ) -> None:
     """Add pixels to the counts of decisions; see `compiled.count_decisions`."""
-    counted = reference >= 0
+    counted = groups.order
     c, k = reference[counted], batch.predicted[counted]
     right = c == k
     second = ~right & (batch.second[counted] == c)
@@ -83,6 +100,7 @@ def count_values(
     values: Floats,
     upper: float,
     finder: Finder,
+    groups: Groups,
     reference: Indices,
     batch: Pixels,
     counts: ValueCounts,
@@ -90,7 +108,7 @@ def count_values(
     resolution: power_sums.Resolution = power_sums.BOUNDED,
 ) -> None:
     """Add one measure's values to its histogram and power sums; see `compiled.count_values`."""
-    counted = reference >= 0
+    counted = groups.order
     c, k, value = reference[counted], batch.predicted[counted], values[counted]
     right = (c == k).astype(np.int64)
     second = ((c != k) & (batch.second[counted] == c)).astype(np.int64)
@@ -107,13 +125,14 @@ def count_wide_values(
     values: Floats,
     upper: float,
     finder: Finder,
+    groups: Groups,
     reference: Indices,
     batch: Pixels,
     counts: ValueCounts,
     tiles: TileRows = NO_TILES,
 ) -> None:
     """Add values without a range, without division by `upper`; see `compiled.count_wide_values`."""
-    count_values(values, 1.0, finder, reference, batch, counts, tiles, power_sums.WIDE)
+    count_values(values, 1.0, finder, groups, reference, batch, counts, tiles, power_sums.WIDE)
 
 
 def count_confidence(
@@ -266,7 +285,7 @@ def filled_cells(counts: Counts) -> tuple[Counts, Indices, Counts]:
     return np.bincount(rows, minlength=len(counts)), cells, counts[rows, cells]
 
 
-def _add_values(tiles: TileRows, counted: Bools, right: Indices, bins: Indices, number: int, powers: Counts) -> None:
+def _add_values(tiles: TileRows, counted: Indices, right: Indices, bins: Indices, number: int, powers: Counts) -> None:
     """Add values of counted pixels to histograms (right, bin) and power sums (right, sums).
 
     right, bins: (counted,); powers: (counted, sums); number: of bins.

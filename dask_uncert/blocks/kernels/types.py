@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,16 @@ class Pixels(NamedTuple):
     state: NDArray[np.uint8]  # (n,)
 
 
+class Groups(NamedTuple):
+    """The pixels that count, sorted: those whose reference, decision, runner-up and confused classes agree stand together.
+
+    order: (counted,) their numbers. starts: (groups + 1,) where each group starts in `order`; the last is its end.
+    """
+
+    order: Indices
+    starts: Indices
+
+
 class Rounding(NamedTuple):
     """The precision of the simplex in a storage dtype."""
 
@@ -46,12 +56,12 @@ class Finder(NamedTuple):
 
     Where `start` is empty the bins are equally wide but for rounding, and the number of a bin follows from
     the value, give or take one; else `start` is the bin at which to start looking for each cell. Cells are equally
-    wide, or where `octaves`, equally wide above `LINEAR_FROM` and 64 an octave below it, by the bits of the float.
+    wide, or where there are `steps`, right-closed and 512 an octave, by the bits of the float.
     """
 
     edges: Floats  # (bins + 1,) rising from 0
-    start: Indices  # (cells,) or (0,)
-    octaves: bool = False
+    start: NDArray[np.int32]  # (cells,) or (0,)
+    steps: int = 0  # of octaves: the bin of a value in a cell is at most so many further
 
 
 class RowGrid(NamedTuple):
@@ -94,11 +104,9 @@ class TileRows(NamedTuple):
 NO_TILES = TileRows(np.empty(0, np.int64), np.empty((0, 0), np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-LINEAR_FROM = 2.0**-4
-LINEAR_CELLS = 1024  # of the whole range
-CELL_BITS = 52 - 6  # of the mantissa, that cells of 64 an octave leave out
-LOWEST_CELL = (1023 - 62) << 6  # the first one also holds all below 2**-62
-LOW_CELLS = ((1023 - 4) << 6) - LOWEST_CELL
+CELL_BITS = 52 - 9  # of the mantissa, that cells of 512 an octave leave out
+LOWEST_CELL = (1023 - 62) << 9  # the first one also holds all below 2**-62
+CELLS = (1023 << 9) - LOWEST_CELL
 
 
 def finder(edges: Sequence[float], upper: float, octaves: bool = False) -> Finder:
@@ -106,12 +114,19 @@ def finder(edges: Sequence[float], upper: float, octaves: bool = False) -> Finde
     bounds = np.asarray(edges, np.float64)
     bins = bounds.size - 1
     if octaves:
-        low = ((np.arange(LOW_CELLS) + LOWEST_CELL) << CELL_BITS).view(np.float64)
-        high = np.arange(LINEAR_FROM * LINEAR_CELLS, LINEAR_CELLS) / LINEAR_CELLS
-        left = np.concatenate([[0.0], low[1:], high]) * (upper * (1 - 1e-12))
-        return Finder(bounds, np.clip(np.searchsorted(bounds, left, side="left") - 1, 0, bins - 1), True)
+        left = ((np.arange(CELLS) + LOWEST_CELL) << CELL_BITS).view(np.float64) * upper
+        if upper != 1.0:  # the share of a value rounds
+            left *= 1 - 1e-12
+        left[0] = 0.0
+        start = _bins_of(bounds, left, "right")
+        ends = np.append(left[1:] if upper == 1.0 else left[1:] * (1 + 2e-12), upper)
+        return Finder(bounds, start, max(1, int((_bins_of(bounds, ends, "left") - start).max())))
     even = np.arange(bins + 1) * (upper / bins)
     if (np.abs(bounds - even) <= 0.49 * upper / bins).all():
-        return Finder(bounds, np.empty(0, np.int64))
+        return Finder(bounds, np.empty(0, np.int32))
     left = np.arange(2 * bins) / (2 * bins) * upper * (1 - 1e-12)
-    return Finder(bounds, np.clip(np.searchsorted(bounds, left, side="left") - 1, 0, bins - 1))
+    return Finder(bounds, _bins_of(bounds, left, "left"))
+
+
+def _bins_of(edges: Floats, values: Floats, side: Literal["left", "right"]) -> NDArray[np.int32]:
+    return np.clip(np.searchsorted(edges, values, side=side) - 1, 0, edges.size - 2).astype(np.int32)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dask_uncert.blocks.kernels.histograms import find_bin, find_bins
+from dask_uncert.blocks.kernels.bins import find_bin, find_bins
 from dask_uncert.blocks.kernels.measures import STRIP
 from dask_uncert.blocks.kernels.types import finder
 from dask_uncert.summaries.calibration import fine_edges

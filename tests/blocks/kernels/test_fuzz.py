@@ -11,7 +11,7 @@ import pytest
 import dask_uncert as du
 from dask_uncert.blocks.encoding import rounding_of, three_axes
 from dask_uncert.blocks.kernels import compiled, reference
-from dask_uncert.blocks.kernels.histograms import find_bin, find_bins
+from dask_uncert.blocks.kernels.bins import find_bin, find_bins
 from dask_uncert.blocks.kernels.measures import STRIP
 from dask_uncert.blocks.kernels.types import MISSING, OFF, finder
 from dask_uncert.formulas.fixed_point import decode

@@ -1,0 +1,83 @@
+"""The bins of values, and values in fixed point; compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dask_uncert.blocks.kernels.elementary import inline
+from dask_uncert.blocks.kernels.measures import STRIP, compiled
+from dask_uncert.blocks.kernels.types import CELL_BITS, CELLS, LOWEST_CELL
+from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
+
+
+@compiled
+def find_bins(values, shares, finder, bins):
+    """Find the bins of a whole strip of values; shares: the values over the range of the edges."""
+    if finder.steps > 0:
+        edges, start = finder.edges, finder.start
+        last = edges.size - 2
+        for j in range(STRIP):
+            bins[j] = octave_cell(shares[j])
+        for j in range(STRIP):  # apart from the loop before, which is SIMD
+            bins[j] = start[np.uint64(bins[j])]
+        for _ in range(finder.steps):
+            for j in range(STRIP):
+                b = bins[j] + np.int64(values[j] > edges[np.uint64(bins[j]) + np.uint64(1)])
+                bins[j] = b if b < last else last
+    elif finder.start.size == 0:
+        number = finder.edges.size - 1
+        for j in range(STRIP):
+            b = cell(shares[j], number)
+            up = np.int64(values[j] > finder.edges[b + 1]) * np.int64(b < number - 1)
+            down = np.int64(values[j] <= finder.edges[b]) * np.int64(b > 0)
+            bins[j] = b + up - down
+    else:
+        for j in range(STRIP):
+            bins[j] = find_bin(values[j], shares[j], finder)
+
+
+@compiled
+def find_bin(value, share, finder):
+    """Return the bin of one value; share: the value over the range of the edges."""
+    last = finder.edges.size - 2
+    if finder.steps > 0:
+        b = np.int64(finder.start[octave_cell(share)])
+    else:
+        b = cell(share, finder.start.size if finder.start.size > 0 else last + 1)
+        if finder.start.size > 0:
+            b = np.int64(finder.start[b])
+    while b < last and value > finder.edges[b + 1]:
+        b += 1
+    while b > 0 and value <= finder.edges[b]:
+        b -= 1
+    return b
+
+
+@compiled
+def cell(share, number):
+    """Return which of equally wide cells over [0, 1] holds a share; the first for NaN, an end for others outside."""
+    x = share * number
+    return np.int64(min(x if x > 0.0 else 0.0, number - 1.0))
+
+
+@inline
+def octave_cell(share):
+    """Return the cell of a share as `finder` numbers them; the first for NaN, an end for others outside."""
+    x = share if share > 0.0 else 0.0
+    before = np.float64(x).view(np.int64) - np.int64(1)  # the float before it: cells are right-closed
+    number = (before >> np.int64(CELL_BITS)) - np.int64(LOWEST_CELL)
+    number = number if number > 0 else 0
+    return number if number < CELLS - 1 else CELLS - 1
+
+
+@compiled
+def fixed(x):
+    """Return a value in fixed point; see `formulas.fixed_point`."""
+    return np.int64(np.rint(x * np.float64(1 << FRACTION_BITS)))
+
+
+@compiled
+def add(q, limbs, place):
+    """Add a value in fixed point to the sum of two limbs that starts at `place`."""
+    limbs[place] += q >> LIMB_BITS
+    limbs[place + 1] += q & LIMB_MASK
