@@ -66,14 +66,19 @@ def octave_cell(share):
     x = share if share > 0.0 else 0.0
     before = np.float64(x).view(np.int64) - np.int64(1)  # the float before it: cells are right-closed
     number = (before >> np.int64(CELL_BITS)) - np.int64(LOWEST_CELL)
-    number = number if number > 0 else 0
-    return number if number < CELLS - 1 else CELLS - 1
+    return min(max(number, np.int64(0)), np.int64(CELLS - 1))
 
 
-@compiled
+@inline
 def fixed(x):
     """Return a value in fixed point; see `formulas.fixed_point`."""
     return np.int64(np.rint(x * np.float64(1 << FRACTION_BITS)))
+
+
+@inline
+def fixed_share(x):
+    """Return a value of [0, 1] in fixed point: added to 2**52, it is rounded to a whole number, which the last bits hold."""
+    return np.float64(x * np.float64(1 << FRACTION_BITS) + 2.0**52).view(np.int64) & np.int64((1 << 52) - 1)
 
 
 @compiled
@@ -81,3 +86,24 @@ def add(q, limbs, place):
     """Add a value in fixed point to the sum of two limbs that starts at `place`."""
     limbs[place] += q >> LIMB_BITS
     limbs[place + 1] += q & LIMB_MASK
+
+
+@compiled
+def find_bins_of_singles(values, number, slack, finder, bins):
+    """Find the bins of a strip of float32 shares, of `number` that are equally wide but for `slack` of a width.
+
+    Edges are searched only where a share is nearer to one than that.
+    """
+    scale, half, last = np.float32(number), np.float32(0.5), np.float32(number - 0.5)
+    near, unsure, highest = np.float32(0.5) - slack, np.int32(0), np.int32(number - 1)
+    for j in range(bins.size):
+        place = values[j] * scale
+        b = np.int32(place)
+        bins[j] = min(b, highest)
+        far = np.abs(place - np.float32(b) - half) > near  # from the middle of the bin
+        unsure |= np.int32(far & (place > half) & (place < last))
+    if unsure:
+        for j in range(bins.size):
+            place = values[j] * scale
+            if np.abs(place - np.float32(np.int32(place)) - half) > near:
+                bins[j] = find_bin(np.float64(values[j]), np.float64(values[j]), finder)

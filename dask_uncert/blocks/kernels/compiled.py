@@ -15,12 +15,12 @@ from dask_uncert.blocks.kernels.ensemble import add_member, close_members
 from dask_uncert.blocks.kernels.histograms import (
     count_confidence,
     count_decisions,
-    count_probabilities,
     group_decisions,
     sum_soft_weights,
 )
 from dask_uncert.blocks.kernels.joint import class_probabilities, count_joint, find_rows
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
+from dask_uncert.blocks.kernels.probabilities import count_probabilities
 from dask_uncert.blocks.kernels.sparse_rows import filled_cells
 from dask_uncert.blocks.kernels.types import AnyFloats, Pixels, Rounding
 from dask_uncert.blocks.kernels.values import count_values, count_wide_values

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.blocks.kernels.bins import add, find_bin, find_bins, fixed
-from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
+from dask_uncert.blocks.kernels.bins import add, find_bins, fixed, fixed_share
+from dask_uncert.blocks.kernels.measures import STRIP, compiled
 from dask_uncert.blocks.kernels.types import Groups
 
 
@@ -38,7 +38,7 @@ def group_decisions(reference, batch, classes):
     for i in once:
         order[ends[pair[i]]] = i
         ends[pair[i]] += 1
-    groups, before = 0, -1
+    groups, before = np.int64(0), -1
     for j in range(order.size):
         here = pair[order[j]] * (classes + 1) + confused[order[j]]
         starts[groups] = j
@@ -75,87 +75,29 @@ def count_confidence(reference, batch, finder, tally, tiles):
     finder: of bins over [0, 1] whose edges are as the data's dtype has them. tally: (bins, 4) of items, those
     that came true and the limbs of the summed probability. tiles: start of the tally of the job's bins.
     """
-    flat, rows = tally.reshape(-1), tiles.counts.reshape(-1)
-    for i in range(reference.size):
-        c = reference[i]
-        if c < 0:
-            continue
-        x = batch.confidence[i]
-        b = find_bin(x, x, finder)
-        place, q, right = 4 * b, fixed(x), 1 if batch.predicted[i] == c else 0
-        flat[place] += 1
-        flat[place + 1] += right
-        add(q, flat, place + 2)
-        if tiles.row.size > 0:
-            place = tiles.row[i] * tiles.counts.shape[1] + tiles.starts[0] + 4 * tiles.bins[b]
-            rows[place] += 1
-            rows[place + 1] += right
-            add(q, rows, place + 2)
-
-
-@compiled
-def count_probabilities(probabilities, pixels, reference, finder, counts, tiles):
-    """Add every class's stated probability, clipped to [0, 1], to its bins and to the proper scores.
-
-    probabilities, pixels: as for `measure`. counts: the `ScoreCounts`. tiles: starts of squared errors, of
-    log losses, of infinite ones and of each class's tally.
-    """
-    tally, squared_error, log_loss, infinite = counts
-    classes, inner, bins = probabilities.shape[1], probabilities.shape[2], tally.shape[1]
-    flat, rows, cells = tally.reshape(-1), tiles.counts.reshape(-1), tiles.counts.shape[1]
-    tiled, row_of = tiles.row.size > 0, np.zeros(STRIP, np.int64)
-    p, q = np.zeros((classes, STRIDE)), np.empty((classes, STRIDE), np.int64)
-    bin_of, truth, error = np.empty((classes, STRIDE), np.int64), np.empty(STRIP, np.int64), np.empty(STRIP)
-    i = 0
-    while i < reference.size:
-        width = 0
-        while i < reference.size and width < STRIP:
-            if reference[i] >= 0:
-                outer = pixels[i] // inner
-                within = pixels[i] - outer * inner
-                for k in range(classes):
-                    p[k, width] = probabilities[outer, k, within]
-                truth[width] = reference[i]
-                error[width] = 0.0
-                if tiled:
-                    row_of[width] = tiles.row[i] * cells
-                width += 1
-            i += 1
-        for k in range(classes):
-            stated, whole = p[k], q[k]
-            for j in range(STRIP):
-                x = stated[j]
-                x = 0.0 if x < 0.0 else (1.0 if x > 1.0 else x)
-                stated[j] = x
-                whole[j] = fixed(x)
-                gap = x - np.float64(truth[j] == k)
-                error[j] += gap * gap
-            find_bins(stated, stated, finder, bin_of[k])
+    flat, rows, confidence, predicted = tally.reshape(-1), tiles.counts.reshape(-1), batch.confidence, batch.predicted
+    strip, bin_of, whole = np.zeros(STRIP), np.zeros(STRIP, np.int64), np.empty(STRIP, np.int64)
+    for start in range(0, reference.size, STRIP):
+        width = min(STRIP, reference.size - start)
         for j in range(width):
-            for k in range(classes):
-                place = 4 * (k * bins + bin_of[k, j])
-                flat[place] += 1
-                add(q[k, j], flat, place + 2)
-            flat[4 * (truth[j] * bins + bin_of[truth[j], j]) + 1] += 1
-            whole_error = fixed(error[j])
-            add(whole_error, squared_error, 0)
-            x = p[truth[j], j]
-            loss = fixed(-np.log(x)) if x > 0.0 else 0
-            add(loss, log_loss, 0)
-            infinite[0] += 0 if x > 0.0 else 1
-            if tiled:
-                row = row_of[j]
-                rows[row + tiles.starts[3 + truth[j]] + 4 * tiles.bins[bin_of[truth[j], j]] + 1] += 1
-                add(whole_error, rows, row + tiles.starts[0])
-                add(loss, rows, row + tiles.starts[1])
-                rows[row + tiles.starts[2]] += 0 if x > 0.0 else 1
-        if tiled:
-            for k in range(classes):
-                start = tiles.starts[3 + k]
-                for j in range(width):
-                    place = row_of[j] + start + 4 * tiles.bins[bin_of[k, j]]
-                    rows[place] += 1
-                    add(q[k, j], rows, place + 2)
+            strip[j] = confidence[start + j] if reference[start + j] >= 0 else 0.0
+        for j in range(STRIP):
+            whole[j] = fixed_share(strip[j])
+        find_bins(strip, strip, finder, bin_of)
+        for j in range(width):
+            i = start + j
+            c = reference[i]
+            if c < 0:
+                continue
+            place, right = 4 * bin_of[j], np.int64(predicted[i] == c)
+            flat[place] += 1
+            flat[place + 1] += right
+            add(whole[j], flat, place + 2)
+            if tiles.row.size > 0:
+                place = tiles.row[i] * tiles.counts.shape[1] + tiles.starts[0] + 4 * tiles.bins[bin_of[j]]
+                rows[place] += 1
+                rows[place + 1] += right
+                add(whole[j], rows, place + 2)
 
 
 @compiled

@@ -43,8 +43,8 @@ def gather(probabilities, pixels, start, width, p):
             i = pixels[start + j] // inner
             k = pixels[start + j] - i * inner
         for c in range(classes):
-            p[c, j] = probabilities[i, c, k]
-    for j in range(width, STRIP):
+            p[np.uint64(c), np.uint64(j)] = probabilities[np.uint64(i), np.uint64(c), np.uint64(k)]
+    for j in range(width, p.shape[1]):
         for c in range(classes):
             p[c, j] = 1.0 if c == 0 else 0.0
 

@@ -25,6 +25,7 @@ from dask_uncert.blocks.kernels.types import (
 )
 from dask_uncert.formulas import fixed_point, power_sums
 from dask_uncert.formulas.entropies import shannon_nats
+from dask_uncert.formulas.fixed_point import LIMB_BITS
 from dask_uncert.formulas.measure_values import measure_values
 from dask_uncert.formulas.measures import Measure, is_pointwise
 from dask_uncert.formulas.soft_sweep import moment_powers
@@ -166,7 +167,8 @@ def count_probabilities(
     bins = _bins(finder, p)
     every = np.broadcast_to(np.arange(classes), p.shape)
     true = every == c[:, np.newaxis]
-    tallies = _tallies(true, p)
+    single = probabilities.dtype == np.float32  # summed in steps of one limb
+    tallies = _tallies(true, np.rint(p * 2.0**LIMB_BITS) * 2.0**-LIMB_BITS if single else p)
     np.add.at(tally, (every, bins), tallies)
     error = fixed_point.encode(np.square(p - true).sum(axis=1))
     squared_error += error.sum(axis=0)

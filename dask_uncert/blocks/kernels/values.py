@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.blocks.kernels.bins import find_bins
+from dask_uncert.blocks.kernels.bins import find_bins, fixed_share
 from dask_uncert.blocks.kernels.elementary import inline
 from dask_uncert.blocks.kernels.measures import STRIP, compiled
-from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
+from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
 from dask_uncert.formulas.power_sums import WIDE
 
 HALF = 32  # bits of an int64 for each of two limbs
@@ -33,7 +33,7 @@ def count_values(values, upper, finder, groups, reference, batch, counts, tiles)
     order, starts = groups.order, groups.starts
     strip, shares, bin_of = np.zeros(STRIP), np.zeros(STRIP), np.empty(STRIP, np.int64)
     powers = np.empty((ALL, STRIP), np.int64)
-    g = 0
+    g = np.int64(0)
     for start in range(0, order.size, STRIP):
         width = min(STRIP, order.size - start)
         for j in range(width):
@@ -95,8 +95,7 @@ def find_powers(shares, powers):
     Masks tell the compiler that no number is negative and that factors have 32 bits: else nothing becomes SIMD.
     """
     for j in range(STRIP):
-        # Added to 2**52, a float is rounded to a whole number, which its last bits hold.
-        q = np.float64(shares[j] * np.float64(1 << FRACTION_BITS) + 2.0**52).view(np.int64)
+        q = fixed_share(shares[j])
         a, b = (q >> LIMB_BITS) & 0x7FFFFF, q & LIMB_MASK
         powers[0, j] = (a << HALF) | b
         low = b * b

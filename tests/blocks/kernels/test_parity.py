@@ -151,7 +151,8 @@ def test_whole_blocks_agree(seed, classes, dtype):
             assert np.array_equal(value[..., :2], other[..., :2]), name
             value, other = value[..., 2:], other[..., 2:]
         if {"limb", "tally"} & set(dims):  # each value may round either way
-            np.testing.assert_allclose(decode(value), decode(other), rtol=0, atol=pixels * classes * 2**-43)
+            rounding = 2**-20 if name == "squared_error" and dtype != "float64" else 2**-43
+            np.testing.assert_allclose(decode(value), decode(other), rtol=0, atol=pixels * classes * rounding)
         else:
             assert np.array_equal(value, other), name
     np.testing.assert_array_equal(found_maps["correct"], wanted_maps["correct"])

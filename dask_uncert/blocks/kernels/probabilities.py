@@ -1,0 +1,186 @@
+"""Stated probabilities to calibration tallies and proper scores, compiled; each adds to the arrays it is given.
+
+Of float32 data every class's probability is summed in steps of 2**-22, less than float32 rounds by near 1. So count
+and sum of a bin fit one int64, and an item costs one addition to memory; they are taken apart, exactly, at the end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dask_uncert.blocks.kernels.bins import add, find_bins, find_bins_of_singles, fixed, fixed_share
+from dask_uncert.blocks.kernels.elementary import logarithm_or_zero
+from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled, gather
+from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts, TileRows
+from dask_uncert.formulas.fixed_point import LIMB_BITS
+from dask_uncert.formulas.typing import Indices
+
+TILE = 4 * STRIP
+SPREAD = 8
+SUM_BITS = 40
+ONE = 1 << SUM_BITS  # an item of a packed bin, above the sum of its probabilities
+ITEMS = ONE >> LIMB_BITS + 1  # of a bin, at most, before they are taken apart
+WHOLE = np.float32(1 << LIMB_BITS + 1)  # added to it, a smaller float32 is rounded to a whole number
+
+
+def count_probabilities(
+    probabilities: AnyFloats,
+    pixels: Indices,
+    reference: Indices,
+    finder: Finder,
+    counts: ScoreCounts,
+    tiles: TileRows,
+) -> None:
+    """Add every class's stated probability, clipped to [0, 1], to its bins and to the proper scores.
+
+    probabilities, pixels: as for `measure`. finder: of bins over [0, 1] whose edges are as the data's dtype has them.
+    counts: the `ScoreCounts`. tiles: starts of squared errors, of log losses, of infinite ones and of each class's tally.
+    """
+    if probabilities.dtype == np.float32:
+        even = np.arange(finder.edges.size) / (finder.edges.size - 1)
+        slack = np.float32(np.abs(finder.edges - even).max() * even.size + 1e-4)
+        for start in range(0, pixels.size, ITEMS):
+            part = slice(start, start + ITEMS)
+            rows = tiles._replace(row=tiles.row[part])
+            _count_singles(probabilities, pixels[part], reference[part], finder, slack, counts, rows)
+    else:
+        _count_doubles(probabilities, pixels, reference, finder, counts, tiles)
+
+
+@compiled
+def _count_singles(probabilities, pixels, reference, finder, slack, counts, tiles):
+    """Count tile by tile, and class by class in a tile: so the bins of a class stay in the nearest cache."""
+    classes, bins, flat = probabilities.shape[1], finder.edges.size - 1, counts.classwise.reshape(-1)
+    packed = np.zeros((classes, bins + SPREAD), np.int64)
+    p, errors = np.zeros((classes, TILE + 8), np.float32), np.empty(TILE, np.float32)
+    whole, bin_of, place = np.empty(TILE, np.int32), np.zeros(TILE, np.int32), np.zeros(TILE, np.int32)
+    taken, truth, scores = np.empty(TILE, np.int64), np.zeros(TILE, np.int32), np.zeros((2, TILE))
+    of_true = np.zeros(TILE, np.float32)
+    nothing, one, steps = np.float32(0.0), np.float32(1.0), np.float32(1 << LIMB_BITS)
+    start = 0
+    while start < reference.size:
+        start, width = _next(probabilities, pixels, reference, start, taken, truth, p)
+        errors[:] = nothing
+        for k in range(classes):
+            stated, row = p[k, :TILE], packed[k]
+            for j in range(TILE):
+                x = stated[j]
+                x = nothing if x < nothing else (one if x > one else x)
+                stated[j] = x
+                gap = x - (one if truth[j] == np.int32(k) else nothing)
+                errors[j] += gap * gap
+            find_bins_of_singles(stated, bins, slack, finder, bin_of)
+            # Many are in the first bin: they are added up here, and their additions below go nowhere, each to another place.
+            first, number = (
+                np.int32(0),
+                np.int32(0 if k == 0 else width - TILE),
+            )  # less the pixels that fill up the tile
+            for j in range(TILE):
+                q = np.float32(stated[j] * steps + WHOLE).view(np.int32) & np.int32((1 << LIMB_BITS + 1) - 1)
+                b = bin_of[j]
+                whole[j] = q
+                first += q if b == 0 else np.int32(0)
+                number += np.int32(b == 0)
+                place[j] = b if b > 0 else np.int32(bins + (j & (SPREAD - 1)))
+            row[0] += ONE * number + first
+            for j in range(width):
+                row[np.uint64(place[j])] += ONE + whole[j]
+            if tiles.row.size > 0:
+                for j in range(width):
+                    share = np.int64(whole[j]) << LIMB_BITS
+                    _add_to_tile(taken[j], tiles.starts[3 + k], bin_of[j], truth[j] == k, share, tiles)
+        for j in range(width):
+            of_true[j] = p[truth[j], j]
+            scores[0, j], scores[1, j] = errors[j], of_true[j]
+        find_bins_of_singles(of_true, bins, slack, finder, bin_of)
+        for j in range(width):
+            flat[4 * (truth[j] * bins + bin_of[j]) + 1] += 1
+        _add_scores(scores, taken, width, counts, tiles)
+    for k in range(classes):
+        for b in range(bins):
+            q = packed[k, b]
+            if q != 0:
+                flat[4 * (k * bins + b)] += q >> SUM_BITS
+                flat[4 * (k * bins + b) + 2] += q & (ONE - 1)
+
+
+@compiled
+def _count_doubles(probabilities, pixels, reference, finder, counts, tiles):
+    classes, bins, flat = probabilities.shape[1], finder.edges.size - 1, counts.classwise.reshape(-1)
+    p, whole = np.zeros((classes, STRIDE)), np.empty((classes, STRIDE), np.int64)
+    bin_of = np.zeros((classes, STRIDE), np.int64)
+    taken, truth, scores = np.empty(STRIP, np.int64), np.zeros(STRIP, np.int32), np.zeros((2, STRIP))
+    start = 0
+    while start < reference.size:
+        start, width = _next(probabilities, pixels, reference, start, taken, truth, p)
+        scores[0, :] = 0.0
+        for k in range(classes):
+            for j in range(STRIP):
+                x = p[k, j]
+                x = 0.0 if x < 0.0 else (1.0 if x > 1.0 else x)
+                p[k, j] = x
+                whole[k, j] = fixed_share(x)
+            for j in range(STRIP):
+                gap = p[k, j] - (1.0 if truth[j] == k else 0.0)
+                scores[0, j] += gap * gap
+            find_bins(p[k], p[k], finder, bin_of[k])
+        for j in range(width):
+            for k in range(classes):
+                place = 4 * (k * bins + bin_of[k, j])
+                flat[place] += 1
+                add(whole[k, j], flat, place + 2)
+            flat[4 * (truth[j] * bins + bin_of[truth[j], j]) + 1] += 1
+            scores[1, j] = p[truth[j], j]
+        _add_scores(scores, taken, width, counts, tiles)
+        if tiles.row.size > 0:
+            for k in range(classes):
+                for j in range(width):
+                    _add_to_tile(taken[j], tiles.starts[3 + k], bin_of[k, j], truth[j] == k, whole[k, j], tiles)
+
+
+@compiled
+def _next(probabilities, pixels, reference, start, taken, truth, p):
+    """Fill a strip with the next pixels that count; return where to go on, and the width of the strip."""
+    width = 0
+    while start < reference.size and width < taken.size:
+        if reference[start] >= 0:
+            taken[width] = pixels[start]
+            truth[width] = reference[start]
+            width += 1
+        start += 1
+    gather(probabilities, taken, 0, width, p)
+    back, i = width, start
+    while back > 0:  # from numbers of pixels in the block to those in the batch
+        i -= 1
+        if reference[i] >= 0:
+            back -= 1
+            taken[back] = i
+    return start, width
+
+
+@compiled
+def _add_scores(scores, taken, width, counts, tiles):
+    """Add squared errors, scores[0], and log losses of probabilities of the true class, scores[1]."""
+    losses = np.empty(taken.size)
+    for j in range(taken.size):
+        losses[j] = -logarithm_or_zero(scores[1, j])
+    for j in range(width):
+        error, loss, infinite = fixed(scores[0, j]), fixed(losses[j]), np.int64(not scores[1, j] > 0.0)
+        add(error, counts.squared_error, 0)
+        add(loss, counts.log_loss, 0)
+        counts.infinite[0] += infinite
+        if tiles.row.size > 0:
+            row = tiles.counts[tiles.row[taken[j]]]
+            add(error, row, tiles.starts[0])
+            add(loss, row, tiles.starts[1])
+            row[tiles.starts[2]] += infinite
+
+
+@compiled
+def _add_to_tile(pixel, start, fine, positive, q, tiles):
+    """Add an item to the job's bin in the row of its tile: tallies start at `start`."""
+    rows = tiles.counts.reshape(-1)
+    place = tiles.row[pixel] * tiles.counts.shape[1] + start + 4 * tiles.bins[fine]
+    rows[place] += 1
+    rows[place + 1] += np.int64(positive)
+    add(q, rows, place + 2)
