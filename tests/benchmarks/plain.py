@@ -39,7 +39,7 @@ def numpy_block(p: NDArray[np.float32], y: NDArray[np.uint8], h: NDArray[np.floa
     bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
     places = np.minimum((p * BINS).astype(int), BINS - 1) + BINS * np.arange(classes)
     counts = {
-        "confusion": np.bincount((y * np.uint32(classes) + best) * classes + second, minlength=classes**3),
+        "confusion": np.bincount((y.astype(int) * classes + best) * classes + second, minlength=classes**3),
         "winning": np.bincount(bins, minlength=BINS),
         "winning_right": np.bincount(bins, right, BINS),
         "winning_confidence": np.bincount(bins, confidence, BINS),
@@ -49,7 +49,7 @@ def numpy_block(p: NDArray[np.float32], y: NDArray[np.uint8], h: NDArray[np.floa
         "brier": np.square(p - one_hot).sum(axis=1, dtype="f8").sum(keepdims=True),
     }
     for name, u in measures.items():
-        cells = np.clip(u * 1000, 0, 999).astype(int) + 1000 * (y * 2 + right)
+        cells = np.clip(u * 1000, 0, 999).astype(int) + 1000 * (y.astype(int) * 2 + right)
         counts[name] = np.bincount(cells, minlength=2000 * classes)
         counts[f"{name}_moments"] = np.array(
             [u.sum(dtype="f8"), np.square(u, dtype="f8").sum(), (u**3).sum(dtype="f8")]

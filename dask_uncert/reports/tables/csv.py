@@ -40,11 +40,11 @@ def cell(value: Any) -> Any:
     """
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or (isinstance(value, float) and np.isnan(value)):
+    if value is None or value != value:  # NaN
         return ""
-    if isinstance(value, str) and value.startswith(FORMULA) and not _is_number(value):
-        return f"'{value}"
-    return repr(value) if isinstance(value, float) else value
+    if isinstance(value, float):
+        return repr(value)
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) and not _is_number(value) else value
 
 
 def _is_number(text: str) -> bool:
