@@ -47,12 +47,31 @@ def isotonic_curve(n: ArrayLike, hits: ArrayLike) -> Floats:
     return curve
 
 
+def corp_values(n: ArrayLike, hits: ArrayLike, sums: Counts) -> dict[str, Floats]:
+    """CORP's parts without bounds, as of items that all lie at the mean of their bin: (..., B) to four of (...).
+
+    ``brier = mcb - dsc + unc``: miscalibration, discrimination and uncertainty. NaN without items.
+
+    >>> from dask_uncert.formulas.fixed_point import encode
+    >>> [float(part) for part in corp_values([2, 2], [0, 2], encode([0.5, 1.5])).values()]
+    [0.0625, 0.0625, 0.25, 0.25]
+    """
+    items, came_true, stated = np.asarray(n, np.int64), np.asarray(hits, np.int64), decode(sums)
+    total = items.sum(axis=-1)
+    centre = np.where(items > 0, ratio(stated, items), 0.0)
+    brier = ratio((stated * centre - 2 * came_true * centre + came_true).sum(axis=-1), total)
+    recalibrated = _squared_error(items, came_true)
+    share = ratio(came_true.sum(axis=-1), total)
+    unc = np.asarray(share * (1 - share))
+    mcb = np.asarray(np.maximum(brier - recalibrated, 0.0))  # -1e-17 is rounding
+    return {"brier": brier, "mcb": mcb, "dsc": np.asarray(np.maximum(unc - recalibrated, 0.0)), "unc": unc}
+
+
 def corp(n: ArrayLike, hits: ArrayLike, sums: Counts, edges: ArrayLike) -> Corp:
     """Brier score of "did it come true", in CORP's parts: (..., B) and sums (..., B, 2) to numbers (...).
 
     Miscalibration is what recalibration would gain, discrimination what the recalibrated probabilities gain over the
-    base rate, uncertainty that of the base rate. Each is at least 0; score in [0, 1], best 0; NaN without items. The
-    values take all items of a bin to lie at its mean.
+    base rate, uncertainty that of the base rate. Each is at least 0; score in [0, 1], best 0; NaN without items.
 
     >>> from dask_uncert.formulas.fixed_point import encode
     >>> parts = corp([2, 2], [0, 2], encode([0.5, 1.5]), [0.0, 0.5, 1.0])
@@ -60,38 +79,30 @@ def corp(n: ArrayLike, hits: ArrayLike, sums: Counts, edges: ArrayLike) -> Corp:
     [0.0625, 0.0625, 0.25]
     """
     items, came_true, stated = np.asarray(n, np.int64), np.asarray(hits, np.int64), decode(sums)
+    value = corp_values(items, came_true, sums)
     others, total = items - came_true, items.sum(axis=-1)
     low, high = np.asarray(edges, np.float64)[:-1], np.asarray(edges, np.float64)[1:]
+    # The sum of p**2 - 2 p y + y in a bin: its items lie in it and add to `stated`.
     centre = np.where(items > 0, ratio(stated, items), 0.0)
-    # Sum of p**2 - 2 p y + y in a bin. The items of a bin lie in it and add to `stated`.
-    squares = np.stack([stated * centre, stated * (low + high) - items * low * high])
-    least = np.maximum(came_true * low, stated - others * high)
-    most = np.minimum(came_true * high, stated - others * low)
-    products = np.stack([came_true * centre, most, least])
-    summed = [
-        ratio((s - 2 * p + came_true).sum(axis=-1), total) for s, p in zip(squares[[0, 0, 1]], products, strict=True)
-    ]
-    score = Bounded(summed[0], np.minimum(summed[1], summed[0]), np.maximum(summed[2], summed[0]))
-
-    recalibrated = _squared_error(isotonic_curve(items, came_true), items, came_true, total)
+    smallest = stated * centre - 2 * np.minimum(came_true * high, stated - others * low) + came_true
+    largest = (
+        stated * (low + high) - items * low * high - 2 * np.maximum(came_true * low, stated - others * high) + came_true
+    )
+    least = np.minimum(ratio(smallest.sum(axis=-1), total), value["brier"])
+    most = np.maximum(ratio(largest.sum(axis=-1), total), value["brier"])
     # In the best order, all others of a bin come before those that came true.
     split = (np.stack(pair, axis=-1) for pair in ((others, came_true), (0 * items, came_true)))
-    all_items, true_items = (pair.reshape(*items.shape[:-1], -1) for pair in split)
-    best = _squared_error(isotonic_curve(all_items, true_items), all_items, true_items, total)
-    share = ratio(came_true.sum(axis=-1), total)
-    uncertainty = np.asarray(share * (1 - share))
+    best = _squared_error(*(pair.reshape(*items.shape[:-1], -1) for pair in split))
+    recalibrated = value["unc"] - value["dsc"]
     return Corp(
-        score,
-        Bounded(
-            np.asarray(np.maximum(score.value - recalibrated, 0.0)),
-            np.asarray(np.maximum(score.low - recalibrated, 0.0)),
-            np.asarray(score.high - best),
-        ),
-        Bounded(np.asarray(uncertainty - recalibrated), np.asarray(uncertainty - recalibrated), uncertainty - best),
-        uncertainty,
+        Bounded(value["brier"], least, most),
+        Bounded(value["mcb"], np.asarray(np.maximum(least - recalibrated, 0.0)), np.asarray(most - best)),
+        Bounded(value["dsc"], value["dsc"], np.asarray(value["unc"] - best)),
+        value["unc"],
     )
 
 
-def _squared_error(curve: Floats, n: Counts, hits: Counts, total: Counts) -> Floats:
-    fitted = np.where(n > 0, curve, 0.0)
-    return ratio((fitted**2 * n - 2 * fitted * hits + hits).sum(axis=-1), total)
+def _squared_error(n: Counts, hits: Counts) -> Floats:
+    """Return the mean squared error of the isotonic curve."""
+    fitted = np.where(n > 0, isotonic_curve(n, hits), 0.0)
+    return ratio((fitted**2 * n - 2 * fitted * hits + hits).sum(axis=-1), n.sum(axis=-1))

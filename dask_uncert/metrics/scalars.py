@@ -18,7 +18,7 @@ import numpy as np
 
 from dask_uncert.formulas import calibration as calibration_formulas
 from dask_uncert.formulas import confusion as confusion_formulas
-from dask_uncert.formulas import distributions, scoring_rules, selective
+from dask_uncert.formulas import distributions, isotonic, scoring_rules, selective
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.metrics.distributions import OUTCOMES
@@ -44,6 +44,8 @@ SELECTIVE = {
     "error_auroc": selective.error_auroc,
     "error_auprc": selective.error_auprc,
 }
+RANKING = {"auroc": selective.error_auroc, "average_precision": selective.error_auprc}
+"""Areas of a class against the rest: its items are found by their probability as errors are by uncertainty."""
 AT_ONCE = 1 << 19  # counts that a formula is given at once: what it makes of them stays near the processor
 
 
@@ -131,6 +133,8 @@ def _agreement(evaluation: Evaluation, confusion: Counts) -> dict[Path, Floats]:
         ("overall", "accuracy"): confusion_formulas.accuracy(confusion),
         ("overall", "kappa"): confusion_formulas.kappa(confusion),
         ("overall", "matthews"): confusion_formulas.matthews(confusion),
+        ("overall", "quantity_disagreement"): confusion_formulas.quantity_disagreement(confusion).sum(axis=-1) / 2,
+        ("overall", "allocation_disagreement"): confusion_formulas.allocation_disagreement(confusion).sum(axis=-1) / 2,
     }
     for name in MACRO:
         values = getattr(confusion_formulas, name)(confusion)
@@ -210,15 +214,19 @@ def _calibration(
         ("calibration", name): values
         for name, values in (steps(_bin_errors, binned) | steps(partial(_equal_mass, bins), fine)).items()
     }
+    for name, values in steps(_isotonic, fine).items():
+        results["calibration", "corp", name] = values
     terms = []
     for number in range(len(evaluation.classes)):
         fine, binned = tallies(f"class/{number}", f"class_in_bins/{number}")
-        terms.append(steps(_class_error, binned) | steps(_brier_terms, fine))
+        terms.append(steps(_class_error, binned) | steps(_brier_terms, fine) | steps(_ranking, fine))
     by_class = {key: np.stack([term[key] for term in terms], axis=-1) for key in terms[0]}
     if "ece" in by_class:
         for i, c in enumerate(evaluation.classes):
             results["calibration", "classes", c.name, "ece"] = by_class["ece"][..., i]
         results["calibration", "classwise_ece"] = np.asarray(by_class["ece"].mean(axis=-1))
+    for i, c in enumerate(evaluation.classes):
+        results |= {("ranking", c.name, key): by_class[key][..., i] for key in RANKING if key in by_class}
     n = confusion.sum(axis=(-2, -1))
     squared, log_loss, infinite = (read(name) for name in ("squared_error", "log_loss", "infinite"))
     if squared is not None:
@@ -238,11 +246,20 @@ def _bin_errors(tally: Counts) -> Scalars:
     return {
         "ece": calibration_formulas.expected_calibration_error(*Bins.of(tally)),
         "mce": calibration_formulas.maximum_calibration_error(*Bins.of(tally)),
+        "debiased_l2": calibration_formulas.squared_calibration_error(*Bins.of(tally)).debiased,
     }
 
 
 def _equal_mass(bins: int, tally: Counts) -> Scalars:
     return {"equal_mass_ece": calibration_formulas.equal_mass_calibration_error(*Bins.of(tally), bins)}
+
+
+def _isotonic(tally: Counts) -> Scalars:
+    return isotonic.corp_values(*Bins.of(tally))
+
+
+def _ranking(tally: Counts) -> Scalars:
+    return {key: formula(tally[..., 0] - tally[..., 1], tally[..., 1]) for key, formula in RANKING.items()}
 
 
 def _class_error(tally: Counts) -> Scalars:

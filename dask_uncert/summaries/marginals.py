@@ -95,9 +95,15 @@ def marginals_for(evaluation: Evaluation, scalars: Collection[str]) -> set[str]:
             found.add(f"sums/{i}")
         if any(quantiles) or wanted(f"uncertainty_confusion/{measure}/", f"selective/{measure}/"):
             found.add(f"histogram/{i}")
-    if wanted("calibration/ece", "calibration/mce", "calibration/equal_mass_ece"):
+    if wanted(
+        "calibration/ece",
+        "calibration/mce",
+        "calibration/equal_mass_ece",
+        "calibration/debiased_l2",
+        "calibration/corp/",
+    ):
         found |= {"winning", "winning_in_bins"}
-    if wanted("calibration/classwise_ece", "calibration/classes/", "calibration/brier/"):
+    if wanted("calibration/classwise_ece", "calibration/classes/", "calibration/brier/", "ranking/"):
         found |= {f"{kind}/{c}" for c in range(len(evaluation.classes)) for kind in ("class", "class_in_bins")}
     if wanted("calibration/brier/", "calibration/nll/"):
         found |= {"squared_error", "log_loss", "infinite"}

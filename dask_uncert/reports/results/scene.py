@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from dask_uncert.formulas import calibration as calibration_formulas
-from dask_uncert.formulas import confusion
+from dask_uncert.formulas import confusion, rankings
 from dask_uncert.formulas.missing_data_bounds import accuracy_bounds, f1_bounds
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.metrics import distributions
+from dask_uncert.metrics.rankings import best_threshold
 from dask_uncert.metrics.remarks import reference_remarks
 from dask_uncert.metrics.scalars import MACRO, scalars_by_path
 from dask_uncert.reports.results import by_setting
@@ -27,6 +28,7 @@ from dask_uncert.summaries.ledger import REASONS, REPAIRS
 ECDF_STEPS = 100  # the full grid is in tables/ and summary.zarr
 WINDOWS = tuple(i / 20 for i in range(1, 20))
 WINDOW_DELTA = 0.05
+BEST: tuple[Literal["f1", "youden"], ...] = ("f1", "youden")
 FORMAT = 1
 
 
@@ -59,6 +61,7 @@ def scene_results(evaluation: Evaluation, intervals: Intervals | None = None) ->
         "selective": {
             name: by_setting.selective_prediction(evaluation, name, scalars["selective"][name]) for name in measures
         },
+        "ranking": _ranking(evaluation, scalars["ranking"]),
         "soft_confusion": by_setting.soft_confusion(evaluation, scalars.get("soft_confusion", {})),
         "soft_confusion_overall": by_setting.soft_confusion_overall(evaluation),
         "class_distances": _class_distances(evaluation),
@@ -133,6 +136,20 @@ def _measure(evaluation: Evaluation, name: str, scalars: dict[str, Any]) -> dict
         numbers[outcome] = {"n": n[:, chosen].sum(), **scalars[outcome]}
         shares[outcome] = distributions.ecdf(evaluation, name, outcome)[1][bins]
     return {"definition": _definition(distribution), **numbers, "ecdf": {"at": edges[bins], **shares}}
+
+
+def _ranking(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
+    number, positives, _ = evaluation.calibration.fine_by_class
+    areas = {
+        "auroc": rankings.auroc(number, positives),
+        "average_precision": rankings.average_precision(number, positives),
+    }
+    rows = {}
+    for i, c in enumerate(evaluation.classes):
+        bounds = {f"{key}_bound": [area.low[i], area.high[i]] for key, area in areas.items()}
+        best = {key: best_threshold(evaluation, c.name, key)._asdict() for key in BEST}
+        rows[c.name] = {**scalars[c.name], **bounds, "best": best}
+    return rows
 
 
 def _definition(distribution: Distribution) -> dict[str, Any]:

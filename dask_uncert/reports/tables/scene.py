@@ -51,6 +51,7 @@ def scene_tables(
     yield "calibration", _bins(calibration["bins"], "confidence", "correct (pixels)", "accuracy")
     yield "calibration_by_class", _calibration_by_class(calibration["classes"])
     yield "calibration_windows", _windows(calibration["windows"])
+    yield "ranking", _ranking(results)
     yield "soft_confusion", _soft_confusion(results["soft_confusion"])
     yield "soft_confusion_overall", _soft_overall(results)
     yield "class_distances", _class_distances(results)
@@ -90,10 +91,10 @@ def _overall(results: dict[str, Any]) -> Table:
     ]
     for name, value in _beside(results["overall"]).items():
         numbers.append((name, value, "classes" if name.endswith(("_n", "_undefined")) else "1"))
-    parts = {
-        name: calibration[name] for name in _with_ends(calibration, "ece", "mce", "classwise_ece", "equal_mass_ece")
-    }
+    errors = ("ece", "mce", "classwise_ece", "equal_mass_ece", "debiased_l2")
+    parts = {name: calibration[name] for name in _with_ends(calibration, *errors)}
     numbers += [(name, value, "1") for name, value in _beside(parts).items()]
+    numbers += [(f"corp_{name}", value, "1") for name, value in _beside(calibration["corp"]).items()]
     numbers += [(f"brier_{name}", value, "1") for name, value in _beside(calibration["brier"]).items()]
     nll = {"nll": "value", "nll_infinite": "infinite", "nll_finite": "finite"}
     losses = {name: calibration["nll"][key] for name, key in nll.items()}
@@ -232,6 +233,15 @@ def _risk_coverage(evaluation: Evaluation, name: str) -> Table:
     curve = [part.tolist() for part in selective.risk_coverage(evaluation, name)]
     rows = zip(evaluation.measures[name].edges[1:], *curve, strict=True)
     return [["kept up to", "coverage", "risk"], *map(list, rows)]
+
+
+def _ranking(results: dict[str, Any]) -> Table:
+    areas = [f"{key}{end}" for key in ("auroc", "average_precision") for end in ("", " lowest", " highest")]
+    rows: Table = [["class", *areas, "threshold of largest f1", "f1", "threshold of largest youden", "youden"]]
+    for name, row in results["ranking"].items():
+        values = [x for key in ("auroc", "average_precision") for x in (row[key], *row[f"{key}_bound"])]
+        rows.append([name, *values, *(x for key in ("f1", "youden") for x in row["best"][key].values())])
+    return rows
 
 
 def _bins(bins: Iterable[Mapping[str, Any]], value: str, hits: str, share: str) -> Table:
