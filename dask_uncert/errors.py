@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 LONGEST_MESSAGE = 4000  # characters
+MOST_KNOWN = 24  # names that a message lists
 USER = re.compile(r"(?<!abfs)(?<!abfss)://[^/\s]*@")
 QUERY = re.compile(r"""(?<=\S)\?\S+?(?=["'`>]?[.,;:]?(?:\s|$))""")
 
@@ -99,6 +101,21 @@ def listed(items: Iterable[object], most: int, separator: str = ", ") -> str:
     texts = [str(item) for item in items]
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return separator.join(texts[:most]) + more
+
+
+def suggestion(word: object, known: Iterable[str], names: str = "Known") -> str:
+    """Return the sentence that names the nearest right spelling, or else what is known.
+
+    >>> suggestion("Gini", ["gini", "entropy"])
+    'Did you mean `gini`?'
+    >>> suggestion("zebra", ["gini", "entropy"], "Known measures")
+    'Known measures: gini, entropy.'
+    """
+    spellings = {str(name).casefold(): str(name) for name in known}
+    near = get_close_matches(str(word).casefold(), spellings, 1)
+    if near:
+        return f"Did you mean `{spellings[near[0]]}`?"
+    return f"{names}: {listed(spellings.values(), MOST_KNOWN) or 'none'}."
 
 
 def plural(number: int, noun: str, nouns: str | None = None) -> str:

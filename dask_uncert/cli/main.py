@@ -200,11 +200,15 @@ def sweep_command(
 
 
 @cli.command("schema")
-def schema_command() -> None:
-    """Print the JSON Schema of job files."""
+@click.argument("key", required=False)
+def schema_command(key: str | None) -> None:
+    """Explain a job key, or print the JSON Schema of job files.
+
+    KEY is a key such as `ignore`, or a path such as `confidence.size`. Without it, the schema is printed.
+    """
     from dask_uncert.jobs.schema import job_schema
 
-    click.echo(job_schema(), nl=False)
+    click.echo(job_schema(key), nl=False)
 
 
 for command in (*files.COMMANDS, *submit.COMMANDS):

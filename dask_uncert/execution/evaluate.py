@@ -26,7 +26,8 @@ from dask_uncert.metrics.remarks import incomplete_shares, shifted_codes
 from dask_uncert.spec.inputs import InputKeywords, open_arrays
 from dask_uncert.spec.options import EvaluateOptions, PassOptions, SceneOptions
 from dask_uncert.spec.request import Request
-from dask_uncert.spec.resolve import resolve, with_distance_table_read
+from dask_uncert.spec.resolve import resolve, with_classes, with_distance_table_read
+from dask_uncert.spec.types import FROM_FILE
 from dask_uncert.summaries.evaluation import Class, Evaluation
 
 if TYPE_CHECKING:
@@ -121,10 +122,10 @@ def evaluate(
         replaced, anything else is refused.
     compute : bool
         False returns a dask Delayed of the Evaluation; class distances are measured at once.
-    classes : mapping or sequence of str
-        {code: name} in the order of the class axis, or names whose codes are 0, 1, ...; by default the codes
-        0, 1, ... themselves. An axis that is labelled with codes or names of classes is read by its labels.
-    ignore : iterable of int
+    classes : mapping, sequence of str or "from_file"
+        {code: name} in the order of the class axis, or names whose codes are 0, 1, ...; "from_file" takes the table that
+        the reference's file or attributes have, without ignored codes. By default the codes 0, 1, ... themselves. An axis that is labelled with codes or names of classes is read by its labels.
+    ignore : int or iterable of int
         Reference codes of pixels that do not count.
     measures, class_distances, soft_confusion, uncertainty_confusion, calibration, confidence, maps, overlap
         As in a job file; see `dask-uncert schema`.
@@ -178,7 +179,8 @@ def evaluate(
             raise InputError(f"`{name}` belongs to one input: give `du.Input(array, {name}=...)`.")
     pass_options = {name: keywords.pop(name) for name in PassOptions.model_fields if name in keywords}
     scene_options = with_distance_table_read(validated(SceneOptions, keywords))
-    cubes = open_arrays(inputs, axis, sample_axis, band_axis, scene_options.ignore)
+    ignore, classes = scene_options.ignore, len(scene_options.table)
+    cubes = open_arrays(inputs, axis, sample_axis, band_axis, ignore, classes)
     return evaluate_plan(with_warnings(prepare(scene_options, cubes, **pass_options)), maps_store, compute)
 
 
@@ -218,6 +220,8 @@ def prepare(options: SceneOptions, cubes: Mapping[str, Cube], **pass_options: An
         raise InputError("nothing to evaluate against: give `reference`.")
     if options.overlap:
         cubes = over_the_reference(dict(cubes))
+    if options.classes == FROM_FILE:
+        options = with_classes(options, cubes)
     table = options.table or [Class(code, str(code)) for code in range(prediction(cubes).sizes.get(CLASS, 2))]
     scene = make_scene(in_class_order(cubes, table), len(table))
     request = resolve(options, scene)

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.errors import suggestion
 from dask_uncert.formulas.array_dispatch import is_lazy
 from dask_uncert.formulas.typing import Floats, Indices
 
@@ -185,4 +186,4 @@ def combine_bands(per_band: Floats, metric: Metric = "energy") -> Floats:
 
 def _check(metric: str) -> None:
     if metric not in METRICS:
-        raise ValueError(f"unknown metric {metric!r}; known: {', '.join(METRICS)}")
+        raise ValueError(f"unknown metric {metric!r}. {suggestion(metric, METRICS, 'Known metrics')}")

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from dask_uncert.errors import suggestion
+
 SampleKind = Literal["predictive_entropy", "expected_entropy", "mutual_information", "variation_ratio"]
 OtherKind = Literal[
     "geometric", "renyi", "tsallis", "t_entropy", "variance", "homophily", "confused_classes", "uncertainty"
@@ -89,10 +91,13 @@ def parse_measure(entry: str | Mapping[str, Any] | Measure) -> Measure:
     if isinstance(entry, Measure):
         return entry
     if isinstance(entry, str):
+        if entry == "geometric":
+            return _geometric({})
         if entry in MEASURES:
             return MEASURES[entry]
-        raise ValueError(f"unknown measure {entry!r}; known measures: {', '.join(sorted(MEASURES))}, or "
-                         "{geometric: {distance: ..., n: ...}}")  # fmt: skip
+        raise ValueError(
+            f"unknown measure {entry!r}. {suggestion(entry, (*sorted(MEASURES), 'geometric'), 'Known measures')}"
+        )
     if len(entry) != 1:
         raise ValueError(f"a measure with parameters is one name with its parameters, found {dict(entry)!r}")
     ((name, values),) = entry.items()
@@ -107,14 +112,17 @@ def parse_measure(entry: str | Mapping[str, Any] | Measure) -> Measure:
     else:
         return parse_measure(str(name))
     if parameters:
-        raise ValueError(f"measure {name!r} has no parameter {', '.join(map(repr, parameters))}")
+        known = {"geometric": ("distance", "n", "alpha"), "renyi": ("alpha",), "tsallis": ("alpha",)}.get(name, ())
+        first = next(iter(parameters))
+        raise ValueError(f"measure {name!r} has no parameter {first!r}. {suggestion(first, known, 'Its parameters')}")
     return measure
 
 
 def _geometric(parameters: dict[str, Any]) -> Measure:
     distance = parameters.pop("distance", "euclidean")
     if distance not in DISTANCES:
-        raise ValueError(f"unknown distance {distance!r} of measure 'geometric'; known: {', '.join(DISTANCES)}")
+        hint = suggestion(distance, DISTANCES, "Known distances")
+        raise ValueError(f"unknown distance {distance!r} of measure 'geometric'. {hint}")
     n = parameters.pop("n", 2)
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= LARGEST_POWER:
         raise ValueError(f"n of measure 'geometric' must be a whole number from 1 to {LARGEST_POWER}, found {n!r}")

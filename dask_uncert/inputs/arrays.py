@@ -15,7 +15,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.formulas.array_dispatch import each_chunk, is_dask, is_labelled, is_masked, masked_as_nan
 from dask_uncert.inputs.cube import CLASS, RESERVED, Cube, Names, make_cube, without
 from dask_uncert.io.missing_chunks import absent_chunks_of
-from dask_uncert.io.readers.stored_array import labels_in
+from dask_uncert.io.readers.stored_array import class_table_in, labels_in
 from dask_uncert.io.readers.zarr import dimension_names, labels_beside
 
 Axis = int | str
@@ -53,7 +53,8 @@ def cube_of(name: str, data: Any, axes: Mapping[str, Axis], grid: Names, dims: N
         beside = labels_beside(given, axis) if isinstance(given, zarr.Array) else None
         labels = labels_in(along[axis]) if axis in along else beside
     spare = [dim for dim in cube.dims if dim not in dims]
-    return without(replace(cube, coordinates=known or None, class_labels=labels), *spare)
+    table = class_table_in(dict(getattr(given, "attrs", {})))
+    return without(replace(cube, coordinates=known or None, class_labels=labels, class_table=table), *spare)
 
 
 def is_store(data: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.errors import InputError, without_secrets
+from dask_uncert.errors import InputError, listed, without_secrets
 from dask_uncert.formulas.array_dispatch import is_dask
 from dask_uncert.io.decoding import AS_STORED, Decoding, Role, declared
 from dask_uncert.io.geometry import Geometry
@@ -55,7 +55,8 @@ class Cube:
     numbers. precision: of its probabilities. remarks: what is unusual about it. logits: it holds logits. leave_out:
     pixels that are no probabilities within the tolerance are left out, not refused. raters: number of raters whose votes
     make the shares of a fuzzy reference. complete: its shares must sum to 1. by_position: it is read index by index like the others, without a position.
-    class_labels: what the class axis says of its own order, code or name by index.
+    class_labels: what the class axis says of its own order, code or name by index. class_table: name by code, where the
+    array says so.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Cube:
     complete: bool = False
     by_position: bool = False
     class_labels: tuple[Label, ...] | None = None
+    class_table: Mapping[int, str] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.kind or self.name)
@@ -115,11 +117,18 @@ class Cube:
 
 
 def make_cube(
-    name: str, data: Any, declared_dims: Names, stored_dims: Names, chunks: Sequence[int] | None, where: str
+    name: str,
+    data: Any,
+    declared_dims: Names,
+    stored_dims: Names,
+    chunks: Sequence[int] | None,
+    where: str,
+    classes: int = 0,
 ) -> Cube:
     """Return a Cube of an array with the dimensions declared for it or, where none are, those its store names.
 
-    Axes of a single index need not be declared: they keep their names, until `without` drops them.
+    Axes of a single index need not be declared: they keep their names, until `without` drops them. classes: their number,
+    0 if unknown, to propose dimensions.
     Raises InputError where there are none, where they do not fit the array or contradict the store, and where sizes are
     not known.
     """
@@ -131,8 +140,7 @@ def make_cube(
     shape = tuple(int(n) for n in data.shape)
     if declared_dims is None and stored_dims is None:
         raise InputError(
-            f"{name}: {where} has shape {shape} and does not name its dimensions. Declare them, for example "
-            f"`dims: [{', '.join(['y', 'x', 'class'][: len(shape)])}]`."
+            f"{name}: {where} has shape {shape} and does not name its dimensions. {proposed_dims(name, shape, classes)}"
         )
     dims = tuple(declared_dims if declared_dims is not None else stored_dims or ())
     if len(dims) < len(shape):
@@ -148,6 +156,27 @@ def make_cube(
             f"{name}: dims {list(dims)} contradict {where}, which says {list(stored_dims)}. Leave `dims` out to use those."
         )
     return Cube(name, data, dims, None if chunks is None else tuple(chunks), where)
+
+
+def proposed_dims(name: str, shape: Sequence[int], classes: int, names: Names = None) -> str:
+    """Return the sentence that proposes what to write for dimensions that are not as they must be, and why.
+
+    name: of the input; classes: their number, 0 if unknown; names: of the dimensions in the file, where it has some.
+
+    >>> proposed_dims("probabilities", (16, 145, 145), 16)
+    'If it fits, write `dims: [class, y, x]`: axis 0 has 16, as many as classes.'
+    """
+    extra = CLASS if name.startswith(("probabilities", "samples")) else BAND if name == "features" else None
+    axes = [axis for axis, n in enumerate(shape) if classes and n == classes]
+    grid = len(shape) - (extra is not None)
+    dims = list(names) if names is not None else ["z", "y", "x"][-grid:] if 0 < grid <= 3 else []
+    if extra == CLASS and len(axes) == 1 and (names is not None or dims):
+        dims[axes[0] : axes[0] + (names is not None)] = [CLASS]
+        return f"If it fits, write `dims: [{', '.join(dims)}]`: axis {axes[0]} has {classes}, as many as classes."
+    if extra == CLASS and len(axes) > 1:
+        return f"Name them under `dims`: the axes {listed(axes, 5)} have {classes}, as many as classes; one is `class`."
+    dims = dims if names is not None or not dims else [*dims, *([extra] if extra else [])]
+    return f"Declare them, for example `dims: [{', '.join(dims or ['y', 'x'])}]`."
 
 
 def _with_single(dims: tuple[str, ...], stored_dims: Names, shape: Sequence[int]) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ class InputSpec:
 
     kind: which input of the evaluation it is, by default its name. store: a path or URL; where: the same as the user
     wrote it. missing_chunks: how to treat chunks that the store does not hold; ignore: codes of a reference that do not
-    count; for both see `with_missing_chunks`. Others: see `Cube` and `declare`.
+    count; for both see `with_missing_chunks`. classes: number of classes, 0 if unknown, for a message. table: the class
+    table, without ignored codes, that the file must have; None if it need not have one. Others: see `Cube` and `declare`.
     """
 
     name: str
@@ -42,6 +43,8 @@ class InputSpec:
     complete: bool = False
     by_position: bool = False
     ignore: tuple[int, ...] = ()
+    classes: int = 0
+    table: tuple[tuple[int, str], ...] | None = None
 
 
 def open_cubes(spec: InputSpec) -> dict[str, Cube]:
@@ -51,7 +54,7 @@ def open_cubes(spec: InputSpec) -> dict[str, Cube]:
     """
     stored = open_stored(spec.store, spec.array, spec.name, spec.dims)
     where = without_secrets(spec.where) + (f":{spec.array}" if spec.array else "")
-    cube = make_cube(spec.name, stored, spec.dims, stored.dims, stored.chunks, where)
+    cube = make_cube(spec.name, stored, spec.dims, stored.dims, stored.chunks, where, spec.classes)
     coordinates = stored.coordinates(cube.dims)
     cube = replace(
         cube,
@@ -62,9 +65,16 @@ def open_cubes(spec: InputSpec) -> dict[str, Cube]:
         stored=stored,
         held=stored.held,
         decoding=stored.decoding,
+        class_table=stored.class_table(),
         class_labels=stored.labels(cube.dims, cube.dims.index(CLASS)) if CLASS in cube.dims else None,
     )
     cube = with_options(_without_bad_bands(cube), spec)
+    own = {code: name for code, name in (cube.class_table or {}).items() if code not in spec.ignore}
+    if spec.table is not None and own != dict(spec.table):
+        raise InputError(
+            f"{spec.name}: the class table of {where} is {own or 'not there'}, but that of the first case is "
+            f"{dict(spec.table)}. Write one table for all into the job, under `classes`."
+        )
     spare = [dim for dim in cube.dims if spec.dims is not None and dim not in spec.dims]
     if spec.missing_chunks == "fill" and not stored.can_list_chunks:
         stored.fill()

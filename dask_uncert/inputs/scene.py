@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, suggestion
 from dask_uncert.inputs.alignment import align_axes
-from dask_uncert.inputs.cube import AS_THE_DTYPE, BAND, CLASS, RESERVED, SAMPLE, Cube, Precision
+from dask_uncert.inputs.cube import AS_THE_DTYPE, BAND, CLASS, RESERVED, SAMPLE, Cube, Precision, proposed_dims
 
 RESERVED_DIMS = {
     "probabilities": ((), (CLASS,)),
@@ -101,9 +101,10 @@ def make_scene(cubes: Mapping[str, Cube], classes: int) -> Scene:
         allowed = RESERVED_DIMS["probabilities" if is_one_sample else cube.kind]
         if reserved not in allowed:
             expected = " or ".join(", ".join(dims) or "no reserved dimension" for dims in allowed)
+            shape = tuple(cube.sizes.values())
             raise InputError(
                 f"{name}: dims {list(cube.dims)} hold {', '.join(reserved) or 'none'} of the reserved "
-                f"dimensions {', '.join(RESERVED)}; expected {expected}."
+                f"dimensions {', '.join(RESERVED)}; expected {expected}. {proposed_dims(name, shape, classes, cube.dims)}"
             )
     first = prediction(cubes)
     check_grids(cubes, first)
@@ -133,6 +134,7 @@ def check_grids(cubes: Mapping[str, Cube], first: Cube) -> None:
             raise InputError(
                 f"{name}: {cube.where} covers {_sizes(cube.grid)}, but `{first.name}` covers "
                 f"{_sizes(first.grid)}. All inputs must name the same dimensions; nothing is broadcast."
+                f"{_misspelled(cube) or _misspelled(first)}"
             )
         for dim, n in cube.grid.items():
             if n != first.grid[dim]:
@@ -161,6 +163,7 @@ def _check_classes(cube: Cube, classes: int, first: Cube) -> None:
         raise InputError(
             f"{cube.name}: dims {list(cube.dims)} have no class dimension, which means a binary "
             f"prediction (the probability of the second class), but the class table has {classes} classes."
+            f"{_misspelled(cube)}"
         )
     if cube.sizes.get(CLASS, classes) != classes:
         raise InputError(
@@ -169,6 +172,12 @@ def _check_classes(cube: Cube, classes: int, first: Cube) -> None:
         )
     if classes < 2:
         raise InputError(f"the class table has {classes} class; at least 2 are needed.")
+
+
+def _misspelled(cube: Cube) -> str:
+    """Return the end of a message about a dimension that may be a reserved one, misspelled; "" without one."""
+    near = [(dim, suggestion(dim, RESERVED)) for dim in cube.grid if len(dim) > 2]
+    return "".join(f" `{dim}` is not reserved. {hint}" for dim, hint in near if hint.startswith("Did"))
 
 
 def _check_dtype(name: str, cube: Cube) -> None:

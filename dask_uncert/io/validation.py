@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from dask_uncert.errors import InputError, listed, one_line
+from dask_uncert.errors import InputError, listed, one_line, suggestion
 
 MOST_PROBLEMS = 5  # that one message lists
 SHORT = {"missing": "is missing", "too_short": "is empty", "string_too_short": "is empty"}
@@ -40,9 +40,24 @@ Finite = Annotated[Number, Field(allow_inf_nan=False)]
 Counting = Annotated[WholeNumber, Field(ge=1, le=10**6)]
 
 
-def one_or_more(value: Any) -> Any:
-    """Return a single text or number as a list of one; anything else unchanged."""
-    return [value] if isinstance(value, str | int | float | np.generic) else value
+def one_or_more(kind: Any) -> Any:
+    """Return what lets a list field take a lone value for a list of one, or an array; kind: of a value, for the schema."""
+
+    def as_list(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return value.tolist()
+        return [value] if isinstance(value, str | int | float | np.generic | Mapping) else value
+
+    return BeforeValidator(as_list, json_schema_input_type=kind | list[kind])
+
+
+def names_in(value: Any) -> Any:
+    """Return the names in a text such as "class, y, x" as a list; anything else unchanged."""
+    return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+
+
+NameList = Annotated[list[str], BeforeValidator(names_in, json_schema_input_type=str | list[str])]
+"""Names as a list, or as one text with commas."""
 
 
 def unknown_keys(keys: Iterable[object], known: Sequence[str]) -> str | None:
@@ -55,9 +70,7 @@ def unknown_keys(keys: Iterable[object], known: Sequence[str]) -> str | None:
     """
     for key in keys:
         if key not in known:
-            near = get_close_matches(str(key), known, 1)
-            hint = f"Did you mean `{near[0]}`?" if near else f"Known keys: {', '.join(known)}."
-            return f"unknown key `{key}`. {hint}"
+            return f"unknown key `{key}`. {suggestion(key, known, 'Known keys')}"
     return None
 
 
@@ -109,6 +122,9 @@ def problems(error: ValidationError, options: Any) -> str:
         elif message.startswith("should "):
             value = problem["input"]
             message += f", found {value!r}" if isinstance(value, str | int | float | None) else ""
+            if problem["type"] == "literal_error" and isinstance(value, str):
+                near = suggestion(value, re.findall("'([^']*)'", problem["ctx"]["expected"]))
+                message += f". {near}" if near.startswith("Did") else ""
         else:
             message = f": {message}" if path else message.replace("unknown", "Unknown", 1)
         messages.setdefault(path, f"`{'.'.join(path)}` {message}".replace("` :", "`:") if path else message)

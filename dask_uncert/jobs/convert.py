@@ -21,6 +21,7 @@ from dask_uncert.io.output_lock import reserved
 from dask_uncert.io.owned_folder import check_outside, check_owned, remove_inside, remove_owned
 from dask_uncert.io.paths import AnyPath, absolute, is_remote, named_path
 from dask_uncert.io.readers.stored_array import StoredArray
+from dask_uncert.io.validation import names_in
 from dask_uncert.io.zarr_copy import DONE, Layout, Writer, copied_attributes, create, layout_of, source_of
 from dask_uncert.jobs.provenance import digest, silent
 
@@ -35,7 +36,7 @@ def convert(
     target: str | AnyPath,
     *,
     array: str = "",
-    dims: Sequence[str] | None = None,
+    dims: str | Sequence[str] | None = None,
     name: str | None = None,
     chunks: Sequence[int] | None = None,
     shards: Sequence[int] | None = None,
@@ -53,8 +54,8 @@ def convert(
         The new store; its name must end in ``.zarr``. May be a URL.
     array : str, optional
         Name of the array in the source, as in a job file.
-    dims : sequence of str, optional
-        Names of its dimensions, as in a job file.
+    dims : sequence of str or str, optional
+        Names of its dimensions, as in a job file, also as "class,y,x".
     name : str, optional
         Name of the new array; by default the old name, or ``data``.
     chunks, shards : sequence of int, optional
@@ -96,6 +97,7 @@ def convert(
     path = named_path(source)
     goal = absolute(target)
     _check_apart(path, goal)
+    dims = names_in(dims)
     stored = open_stored(path, array, "input", dims)
     cube = make_cube("input", stored, dims, stored.dims, stored.chunks, str(source))
     cube = replace(cube, held=stored.held)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, suggestion
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.execution.evaluate_regression import prepare_regression
 from dask_uncert.execution.plan import Plan
@@ -16,7 +16,7 @@ from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.io.paths import named_path
 from dask_uncert.io.validation import validated
 from dask_uncert.io.yaml_file import read_yaml
-from dask_uncert.jobs.schema import JOBS, AnyJob, CohortJob, Input, Probabilities, RegressionJob
+from dask_uncert.jobs.schema import JOBS, AnyJob, CohortJob, Input, Job, Probabilities, RegressionJob
 from dask_uncert.spec.inputs import input_spec
 from dask_uncert.spec.resolve import check_inputs, with_distance_table_read
 
@@ -40,7 +40,7 @@ def read_job(
         keys = _with(keys, dotted.split("."), value)
     kind = keys.get("kind", "scene")
     if not isinstance(kind, str) or kind not in JOBS:
-        raise InputError(f"{where}: `kind` must be one of {', '.join(JOBS)}, found {kind!r}.")
+        raise InputError(f"{where}: `kind` must be one of {', '.join(JOBS)}, found {kind!r}. {suggestion(kind, JOBS)}")
     return validated(JOBS[kind], keys, f"{where}: ", " `dask-uncert schema` lists every key."), folder
 
 
@@ -78,14 +78,15 @@ def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
     """Return the job's inputs, open but not read; InputError names an input that cannot be opened."""
     cubes: dict[str, Cube] = {}
     inputs = dict(job.inputs)
+    ignore, classes = (job.ignore, len(job.table)) if isinstance(job, Job) else ((), 0)
     samples = inputs.get("samples")
     if isinstance(samples, list):
         inputs.update({"samples": None, **{f"samples_{i}": sample for i, sample in enumerate(samples)}})
     for name, options in inputs.items():
         if isinstance(options, Input):
             kind = "samples" if isinstance(options, Probabilities) and name != "probabilities" else name
-            ignore = getattr(job, "ignore", ())
-            cubes |= open_cubes(input_spec(name, kind, options, resolve(options.store, folder), options.store, ignore))
+            path = resolve(options.store, folder)
+            cubes |= open_cubes(input_spec(name, kind, options, path, options.store, ignore, classes))
     if inputs.get("weight") == "geometry":
         cubes["weight"] = pixel_sizes(cubes)
     return cubes

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, TypeAdapter
+from pydantic import BeforeValidator, Discriminator, Field, Tag, TypeAdapter
 
 from dask_uncert.io.validation import Counting, StrictModel
+from dask_uncert.jobs.explain import explain
 from dask_uncert.spec.inputs import InputOptions, PredictionOptions, ReferenceOptions, WeightOptions
 from dask_uncert.spec.options import (
     ClassificationOptions,
-    ClassTable,
     PatientConfidence,
     RegressionOptions,
     SceneOptions,
 )
+from dask_uncert.spec.types import Classes, Strings
 
+GEOMETRY = "geometry"
 WEIGHT = (
     "Weight of each pixel, for a second confusion matrix: an array, or `geometry`, the pixel's area or volume from its "
     "affine, projection or latitude"
@@ -34,6 +38,11 @@ class Input(InputOptions):
     )
 
 
+def _as_store(value: Any) -> Any:
+    """Return a bare path as the input in the store there; anything else unchanged."""
+    return {"store": str(value)} if isinstance(value, str | Path) and value != GEOMETRY else value
+
+
 class Probabilities(PredictionOptions, Input):
     """The prediction: a probability for each class, or for the second of two."""
 
@@ -46,8 +55,14 @@ class Weight(WeightOptions, Input):
     """The weight of each pixel: 0 or above; NaN leaves it out."""
 
 
+AnyInput = Annotated[Input, BeforeValidator(_as_store, json_schema_input_type=str | Input)]
+AnyPrediction = Annotated[Probabilities, BeforeValidator(_as_store, json_schema_input_type=str | Probabilities)]
+AnyReference = Annotated[Reference, BeforeValidator(_as_store, json_schema_input_type=str | Reference)]
+AnyWeight = Annotated[Weight, BeforeValidator(_as_store, json_schema_input_type=str | Weight)]
+"""Inputs for which a bare path may stand."""
+
 Samples = Annotated[
-    Annotated[Probabilities, Tag("stacked")] | Annotated[list[Probabilities], Tag("apart"), Field(min_length=1)],
+    Annotated[AnyPrediction, Tag("stacked")] | Annotated[list[AnyPrediction], Tag("apart"), Field(min_length=1)],
     Discriminator(lambda samples: "apart" if isinstance(samples, list) else "stacked"),
 ]
 
@@ -55,15 +70,15 @@ Samples = Annotated[
 class Inputs(StrictModel):
     """Inputs of a scene: probabilities, samples of them, or both; and a reference."""
 
-    probabilities: Probabilities | None = Field(None, description=PROBABILITIES)
+    probabilities: AnyPrediction | None = Field(None, description=PROBABILITIES)
     samples: Samples | None = Field(
         None, description="Several predictions along a dimension sample, or a list of inputs without it"
     )
-    reference: Reference
-    mask: Input | None = Field(None, description=MASK)
-    features: Input | None = Field(None, description="Bands that class distances are measured on")
-    uncertainty: Input | None = Field(None, description=UNCERTAINTY)
-    weight: Literal["geometry"] | Weight | None = Field(None, description=WEIGHT)
+    reference: AnyReference
+    mask: AnyInput | None = Field(None, description=MASK)
+    features: AnyInput | None = Field(None, description="Bands that class distances are measured on")
+    uncertainty: AnyInput | None = Field(None, description=UNCERTAINTY)
+    weight: Literal["geometry"] | AnyWeight | None = Field(None, description=WEIGHT)
 
 
 class AnyKind(StrictModel):
@@ -84,11 +99,11 @@ class Job(SceneOptions, AnyKind):
 class RegressionInputs(StrictModel):
     """Inputs of a regression, with either a variance or a covariance."""
 
-    mean: Input = Field(description="The prediction; several outputs are along the dimension `output`")
-    reference: Input = Field(description="The observed values, with the dimensions of the mean")
-    variance: Input | None = Field(None, description="Of each output, with the dimensions of the mean")
-    covariance: Input | None = Field(None, description="Of the outputs, along `output` and `output2`")
-    mask: Input | None = Field(None, description=MASK)
+    mean: AnyInput = Field(description="The prediction; several outputs are along the dimension `output`")
+    reference: AnyInput = Field(description="The observed values, with the dimensions of the mean")
+    variance: AnyInput | None = Field(None, description="Of each output, with the dimensions of the mean")
+    covariance: AnyInput | None = Field(None, description="Of the outputs, along `output` and `output2`")
+    mask: AnyInput | None = Field(None, description=MASK)
 
 
 class RegressionJob(RegressionOptions, AnyKind):
@@ -101,7 +116,7 @@ class RegressionJob(RegressionOptions, AnyKind):
 class CaseSamples(PredictionOptions):
     """Several predictions, along a dimension `sample` or in one column each."""
 
-    members: list[str] | None = Field(
+    members: Strings | None = Field(
         None, min_length=1, description="Columns that hold one sample each, instead of the column `samples`"
     )
 
@@ -137,13 +152,16 @@ class CohortJob(ClassificationOptions, AnyKind):
     """A job on many cases: the inputs of each, options and output."""
 
     kind: Literal["cohort"]
-    classes: ClassTable = Field(description="Reference code: name, in the order of the class axis; or the names")
+    classes: Classes = Field(
+        description="Reference code: name, in the order of the class axis; or the names; or `from_file`, the table in each "
+        "reference's file"
+    )
     manifest: str = Field(
         description="CSV or Parquet file with one row per case: a column `patient`, a column for each input, and any "
         "others; paths in it are relative to it"
     )
     visits: str | None = Field(None, description="The column that tells several visits of a patient apart")
-    groups: list[str] = Field([], description="Columns that cases are grouped by, such as site")
+    groups: Strings = Field([], description="Columns that cases are grouped by, such as site")
     inputs: CaseInputs
     confidence: PatientConfidence = PatientConfidence()
 
@@ -170,19 +188,38 @@ JOBS: dict[str, type[AnyJob | CohortJob]] = {"scene": Job, "regression": Regress
 """Models of jobs by the key `kind`."""
 
 
-def job_schema() -> str:
-    """Return the JSON Schema of job files of every kind.
+@lru_cache(maxsize=1)
+def _schemas() -> dict[str, dict[str, Any]]:
+    return {kind: model.model_json_schema() for kind, model in JOBS.items()}
+
+
+def job_schema(key: str | None = None) -> str:
+    """Return the JSON Schema of job files of every kind, or three lines that explain one key.
+
+    Parameters
+    ----------
+    key : str, optional
+        A key of a job file, such as ``"ignore"``, or its dotted path, such as ``"confidence.size"``.
 
     Returns
     -------
     str
-        JSON, for editors and validators; ``dask-uncert schema`` prints it.
+        JSON, for editors and validators; ``dask-uncert schema`` prints it. Of a key, plain text.
+
+    Raises
+    ------
+    InputError
+        If no job has such a key; it names the nearest one.
 
     Examples
     --------
     >>> import json, dask_uncert as du
     >>> sorted(json.loads(du.job_schema())["discriminator"]["mapping"])
     ['cohort', 'regression', 'scene']
+    >>> print(du.job_schema("overlap").splitlines()[0])
+    overlap (kind: scene): true or false; default false
     """
+    if key is not None:
+        return explain(key, _schemas())
     every: TypeAdapter[AnyJob | CohortJob] = TypeAdapter(Annotated[AnyJob | CohortJob, Field(discriminator="kind")])
     return json.dumps(every.json_schema(), indent=2) + "\n"

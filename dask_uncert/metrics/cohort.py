@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, suggestion
 from dask_uncert.formulas.bootstrap_intervals import Confidence, Interval, quantiles_of
 from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.distributions import rank_of_share
@@ -189,7 +189,7 @@ def matching_metrics(names: Sequence[str], patterns: Sequence[str] | None) -> tu
     fitting = {pattern: {n for n in names if n == pattern or fnmatchcase(n, pattern)} for pattern in patterns}
     for pattern, matches in fitting.items():
         if not matches:
-            raise InputError(f"metrics: nothing is called {pattern!r}; there are {', '.join(names[:8])}, ...")
+            raise InputError(f"metrics: nothing is called {pattern!r}. {suggestion(pattern, names)}")
     return tuple(name for name in names if name in set().union(*fitting.values()))
 
 

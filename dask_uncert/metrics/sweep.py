@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dask_uncert.errors import InputError, plural
+from dask_uncert.errors import InputError, plural, suggestion
 from dask_uncert.formulas.confusion import cell_metrics
 from dask_uncert.formulas.metric_bounds import metric_bounds
 from dask_uncert.formulas.soft_confusion import CELLS, DAMPING_FORMS
@@ -247,7 +247,9 @@ def _joint_histogram(
         )
     wanted = " damped by ".join(filter(None, (class_name or "a class", uncertainty)))
     number = "more than one" if fitting else "no"
-    raise InputError(f"sweep: {number} joint histogram of {wanted}; there are: {', '.join(known)}.")
+    names = [evaluation.classes[joint.settings.class_index].name for joint in evaluation.joint]
+    near = "" if class_name in (None, *names) else f" {suggestion(class_name, names, 'Classes')}"
+    raise InputError(f"sweep: {number} joint histogram of {wanted}; there are: {', '.join(known)}.{near}")
 
 
 def _numbers(name: str, values: Any) -> tuple[float, ...]:
@@ -262,4 +264,6 @@ def _numbers(name: str, values: Any) -> tuple[float, ...]:
 
 def _check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        raise InputError(f"sweep: {name} {value!r} is not one of {', '.join(allowed)}.")
+        near = suggestion(value, allowed)
+        end = f" {near}" if near.startswith("Did") else ""
+        raise InputError(f"sweep: {name} {value!r} is not one of {', '.join(allowed)}.{end}")

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypedDict, Unpack
 import numpy as np
 from pydantic import Field, StrictBool, model_validator
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, listed
 from dask_uncert.inputs.arrays import Axis, cube_of, is_store, missing_in_store, split_mask
 from dask_uncert.inputs.cube import BAND, CLASS, SAMPLE, Cube
 from dask_uncert.inputs.missing_chunks import MissingChunks, with_missing_chunks
@@ -18,16 +18,17 @@ from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.inputs.scene import prediction
 from dask_uncert.io.decoding import Role
 from dask_uncert.io.paths import named_path
-from dask_uncert.io.validation import AboveZero, Counting, Finite, StrictModel, validated
+from dask_uncert.io.validation import AboveZero, Counting, Finite, NameList, StrictModel, validated
 
 
 class InputOptions(StrictModel):
     """How the array of an input is found and what its numbers mean."""
 
     array: str = Field("", description="Name of the array in the store; empty where the store is the array")
-    dims: list[str] | None = Field(
+    dims: NameList | None = Field(
         None,
-        description="Names of the dimensions in the array's order; class, sample, band and rater are reserved",
+        description="Names of the dimensions in the array's order, as a list or `class,y,x`; class, sample, band and rater "
+        "are reserved",
     )
     scale: Finite | None = Field(
         None,
@@ -116,7 +117,7 @@ class InputKeywords(TypedDict, total=False):
     """The keywords of `Input`, which are those of any input."""
 
     array: str
-    dims: Sequence[str]
+    dims: str | Sequence[str]
     scale: float
     offset: float
     nodata: float | Sequence[float]
@@ -140,8 +141,8 @@ class Input:
         An array (numpy, dask, xarray or zarr), or the path or URL of a store or file, opened as in a job.
     array : str
         Name of the array in a store of several.
-    dims : sequence of str
-        Names of the dimensions, in the array's order; `class`, `sample` and `band` are reserved.
+    dims : sequence of str, or str
+        Names of the dimensions, in the array's order, also as "class,y,x"; `class`, `sample` and `band` are reserved.
     scale, offset : float
         Values are the stored numbers times `scale` plus `offset`. Integer probabilities need a `scale`, such as 1/255.
     nodata : float or sequence of float
@@ -185,12 +186,18 @@ class Input:
 
 
 def input_spec(
-    name: str, kind: str, options: InputOptions, path: str = "", shown: str = "", ignore: Sequence[int] = ()
+    name: str,
+    kind: str,
+    options: InputOptions,
+    path: str = "",
+    shown: str = "",
+    ignore: Sequence[int] = (),
+    classes: int = 0,
 ) -> InputSpec:
     """Return what is known of an input before it is opened.
 
     kind: which input of the evaluation it is; path: of its store; shown: the path as the user wrote it; ignore:
-    reference codes of pixels that do not count.
+    reference codes of pixels that do not count; classes: their number, 0 if unknown.
     """
     nodata = options.nodata
     codes = None if nodata is None else tuple(nodata if isinstance(nodata, list) else [nodata])
@@ -209,6 +216,7 @@ def input_spec(
         kind=kind,
         raters=raters if isinstance(raters, int) else None,
         ignore=tuple(ignore),
+        classes=classes,
         by_position=options.by_position,
         leave_out=getattr(options, "out_of_tolerance", "refuse") == "leave_out",
         **{key: getattr(options, key) for key in ("unit", "logits", "tolerance", "complete") if hasattr(options, key)},
@@ -232,19 +240,25 @@ def open_input(
     model: type[InputOptions] = InputOptions,
     kind: str = "",
     ignore: Sequence[int] = (),
+    classes: int = 0,
 ) -> dict[str, Cube]:
-    """Return an array, a path or an Input as a Cube under its name, together with a mask of pixels that it lacks.
+    """Return an array, a path, an Input or its keys in a job as a Cube under its name, with a mask of pixels it lacks.
 
     axes: where reserved dimensions lie in an array that does not name them; grid: names of its other dimensions. kind:
-    which input of the evaluation it is, by default its name. ignore: reference codes of pixels that do not count.
+    which input of the evaluation it is, by default its name. ignore: reference codes of pixels that do not count;
+    classes: their number, 0 if unknown.
     """
     if isinstance(source, Cube):
         return {name: source}
+    if isinstance(source, dict):
+        if not isinstance(source.get("store"), str | Path):
+            raise InputError(f"{name}: a mapping needs `store`, a path or URL, as in a job; found {listed(source, 5)}.")
+        source = Input(source["store"], **{key: value for key, value in source.items() if key != "store"})
     entry = source if isinstance(source, Input) else Input(source)
     options = validated(model, entry.options, f"{name}: ")
     if isinstance(entry.data, str | Path):
         shown = str(entry.data)
-        return open_cubes(input_spec(name, kind or name, options, named_path(shown), shown, ignore))
+        return open_cubes(input_spec(name, kind or name, options, named_path(shown), shown, ignore, classes))
     if options.array or (options.missing_chunks is not None and not is_store(entry.data)):
         raise InputError(f"{name}: `array` and `missing_chunks` belong to the path of a store; this is an array.")
     spec = input_spec(name, kind or name, options)
@@ -258,17 +272,22 @@ def open_input(
 
 
 def open_arrays(
-    inputs: Mapping[str, Any], axis: Axis | None, sample_axis: Axis, band_axis: Axis, ignore: Sequence[int] = ()
+    inputs: Mapping[str, Any],
+    axis: Axis | None,
+    sample_axis: Axis,
+    band_axis: Axis,
+    ignore: Sequence[int] = (),
+    classes: int = 0,
 ) -> dict[str, Cube]:
     """Return the inputs of a classification that are there (not None) as Cubes; samples in a list one by one.
 
     The prediction comes first: it names the grid's dimensions. axis: where the classes lie, counted without the
-    samples' axis. ignore: reference codes of pixels that do not count.
+    samples' axis. ignore: reference codes of pixels that do not count; classes: their number, 0 if unknown.
     """
-    classes: dict[str, Axis] = {} if axis is None else {CLASS: axis}
+    along: dict[str, Axis] = {} if axis is None else {CLASS: axis}
     axes = {
-        "probabilities": classes,
-        "samples": {**classes, SAMPLE: sample_axis},
+        "probabilities": along,
+        "samples": {**along, SAMPLE: sample_axis},
         "features": {BAND: band_axis},
     }
     cubes: dict[str, Cube] = {}
@@ -276,16 +295,18 @@ def open_arrays(
         grid = tuple(prediction(cubes).grid) if cubes else None
         if name == "reference" and isinstance(source, Input) and source.options.get("fuzzy"):
             has_classes = grid is not None and len(np.shape(source.data)) == len(grid) + 1
-            axes[name] = classes if has_classes else {}
+            axes[name] = along if has_classes else {}
         if name == "samples" and isinstance(source, list | tuple):
             if not source:
                 raise InputError("samples: the list is empty.")
             for number, member in enumerate(source):
-                cubes |= open_input(f"samples_{number}", member, classes, grid, PredictionOptions, "samples")
+                cubes |= open_input(
+                    f"samples_{number}", member, along, grid, PredictionOptions, "samples", classes=classes
+                )
                 grid = tuple(prediction(cubes).grid)
         elif isinstance(source, str) and (name, source) == ("weight", "geometry"):
             cubes["weight"] = pixel_sizes(cubes)
         elif source is not None:
             model = MODELS.get(name, InputOptions)
-            cubes |= open_input(name, source, axes.get(name, {}), grid, model, ignore=ignore)
+            cubes |= open_input(name, source, axes.get(name, {}), grid, model, ignore=ignore, classes=classes)
     return cubes

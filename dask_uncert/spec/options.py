@@ -9,58 +9,32 @@ from typing import Annotated, Any, Literal, Self, TypedDict
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_validator
 
-from dask_uncert.errors import InputError
+from dask_uncert.errors import InputError, suggestion
 from dask_uncert.formulas.bootstrap_intervals import Confidence
 from dask_uncert.formulas.class_distances import Metric
-from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY, Measure, parse_measure, upper_bound
+from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY, MEASURES, Measure, parse_measure, upper_bound
 from dask_uncert.formulas.soft_confusion import ReferenceCertainty
 from dask_uncert.io.maps import MAPS, Layer
-from dask_uncert.io.validation import AboveZero, Counting, Number, StrictModel, WholeNumber, one_or_more
+from dask_uncert.io.validation import AboveZero, Counting, StrictModel, WholeNumber, one_or_more
 from dask_uncert.spec.map_names import soft_labels
 from dask_uncert.spec.request import SoftMaps, map_layers
+from dask_uncert.spec.types import Classes, Codes, Inside, MapList, MeasureList, NotNegative, Scale, Side, Strings, once
 from dask_uncert.summaries.evaluation import Class
 from dask_uncert.summaries.soft_confusion import SoftSettings
 from dask_uncert.summaries.tiles import MOST, TILE
 
 UNCERTAINTY_THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 Distribution = Literal["gaussian", "logistic", "laplace", "uniform", "triangular", "cauchy", "student-t"]
+RegressionMap = Literal["nssr", "predicted_probability"]
 DampingForm = Literal["exponential", "reciprocal", "gaussian"]
-Inside = Annotated[Number, Field(gt=0, lt=1)]
-Side = Annotated[WholeNumber, Field(ge=1, le=2**31 - 1)]
-NotNegative = Annotated[Number, Field(ge=0)]
-Scale = Annotated[NotNegative, Field(le=1e6)]
-Code = Annotated[WholeNumber, Field(ge=-(2**63), le=2**63 - 1)]
 
 
-def _coded(names: Any) -> Any:
-    return dict(enumerate(names)) if isinstance(names, list | tuple | np.ndarray) else names
-
-
-def _different(classes: dict[int, str]) -> dict[int, str]:
-    names = list(classes.values())
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"the names {', '.join(twice)} occur more than once")
-    return classes
-
-
-ClassTable = Annotated[
-    dict[Code, str],
-    BeforeValidator(_coded, json_schema_input_type=dict[int, str] | list[str]),
-    AfterValidator(_different),
-]
-"""Code to name, in the order of the class axis; a list of names has the codes 0, 1, ..."""
-
-
-def _parsed(measure: Any) -> Any:
-    parse_measure(measure)
-    return measure
-
-
-def _once(names: list[str]) -> list[str]:
-    if len(set(names)) < len(names):
-        raise ValueError("a map is asked for twice")
-    return names
+def _near(name: str, names: Sequence[str]) -> str:
+    """Return the end of a message about a name that is not among others: what to do about a measure or a misspelling."""
+    if name in MEASURES:
+        return f" Add `{name}` to measures."
+    near = suggestion(name, names)
+    return f" {near}" if near.startswith("Did") else ""
 
 
 class ClassDistances(StrictModel):
@@ -80,17 +54,13 @@ class Sweep(StrictModel):
     memory: AboveZero = Field(8e6, le=1e10, description="Largest number of bytes of counts per class")
 
 
-def _one_or_more(kind: Any) -> Any:
-    return BeforeValidator(one_or_more, json_schema_input_type=kind | list[kind])
-
-
 class SoftConfusion(StrictModel):
     """Soft confusion of one class, several or (left out) all, one against the rest, at every combination."""
 
-    classes: Annotated[tuple[str, ...], _one_or_more(str)] | None = Field(None, alias="class")
-    thresholds: Annotated[tuple[Inside, ...], _one_or_more(float)] = Field((0.5,), min_length=1)
-    sigmas: Annotated[tuple[Scale, ...], _one_or_more(float)] = Field((0.0,), min_length=1)
-    dampings: Annotated[tuple[NotNegative, ...], _one_or_more(float)] = Field((0.0,), min_length=1)
+    classes: Annotated[tuple[str, ...], one_or_more(str)] | None = Field(None, alias="class")
+    thresholds: Annotated[tuple[Inside, ...], one_or_more(float)] = Field((0.5,), min_length=1)
+    sigmas: Annotated[tuple[Scale, ...], one_or_more(float)] = Field((0.0,), min_length=1)
+    dampings: Annotated[tuple[NotNegative, ...], one_or_more(float)] = Field((0.0,), min_length=1)
     uncertainty: str | None = Field(None, description="The measure that damps")
     distribution: Distribution = "gaussian"
     df: AboveZero | None = Field(None, le=1e6, description="Degrees of freedom of student-t")
@@ -124,7 +94,9 @@ class SoftConfusion(StrictModel):
         known = [name for _, name in table]
         unknown = [name for name in self.classes or () if name not in known]
         if unknown:
-            raise InputError(f"soft_confusion: there is no class {unknown[0]!r}; there are {', '.join(known)}.")
+            raise InputError(
+                f"soft_confusion: there is no class {unknown[0]!r}. {suggestion(unknown[0], known, 'Classes')}"
+            )
         shared = {f.name: getattr(self, f.name) for f in fields(SoftSettings) if f.name != "class_index"}
         return [SoftSettings(known.index(name), **shared) for name in self.classes or known]
 
@@ -132,8 +104,10 @@ class SoftConfusion(StrictModel):
 class UncertaintyConfusion(StrictModel):
     """Right or wrong against certain or uncertain, for these measures (by default all) at these thresholds."""
 
-    measures: list[str] | None = None
-    thresholds: list[Annotated[AboveZero, Field(le=LARGEST_UNCERTAINTY)]] = Field(list(UNCERTAINTY_THRESHOLDS))
+    measures: Strings | None = None
+    thresholds: Annotated[list[Annotated[AboveZero, Field(le=LARGEST_UNCERTAINTY)]], one_or_more(float)] = Field(
+        list(UNCERTAINTY_THRESHOLDS)
+    )
 
 
 class Calibration(StrictModel):
@@ -172,28 +146,31 @@ class TileConfidence(PatientConfidence):
 class ClassificationOptions(StrictModel):
     """The options of a classification, of a scene or of each case of a cohort."""
 
-    classes: ClassTable | None = Field(
+    classes: Classes | None = Field(
         None,
-        description="Reference code: name, in the order of the class axis; or the names, whose codes are 0, 1, ... "
-        "By default the classes are called by their codes 0, 1, ...",
+        description="Reference code: name, in the order of the class axis; or the names, whose codes are 0, 1, ...; or "
+        "`from_file`, the table in the reference's file, without ignored codes. By default the classes are called by "
+        "their codes 0, 1, ...",
     )
-    ignore: list[Code] = Field([], description="Reference codes of pixels that do not count")
-    measures: list[Annotated[str | dict[str, dict[str, Any] | None], AfterValidator(_parsed)]] = Field(
-        ["gini", "entropy", "fisher_rao"], description="Names, or {name: {parameter: value}}"
+    ignore: Codes = Field([], description="Reference codes of pixels that do not count")
+    measures: MeasureList = Field(
+        ["gini", "entropy", "fisher_rao"],
+        description=f"Names, or {{name: {{parameter: value}}}}: {', '.join(MEASURES)}, geometric",
     )
     class_distances: ClassDistances | None = None
-    soft_confusion: list[SoftConfusion] = Field([])
+    soft_confusion: Annotated[list[SoftConfusion], one_or_more(SoftConfusion)] = Field([])
     uncertainty_confusion: UncertaintyConfusion = UncertaintyConfusion()
     calibration: Calibration = Calibration()
-    maps: Annotated[list[str], AfterValidator(_once)] = Field(
+    maps: MapList = Field(
         [],
         description="Measures, or correct, predicted, confused_classes; those of soft_confusion are asked for there",
     )
 
     @property
     def table(self) -> tuple[Class, ...]:
-        """The classes in the order of the class axis."""
-        return tuple(Class(code, name) for code, name in (self.classes or {}).items())
+        """The classes in the order of the class axis; none where they are not known yet."""
+        known = {} if isinstance(self.classes, str) else self.classes or {}
+        return tuple(Class(code, name) for code, name in known.items())
 
     @property
     def records(self) -> tuple[Measure, ...]:
@@ -213,11 +190,13 @@ class ClassificationOptions(StrictModel):
             raise InputError(f"measures: asked for twice: {', '.join(twice)}.")
         self._check_names(names)
         self._check_class_distances()
-        if self.classes is not None:
-            both = sorted(set(self.ignore) & set(self.classes))
+        if self.table:
+            both = sorted(set(self.ignore) & {label.code for label in self.table})
             if both:
                 raise InputError(f"ignore: codes {both} are in the class table too; a code is a class or ignored.")
             self.thresholds()
+            for soft in self.soft_confusion:
+                soft.settings(self.table)
             self.soft_maps()
         return self
 
@@ -226,17 +205,19 @@ class ClassificationOptions(StrictModel):
             if soft.uncertainty not in (None, "uncertainty", *names):
                 raise InputError(
                     f"soft_confusion: the uncertainty {soft.uncertainty!r} is not among the measures asked for: "
-                    f"{', '.join(names)}."
+                    f"{', '.join(names)}.{_near(str(soft.uncertainty), names)}"
                 )
         for name in self.uncertainty_confusion.measures or ():
             if name not in names:
                 raise InputError(
                     f"uncertainty_confusion: {name!r} is not among the measures asked for: {', '.join(names)}."
+                    f"{_near(name, names)}"
                 )
         for name in self.maps:
             if name not in names and name not in MAPS:
                 raise InputError(
                     f"maps: {name!r} is neither a measure asked for ({', '.join(names)}) nor one of {', '.join(MAPS)}."
+                    f"{_near(name, [*names, *MAPS])}"
                 )
 
     def _check_class_distances(self) -> None:
@@ -257,7 +238,7 @@ class ClassificationOptions(StrictModel):
         The default ones go wherever they fit: the entropies of two classes end at ln 2.
         """
         chosen, levels = self.uncertainty_confusion.measures, self.uncertainty_confusion.thresholds
-        classes = len(self.classes or ())
+        classes = len(self.table)
         uppers = {measure.name: upper_bound(measure, classes) for measure in self.records}
         stated = tuple(levels) != UNCERTAINTY_THRESHOLDS
         for level in levels:
@@ -302,7 +283,7 @@ class SceneOptions(ClassificationOptions):
 class RegressionOptions(StrictModel):
     """The options of a regression."""
 
-    maps: Annotated[list[Literal["nssr", "predicted_probability"]], AfterValidator(_once)] = Field([])
+    maps: Annotated[list[RegressionMap], one_or_more(RegressionMap), AfterValidator(once)] = Field([])
 
 
 class PassOptions(StrictModel):
@@ -317,18 +298,21 @@ class PassOptions(StrictModel):
     engine: Literal["compiled", "reference"] = Field("compiled", description="The kernels")
 
 
+MeasureWord = str | Mapping[str, Mapping[str, Any] | None]
+
+
 class EvaluateOptions(TypedDict, total=False):
     """The keywords of `evaluate`: SceneOptions, which are keys of a job file, too, and PassOptions."""
 
-    classes: Mapping[int, str] | Sequence[str] | None
-    ignore: Iterable[int]
-    measures: Sequence[str | Mapping[str, Mapping[str, Any] | None]]
+    classes: Mapping[int, str] | Sequence[str] | Literal["from_file"] | None
+    ignore: int | Iterable[int]
+    measures: MeasureWord | Sequence[MeasureWord]
     class_distances: Mapping[str, Any] | None
-    soft_confusion: Sequence[Mapping[str, Any]]
+    soft_confusion: Mapping[str, Any] | Sequence[Mapping[str, Any]]
     uncertainty_confusion: Mapping[str, Any]
     calibration: Mapping[str, Any]
     confidence: Mapping[str, Any] | None
-    maps: Sequence[str]
+    maps: str | Sequence[str]
     overlap: bool
     block: Sequence[int] | None
     split_every: int | None

@@ -21,6 +21,7 @@ from dask_uncert.io.validation import validated
 from dask_uncert.spec.joint_bins import joint_settings
 from dask_uncert.spec.options import ClassDistances, ClassificationOptions, SceneOptions, TileConfidence
 from dask_uncert.spec.request import ReferenceKind, Request
+from dask_uncert.spec.types import FROM_FILE
 from dask_uncert.summaries.tiles import MOST, TILE, TileSettings
 
 AnyOptions = TypeVar("AnyOptions", bound=ClassificationOptions)
@@ -72,10 +73,24 @@ def resolve(options: SceneOptions, scene: Scene) -> Request:
 
 def with_classes(options: SceneOptions, cubes: Mapping[str, Cube]) -> SceneOptions:
     """Return the options with a name for each class: by default its code, 0, 1, ... along the class axis."""
-    if options.classes is not None:
+    if options.classes is None:
+        names = [str(code) for code in range(prediction(cubes).sizes.get(CLASS, 2))]
+        return validated(type(options), {**dict(options), "classes": names})
+    if options.classes != FROM_FILE:
         return options
-    names = [str(code) for code in range(prediction(cubes).sizes.get(CLASS, 2))]
-    return validated(type(options), {**dict(options), "classes": names})
+    return validated(type(options), {**dict(options), "classes": table_in(cubes, options.ignore)})
+
+
+def table_in(cubes: Mapping[str, Cube], ignore: Sequence[int]) -> dict[int, str]:
+    """Return the class table that the reference has, without ignored codes; InputError without one."""
+    for cube in cubes.values():
+        if cube.kind == "reference" and cube.class_table:
+            return {code: name for code, name in cube.class_table.items() if code not in ignore}
+    where = next((cube.where for cube in cubes.values() if cube.kind == "reference"), "the reference")
+    raise InputError(
+        f"classes: {where} has no class table: neither an attribute `classes` ({{code: name}} or a list) nor CF's "
+        f"flag_values and flag_meanings. Write the table into the job."
+    )
 
 
 def check_inputs(options: ClassificationOptions, inputs: Collection[str]) -> None:

@@ -102,8 +102,154 @@ def test_pixels_weigh_their_size_and_inputs_overlap_from_python_too():
 
 
 @pytest.mark.parametrize(
+    ("lone", "as_list"),
+    [
+        ({"ignore": 3}, {"ignore": [3]}),
+        ({"measures": "gini"}, {"measures": ["gini"]}),
+        ({"measures": {"renyi": {"alpha": 3}}}, {"measures": [{"renyi": {"alpha": 3}}]}),
+        ({"measures": "geometric"}, {"measures": [{"geometric": {}}]}),
+        ({"uncertainty_confusion": {"measures": "gini", "thresholds": 0.5}}, {"uncertainty_confusion": {"measures": ["gini"], "thresholds": [0.5]}}),
+        ({"soft_confusion": {"class": "0", "thresholds": 0.5}}, {"soft_confusion": [{"class": ["0"], "thresholds": [0.5]}]}),
+        ({"ignore": np.array([3])}, {"ignore": [3]}),
+    ],
+)  # fmt: skip
+def test_a_lone_value_stands_for_a_list_of_one_in_both(scene, lone, as_list):
+    _, job = scene
+    job["inputs"]["probabilities"] |= {"scale": 1 / 250, "tolerance": 0.1}
+    job["inputs"]["reference"] |= {"nodata": 3}
+    wanted = computed(job, **as_list)
+    assert computed(job, **lone) == wanted
+    assert du.evaluate(job["inputs"]["probabilities"], job["inputs"]["reference"], **lone) == wanted
+
+
+def test_an_input_is_a_path_a_mapping_or_names_with_commas(tmp_path):
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(3), (4, 5)), rng.integers(0, 3, (4, 5))
+    np.save(tmp_path / "p.npy", np.moveaxis(p, -1, 0))
+    with zarr.config.set({"array.write_empty_chunks": True}):
+        zarr.create_array(str(tmp_path / "y.zarr"), data=y, dimension_names=("y", "x"))
+    names = {"store": str(tmp_path / "p.npy"), "dims": "class, y,x"}
+    job = {
+        "version": 1,
+        "kind": "scene",
+        "output": "out",
+        "inputs": {"probabilities": names, "reference": str(tmp_path / "y.zarr")},
+    }
+    wanted = du.evaluate(p, y)
+    assert computed(job) == wanted
+    assert du.evaluate(names, tmp_path / "y.zarr") == wanted
+    assert du.evaluate(du.Input(names["store"], dims="class,y,x"), str(tmp_path / "y.zarr")) == wanted
+    with pytest.raises(InputError, match="probabilities: a mapping needs `store`"):
+        du.evaluate({"array": "p"}, y)
+
+
+TABLES = (
+    {"classes": {"0": "soil", "1": "tree", "3": "sea"}},
+    {"flag_values": [0, 1, 3], "flag_meanings": "soil tree sea"},
+)
+
+
+@pytest.mark.parametrize("attributes", TABLES)
+def test_classes_from_the_file(tmp_path, attributes):
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(2), (4, 5)), np.resize([0, 1, 3], (4, 5))
+    for name, values in (("p", p), ("y", y)):
+        dims = ("y", "x", "class")[: values.ndim]
+        zarr.create_array(
+            str(tmp_path / f"{name}.zarr"),
+            data=values,
+            dimension_names=dims,
+            attributes=attributes if name == "y" else {},
+        )
+    inputs = {"probabilities": str(tmp_path / "p.zarr"), "reference": str(tmp_path / "y.zarr")}
+    wanted = du.evaluate(p, y, classes={1: "tree", 3: "sea"}, ignore=0)
+    options = {"classes": "from_file", "ignore": 0}
+    assert computed({"version": 1, "kind": "scene", "output": "out", "inputs": inputs}, **options) == wanted
+    assert du.evaluate(*inputs.values(), **options) == wanted
+    assert du.evaluate(p, xr.DataArray(y, dims=("dim_0", "dim_1"), attrs=attributes), **options) == wanted
+    with pytest.raises(InputError, match="has no class table"):
+        du.evaluate(p, y, **options)
+
+
+def test_classes_from_the_files_of_a_cohort(tmp_path):
+    rng = np.random.default_rng(0)
+    for case in "ab":
+        zarr.create_array(str(tmp_path / f"p_{case}"), data=rng.uniform(size=(4, 5)), dimension_names=("y", "x"))
+        table = {"0": "soil", "1": "tree" if case == "a" else "sea"}
+        zarr.create_array(
+            str(tmp_path / f"y_{case}"),
+            data=rng.integers(0, 2, (4, 5)),
+            dimension_names=("y", "x"),
+            attributes={"classes": table},
+        )
+    rows = ["patient,probabilities,reference", "a,p_a,y_a", "b,p_b,y_b"]
+    (tmp_path / "cases.csv").write_text("\n".join(rows))
+    job = {
+        "version": 1,
+        "kind": "cohort",
+        "output": "out",
+        "manifest": str(tmp_path / "cases.csv"),
+        "classes": "from_file",
+    }
+    plan = du.plan({**job, "inputs": {"probabilities": {}, "reference": {}}})
+    assert [*plan["unusable"]] == ["b"]
+    assert "Write one table for all into the job" in plan["unusable"]["b"]
+
+
+@pytest.mark.parametrize(
+    ("dims", "shape", "classes", "message"),
+    [
+        (None, (3, 4, 5), 3, "write `dims: [class, y, x]`: axis 0 has 3, as many as classes."),
+        (None, (4, 3, 5), 3, "write `dims: [y, class, x]`: axis 1 has 3, as many as classes."),
+        (None, (3, 3, 5), 3, "the axes 0, 1 have 3, as many as classes; one is `class`."),
+        (("band", "y", "x"), (3, 4, 5), 3, "write `dims: [class, y, x]`: axis 0 has 3, as many as classes."),
+        (("y", "x", "clas"), (4, 5, 3), 3, "`clas` is not reserved. Did you mean `class`?"),
+    ],
+)
+def test_missing_dimensions_are_proposed_never_assumed(tmp_path, dims, shape, classes, message):
+    zarr.create_array(str(tmp_path / "p"), data=np.zeros(shape), dimension_names=dims)
+    zarr.create_array(str(tmp_path / "y"), data=np.zeros((4, 5), int), dimension_names=("y", "x"))
+    inputs = {"probabilities": str(tmp_path / "p"), "reference": str(tmp_path / "y")}
+    job = {"version": 1, "kind": "scene", "output": "out", "classes": [*"abcdef"[:classes]], "inputs": inputs}
+    with pytest.raises(InputError) as in_job:
+        plan_job(*read_job(job))
+    with pytest.raises(InputError) as python:
+        du.evaluate(*inputs.values(), classes=job["classes"])
+    assert message in str(in_job.value)
+    assert message in str(python.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "lines"),
+    [
+        ("ignore", ["ignore (kind: scene, cohort): a whole number or a list, each a whole number; optional", "Reference codes", "Example: ignore: 0"]),
+        ("confidence.level", ["confidence.level (kind: scene, cohort): a number; default 0.95", "Level", "Example: level: 0.95"]),
+        ("calibration", ["calibration (kind: scene, cohort): a mapping; default {bins: 15}", "Reliability", "Keys: bins. Example: calibration: {bins: 15}"]),
+        ("inputs.reference.fuzzy", ["inputs.reference.fuzzy (kind: scene, cohort): true or false; default false", "Holds", "Example: fuzzy: false"]),
+    ],
+)  # fmt: skip
+def test_schema_explains_a_key_in_three_lines(key, lines):
+    for shown, wanted in zip(du.job_schema(key).splitlines(), lines, strict=True):
+        assert shown.startswith(wanted)
+
+
+def test_schema_explains_every_key_and_names_the_nearest():
+    for name in {*Job.model_fields, *CohortJob.model_fields, *input_options.InputKeywords.__annotations__}:
+        assert len(du.job_schema(name).splitlines()) == 3, name
+    with pytest.raises(InputError, match="Did you mean `thresholds`"):
+        du.job_schema("treshold")
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"measures": ["ginni"]}, "unknown measure 'ginni'. Did you mean `gini`?"),
+        ({"measures": [{"renyi": {"alfa": 2}}]}, "measure 'renyi' has no parameter 'alfa'. Did you mean `alpha`?"),
+        ({"maps": ["predict"]}, "Did you mean `predicted`?"),
+        ({"maps": "renyi"}, "Add `renyi` to measures."),
+        ({"classes": ["soil", "tree", "sea"], "soft_confusion": {"class": "Tre"}}, "there is no class 'Tre'. Did you mean `tree`?"),
+        ({"soft_confusion": {"distribution": "gausian"}}, "found 'gausian'. Did you mean `gaussian`?"),
+        ({"classes": "from-file"}, "`classes` should be 'from_file', found 'from-file'"),
         ({"measurs": ["gini"]}, "Unknown key `measurs`. Did you mean `measures`?"),
         ({"soft_confusion": [{"sigma": 0}]}, "`soft_confusion.0`: unknown key `sigma`. Did you mean `sigmas`?"),
         ({"calibration": {"bins": True}}, "`calibration.bins` should be a number, found True."),

@@ -11,6 +11,7 @@ from typing import Any
 from dask_uncert.errors import InputError
 from dask_uncert.execution.checkpoints import ENDING as BLOCKS
 from dask_uncert.execution.estimate import estimated
+from dask_uncert.inputs.open import open_cubes
 from dask_uncert.io.paths import AnyPath
 from dask_uncert.io.summary_cache import CaseFolder
 from dask_uncert.jobs.cohort.case import EvaluateCase, ManifestColumn
@@ -19,7 +20,9 @@ from dask_uncert.jobs.load import resolve
 from dask_uncert.jobs.provenance import digest
 from dask_uncert.jobs.schema import CaseSamples, CohortJob
 from dask_uncert.spec.inputs import input_spec
-from dask_uncert.spec.resolve import check_inputs, with_distance_table_read
+from dask_uncert.spec.options import SceneOptions
+from dask_uncert.spec.resolve import check_inputs, with_classes, with_distance_table_read
+from dask_uncert.spec.types import FROM_FILE
 
 CACHE = ".cases"  # suffix of the folder next to the output that caches the summaries of finished cases
 
@@ -91,7 +94,12 @@ def plan_cohort(job: CohortJob, folder: Path) -> CohortPlan:
 
     folder: the one that the job's paths are relative to.
     """
-    options = with_distance_table_read(job.options(), folder)
+    rows = read_manifest(resolve(job.manifest, folder), list(job.columns()), job.visits, job.groups)
+    options, table = job.options(), None
+    if options.classes == FROM_FILE:
+        options = _with_table_of(rows[0], job, options)
+        table = tuple((label.code, label.name) for label in options.table)
+    options = with_distance_table_read(options, folder)
     if options.class_distances is not None and options.class_distances.metric is not None:
         raise InputError(
             "class_distances: with a metric every case would have different distances, so cases could not be added. Give "
@@ -102,7 +110,14 @@ def plan_cohort(job: CohortJob, folder: Path) -> CohortPlan:
     for column, (name, input_options) in job.columns().items():
         # Raters are told apart by their columns.
         kind = "samples" if isinstance(input_options, CaseSamples) else name
-        spec = input_spec(column if name == "reference" else name, kind, input_options, ignore=options.ignore)
+        spec = input_spec(
+            column if name == "reference" else name,
+            kind,
+            input_options,
+            ignore=options.ignore,
+            classes=len(options.table),
+        )
+        spec = replace(spec, table=table if name == "reference" else None)
         columns.append(ManifestColumn(column, name, spec))
         if "/" in column or column.startswith("."):
             raise InputError(f"inputs: the column {column!r} becomes a folder; name it without slash or dot.")
@@ -117,5 +132,11 @@ def plan_cohort(job: CohortJob, folder: Path) -> CohortPlan:
         version("dask-uncert"),
     )
     evaluate = EvaluateCase(options, job.inputs, tuple(columns), settings, uuid.uuid4().hex)
-    rows = read_manifest(resolve(job.manifest, folder), list(job.columns()), job.visits, job.groups)
     return CohortPlan(tuple(rows), evaluate)
+
+
+def _with_table_of(row: ManifestRow, job: CohortJob, options: SceneOptions) -> SceneOptions:
+    """Return the options with the class table in the reference's file of a case."""
+    column, (name, given) = next(entry for entry in job.columns().items() if entry[1][0] == "reference")
+    path = row.paths[column]
+    return with_classes(options, open_cubes(input_spec(name, name, given, path, path, options.ignore)))
