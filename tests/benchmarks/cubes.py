@@ -116,7 +116,7 @@ def cohort(cases: int, side: int = 32) -> Path:
             for name, column in (("p", "probabilities"), ("y", "reference")):
                 part = patch[name][side * y : side * (y + 1), side * x : side * (x + 1)]
                 np.save(folder / f"{number}-{column}.npy", part)
-            lines.append(f"C{number},P{number // 2},{number}-probabilities.npy,{number}-reference.npy")
+            lines.append(f"C{number},P{number},{number}-probabilities.npy,{number}-reference.npy")
         (folder / "cases.csv").write_text("\n".join(lines) + "\n")
 
     return kept(f"cohort-{cases}-{side}", make)

@@ -128,15 +128,15 @@ def dask_full(p: Any, y: Any) -> dict[str, Any]:
     }
     wanted: dict[str, Any] = {"confusion": da.bincount((y.astype("i8") * classes + best).ravel(), minlength=classes**2)}
     edges = np.linspace(0, 1, BINS + 1)
-    for name, weights in (("n", None), ("hits", right), ("sum", confidence)):
+    for name, weights in (("n", None), ("hits", right.astype("f4")), ("sum", confidence)):
         wanted[f"winning_{name}"] = da.histogram(confidence, edges, weights=weights)[0]
     for c in range(classes):
-        for name, weights in (("n", None), ("hits", y == c), ("sum", p[..., c])):
+        for name, weights in (("n", None), ("hits", (y == c).astype("f4")), ("sum", p[..., c])):
             wanted[f"class_{c}_{name}"] = da.histogram(p[..., c], edges, weights=weights)[0]
     wanted["brier"] = ((p - (y[..., None] == np.arange(classes))) ** 2).sum()
     for name, u in measures.items():
         wanted[name] = da.histogram(u, np.linspace(0, 1, 1001))[0]
-        wanted[f"{name}_right"] = da.histogram(u, np.linspace(0, 1, 1001), weights=right)[0]
+        wanted[f"{name}_right"] = da.histogram(u, np.linspace(0, 1, 1001), weights=right.astype("f4"))[0]
         wanted[f"{name}_moments"] = [(u**k).sum() for k in (1, 2, 3)]
     (result,) = dask.compute(wanted)
     return result

@@ -278,7 +278,7 @@ def command(*words: str) -> Work:
 
 
 def estimated(side: int, form: str) -> Work:
-    """The pass of a cube; `estimate` waits as long as the probe says that it takes."""
+    """The pass of a cube; of the form `estimate ...`, what the probe says of it."""
     from dask_uncert.execution.estimate import probe
     from dask_uncert.execution.evaluate import prepare
     from dask_uncert.spec.inputs import open_arrays
@@ -289,7 +289,7 @@ def estimated(side: int, form: str) -> Work:
     plan = prepare(SceneOptions(**extra), open_arrays(inputs, inputs.pop("axis", -1), 0, -1, []))
     if form.startswith("estimate"):
         threads = len(os.sched_getaffinity(0))
-        return lambda: {"seconds": probe(plan, threads).seconds(threads)}
+        return lambda: {"seconds": (price := probe(plan, threads)).seconds(threads), "processor": price.thread_seconds}
     return plan.compute
 
 
@@ -320,7 +320,7 @@ def main() -> None:
     result = work()
     seconds, processor = time.perf_counter() - begin, _processor() - before
     if isinstance(result, dict) and "seconds" in result:
-        seconds = processor = result["seconds"]
+        seconds, processor = result["seconds"], result["processor"]
     print(json.dumps({"seconds": seconds, "processor": processor}))
 
 
