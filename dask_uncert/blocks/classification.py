@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.blocks.accumulate import Counter
+from dask_uncert.blocks.binary import count_plain, is_plain
 from dask_uncert.blocks.encoding import BLANK, GAPS, reference_indices, rounding_of, shares_of, three_axes
 from dask_uncert.blocks.ensemble import spread_of
 from dask_uncert.blocks.kernels.types import MISSING, OFF, Pixels
@@ -67,7 +68,11 @@ def evaluate_block(
     weights = arrays["weight"].ravel() if "weight" in arrays else None
     if weights is not None and invalid_weights(weights[reference >= 0]).any():
         raise UnusableBlockError("weight", "weight out of range")
-    selected = np.flatnonzero(reference >= 0)
+    plain = is_plain(request, arrays, encoding)
+    if plain:
+        selected = count_plain(total, arrays["probabilities"], reference, u, kernels)
+    else:
+        selected = np.flatnonzero(reference >= 0)
     maps = {
         name: np.full((reference.size, *layer.extra.values()), layer.fill, layer.dtype)
         for name, layer in request.layers.items()
@@ -79,7 +84,8 @@ def evaluate_block(
         spread = spread_of(arrays["samples"], classes, encoding, selected, kernels)
     if "probabilities" in arrays:
         precision, scale = encoding.probabilities, encoding.probabilities.scale
-        stored, dtype = three_axes(arrays["probabilities"], encoding.class_axis, scale)
+        needed = arrays["probabilities"] if selected.size or not plain else arrays["probabilities"][:0]
+        stored, dtype = three_axes(needed, encoding.class_axis, scale)
         rounding = rounding_of(dtype, classes, precision)
     else:
         assert spread is not None

@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from dask_uncert.blocks.kernels import measures as steps
+from dask_uncert.blocks.kernels.binary import count_binary, count_binary_jointly
 from dask_uncert.blocks.kernels.ensemble import add_member, close_members
 from dask_uncert.blocks.kernels.histograms import (
     count_confidence,
@@ -32,6 +33,8 @@ __all__ = [
     "add_member",
     "class_probabilities",
     "close_members",
+    "count_binary",
+    "count_binary_jointly",
     "count_confidence",
     "count_decisions",
     "count_joint",

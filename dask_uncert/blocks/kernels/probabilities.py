@@ -37,14 +37,19 @@ def count_probabilities(
     counts: the `ScoreCounts`. tiles: starts of squared errors, of log losses, of infinite ones and of each class's tally.
     """
     if probabilities.dtype == np.float32:
-        even = np.arange(finder.edges.size) / (finder.edges.size - 1)
-        slack = np.float32(np.abs(finder.edges - even).max() * even.size + 1e-4)
+        slack = uneven(finder)
         for start in range(0, pixels.size, ITEMS):
             part = slice(start, start + ITEMS)
             rows = tiles._replace(row=tiles.row[part])
             _count_singles(probabilities, pixels[part], reference[part], finder, slack, counts, rows)
     else:
         _count_doubles(probabilities, pixels, reference, finder, counts, tiles)
+
+
+def uneven(finder: Finder) -> np.float32:
+    """Return by how much of a bin's width the edges of equally wide bins may be off, with rounding."""
+    even = np.arange(finder.edges.size) / (finder.edges.size - 1)
+    return np.float32(np.abs(finder.edges - even).max() * even.size + 1e-4)
 
 
 @compiled

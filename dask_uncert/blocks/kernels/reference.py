@@ -281,6 +281,38 @@ def count_joint(rows: Counts, offsets: Floats, levels: Counts, u: Floats, upper:
         np.add.at(moments[..., k], (levels, rows, bin_of), np.rint(product * unit).astype(np.int64))
 
 
+def count_binary(
+    p: AnyFloats, reference: Indices, finder: Finder, decisions: tuple[Counts, ...], scores: ScoreCounts, left: Indices
+) -> int:
+    """Add pixels of a binary prediction that need no repair; see `binary.count_binary`."""
+    probabilities, pixels = _plain_pairs(p, reference)
+    batch, truth = measure(probabilities, pixels, (), (), Rounding(1.0, 1.0, 0.5)), reference[pixels]
+    pairs, by_confused, winning = decisions
+    count_decisions(group_decisions(truth, batch, 2), truth, batch, pairs, by_confused)
+    count_confidence(truth, batch, finder, winning)
+    count_probabilities(probabilities, pixels, truth, finder, scores)
+    others = np.setdiff1d(np.flatnonzero(reference >= 0), pixels)
+    left[: others.size] = others
+    return others.size
+
+
+def count_binary_jointly(
+    second: AnyFloats, reference: Indices, u: AnyFloats, class_index: int, grid: RowGrid, upper: float, moments: Counts
+) -> None:
+    """Add pixels that need no repair to a joint histogram; see `binary.count_binary_jointly`."""
+    probabilities, pixels = _plain_pairs(second, reference)
+    positive = reference[pixels] == class_index
+    rows, offsets = np.empty(pixels.size, np.int64), np.empty(pixels.size)
+    find_rows(probabilities[pixels, class_index, 0], positive, grid, rows, offsets)
+    count_joint(rows, offsets, positive.astype(np.int64), u[pixels].astype(np.float64), upper, moments)
+
+
+def _plain_pairs(second: AnyFloats, reference: Indices) -> tuple[AnyFloats, Indices]:
+    """Return both classes' probabilities (n, 2, 1), and which pixels count and have them in [0, 1]."""
+    pixels = np.flatnonzero((reference >= 0) & (second >= 0) & (second <= 1))
+    return np.stack([1 - second, second], axis=1)[:, :, np.newaxis], pixels
+
+
 def filled_cells(counts: Counts) -> tuple[Counts, Indices, Counts]:
     """Turn rows into sparse ones; see `sparse_rows.filled_cells`."""
     rows, cells = np.nonzero(counts)

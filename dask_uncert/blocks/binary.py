@@ -1,0 +1,64 @@
+"""Pixels of a binary prediction without a class axis that need no repair, counted without a vector for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dask_uncert.blocks.accumulate import cached_finder
+from dask_uncert.blocks.encoding import rounding_of
+from dask_uncert.blocks.kernels.types import ScoreCounts
+from dask_uncert.blocks.soft_confusion import row_grid
+from dask_uncert.formulas.labels import as_stored
+from dask_uncert.formulas.typing import Indices
+from dask_uncert.inputs.scene import Encoding
+from dask_uncert.spec.request import Request
+from dask_uncert.summaries.evaluation import Evaluation
+
+LEAST_TOLERANCE = 2.0**-24
+"""Rounding 1 - p to float32 puts the sum of both off by less."""
+
+
+def is_plain(request: Request, arrays: Mapping[str, Any], encoding: Encoding) -> bool:
+    """Return whether decisions, calibration and joint histograms of p and u are all that a block is asked for."""
+    p = arrays.get("probabilities")
+    if (
+        p is None
+        or encoding.class_axis is not None
+        or encoding.probabilities.scale is not None
+        or p.dtype != np.float32
+    ):
+        return False
+    more = request.measures or request.layers or request.soft or request.tiles or request.weight_unit
+    if more or request.reference != "codes" or len(arrays.get("samples", ())):
+        return False
+    if rounding_of(p.dtype, 2, encoding.probabilities).tolerance < LEAST_TOLERANCE:
+        return False
+    return all(joint.rows == "interval" and joint.uncertainty in (None, "uncertainty") for joint in request.joint)
+
+
+def count_plain(
+    total: Evaluation, probabilities: NDArray[Any], reference: Indices, u: NDArray[Any] | None, kernels: ModuleType
+) -> Indices:
+    """Add the pixels that count and whose p is in [0, 1]; return the numbers of the others that count.
+
+    probabilities: the second class's, float32, of the shape of the block. reference: (n,) class index, negative where the
+    pixel does not count. u: (n,).
+    """
+    second = np.ascontiguousarray(probabilities.reshape(-1), np.float32)
+    bins, decisions = total.calibration, total.decisions
+    finder = cached_finder(tuple(as_stored(bins.edges, second.dtype).tolist()), 1.0)
+    scores = ScoreCounts(bins.classwise, bins.squared_error, bins.log_loss, bins.infinite.reshape(1))
+    left = np.empty(second.size, np.int64)
+    tallies = (decisions.pairs, decisions.by_confused, bins.winning)
+    others = kernels.count_binary(second, reference, finder, tallies, scores, left)
+    for joint in total.joint:
+        s = joint.settings
+        damp = np.zeros_like(second) if u is None or s.uncertainty is None else u
+        damp = damp if damp.dtype == second.dtype else damp.astype(np.float64)
+        kernels.count_binary_jointly(second, reference, damp, s.class_index, row_grid(s), s.upper, joint.moments)
+    return left[:others]

@@ -1,0 +1,176 @@
+"""Binary predictions without a class axis, compiled: decisions, calibration and joint histograms in one go.
+
+A pixel whose p lies in [0, 1] has nothing to be repaired: its counts are those that the other kernels leave. Pixels are
+taken in strips that stay in the nearest cache; of a bin, number and sums are packed into two int64 and taken apart
+before they overflow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dask_uncert.blocks.kernels.bins import find_bins_of_singles, fixed, fixed_share
+from dask_uncert.blocks.kernels.elementary import logarithm_or_zero
+from dask_uncert.blocks.kernels.joint import count_joint, find_rows
+from dask_uncert.blocks.kernels.measures import STRIP, compiled
+from dask_uncert.blocks.kernels.probabilities import ITEMS, ONE, SUM_BITS, TILE, WHOLE, uneven
+from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts
+from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
+from dask_uncert.formulas.typing import Counts, Indices
+
+
+def count_binary(
+    p: AnyFloats, reference: Indices, finder: Finder, decisions: tuple[Counts, ...], scores: ScoreCounts, left: Indices
+) -> int:
+    """Add pixels with p in [0, 1] to decisions and calibration; return how many others count, whose numbers are in `left`.
+
+    p: (n,) float32, the second class's probability. reference: (n,) class index, negative where the pixel does not count.
+    finder: of bins over [0, 1]. decisions: pairs and by_confused as of `count_decisions`, the tally of `count_confidence`;
+    scores: the `ScoreCounts`. left: (n,), written.
+    """
+    return int(_count_binary(p, reference, finder, uneven(finder), decisions, scores, left))
+
+
+@compiled
+def _count_binary(second, reference, finder, slack, decisions, scores, left):
+    tally, number, start, others = scores.classwise, np.int64(0), 0, np.int64(0)
+    bins = tally.shape[1]
+    packed = np.zeros((2, 2, bins, 4), np.int64)  # class, whether it wins, bin: see `_take_apart`
+    flat = packed.reshape(-1)
+    nothing, one, steps = np.float32(0.0), np.float32(1.0), np.float32(1 << LIMB_BITS)
+    p, bin_of, share = np.zeros((2, TILE), np.float32), np.zeros((2, TILE), np.int32), np.empty((2, TILE), np.int32)
+    truth, wins, place = np.zeros(TILE, np.int32), np.empty(TILE, np.int32), np.empty((2, TILE), np.int32)
+    best, wrong, loss = np.empty(TILE, np.int64), np.empty(TILE, np.int64), np.empty(TILE, np.int64)
+    errors, stated = np.empty(TILE), np.empty(TILE)
+    while start < reference.size:
+        width = np.int64(0)
+        while start < reference.size and width < TILE:
+            x, c = second[start], reference[start]
+            usual, counts = (x >= nothing) & (x <= one), c >= 0
+            truth[width], p[0, width], p[1, width] = c, one - x, x
+            left[others] = start
+            width += np.int64(counts & usual)
+            others += np.int64(counts & (not usual))
+            start += 1
+        for j in range(width, TILE):
+            truth[j], p[0, j], p[1, j] = np.int32(0), one, nothing
+        for k in range(2):
+            find_bins_of_singles(p[k], bins, slack, finder, bin_of[k])
+            for j in range(TILE):
+                share[k, j] = np.float32(p[k, j] * steps + WHOLE).view(np.int32) & np.int32((1 << LIMB_BITS + 1) - 1)
+        for j in range(TILE):
+            x, y, is_second = p[0, j], p[1, j], truth[j] == np.int32(1)
+            wins[j] = np.int32(y > x)
+            place[0, j] = np.int32(4) * ((np.int32(1) - wins[j]) * np.int32(bins) + bin_of[0, j])
+            place[1, j] = np.int32(4) * ((np.int32(2) + wins[j]) * np.int32(bins) + bin_of[1, j])
+            first, last = x - (nothing if is_second else one), y - (one if is_second else nothing)
+            errors[j] = first * first + last * last
+            stated[j] = y if is_second else x
+        for j in range(TILE):
+            best[j] = fixed_share(np.float64(max(p[0, j], p[1, j])))
+            wrong[j] = fixed(errors[j])
+        for j in range(TILE):
+            loss[j] = fixed(-logarithm_or_zero(stated[j]))
+        highs, lows, losses, rest, none = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+        for j in range(width):
+            highs += wrong[j] >> LIMB_BITS
+            lows += wrong[j] & LIMB_MASK
+            losses += loss[j] >> LIMB_BITS
+            rest += loss[j] & LIMB_MASK
+            none += np.int64(not stated[j] > 0.0)
+        _add(scores.squared_error, highs, lows)
+        _add(scores.log_loss, losses, rest)
+        scores.infinite[0] += none
+        for j in range(width):
+            c, high, low = np.int64(truth[j]), best[j] >> LIMB_BITS, best[j] & LIMB_MASK
+            at = np.uint64(place[0, j])
+            flat[at] += ONE + share[0, j]
+            flat[at + np.uint64(1)] += ONE * (1 - c) + high
+            flat[at + np.uint64(2)] += low
+            at = np.uint64(place[1, j])
+            flat[at] += ONE + share[1, j]
+            flat[at + np.uint64(1)] += ONE * c + high
+            flat[at + np.uint64(2)] += low
+        _add_decisions(p, truth, wins, width, decisions)
+        number += width
+        if number > ITEMS - TILE or start == reference.size:
+            _take_apart(packed, decisions[2], tally)
+            number = np.int64(0)
+    return others
+
+
+@compiled
+def _add(limbs, high, low):
+    limbs[0] += high
+    limbs[1] += low
+
+
+@compiled
+def _add_decisions(p, truth, wins, width, decisions):
+    pairs, by_confused, _ = decisions
+    positive, ones, both = np.int32(0), np.int32(0), np.int32(0)
+    even, even_right = np.int32(0), np.int32(0)  # no class is above 1/2: the first is on it and wins
+    half = np.float32(0.5)
+    for j in range(width):
+        c, middle = truth[j], np.int32((p[0, j] <= half) & (p[1, j] <= half))
+        positive += c
+        ones += wins[j]
+        both += c & wins[j]
+        even += middle
+        even_right += middle & (np.int32(1) - c)
+    wrong = positive + ones - 2 * both
+    pairs[0, 0, 0] += width - positive - ones + both
+    pairs[0, 1, 1] += ones - both
+    pairs[1, 0, 1] += positive - both
+    pairs[1, 1, 0] += both
+    by_confused[0, 1] += even_right
+    by_confused[0, 0] += even - even_right
+    by_confused[1, 1] += width - wrong - even_right
+    by_confused[1, 0] += wrong - even + even_right
+
+
+@compiled
+def _take_apart(packed, winning, tally):
+    """Add packed bins to the tallies, and set them to 0.
+
+    A bin has the items above the class's shares in steps of one limb; those that came true above the high limbs of
+    the winner's; and the low limbs of these.
+    """
+    for k in range(2):
+        for wins in range(2):
+            for b in range(packed.shape[2]):
+                shares, high, low = packed[k, wins, b, 0], packed[k, wins, b, 1], packed[k, wins, b, 2]
+                if shares != 0:
+                    items, hits = shares >> SUM_BITS, high >> SUM_BITS
+                    tally[k, b, 0] += items
+                    tally[k, b, 1] += hits
+                    tally[k, b, 2] += shares & (ONE - 1)
+                    if wins == 1:
+                        winning[b, 0] += items
+                        winning[b, 1] += hits
+                        winning[b, 2] += high & (ONE - 1)
+                        winning[b, 3] += low
+    packed[:] = 0
+
+
+@compiled
+def count_binary_jointly(second, reference, u, class_index, grid, upper, moments):
+    """Add pixels with p in [0, 1] to the moments of a joint histogram, as `find_rows` and `count_joint` do.
+
+    second, reference: as for `count_binary`; u: (n,), 0 or above; grid: the `RowGrid`. class_index: whose p it is.
+    """
+    size = 8 * STRIP
+    p, above, levels, damp = np.empty(size), np.empty(size, np.bool_), np.empty(size, np.int64), np.empty(size)
+    rows, offsets = np.empty(size, np.int64), np.empty(size)
+    start = 0
+    while start < reference.size:
+        width = np.int64(0)
+        while start < reference.size and width < size:
+            x, c = second[start], reference[start]
+            positive = c == class_index
+            p[width] = x if class_index == 1 else np.float32(1.0) - x
+            above[width], levels[width], damp[width] = positive, positive, u[start]
+            width += np.int64((c >= 0) & (x >= np.float32(0.0)) & (x <= np.float32(1.0)))
+            start += 1
+        find_rows(p[:width], above, grid, rows, offsets)
+        count_joint(rows[:width], offsets, levels, damp, upper, moments)
