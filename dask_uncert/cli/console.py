@@ -212,6 +212,8 @@ def plan_text(plan: Mapping[str, Any]) -> str:
         ("maps", ", ".join(plan["maps"]) or "none"),
         ("writes", plan["output"]),
     ]
+    if without := plan["without_checksum"]:
+        lines.append(("checksum", f"none in the chunks of {', '.join(without)}: damage to them may pass unnoticed"))
     lines += [("unusable", f"{name}: {reason}") for name, reason in plan.get("unusable", {}).items()]
     return "\n".join(f"{label:>8}  {value}" for label, value in lines)
 

@@ -60,6 +60,12 @@ class Plan:
             read[name] = read.get(name, 0) + cube.nbytes
         return read
 
+    def without_checksum(self) -> list[str]:
+        """Return the stored inputs whose chunks have no checksum: if they are damaged, that may pass unnoticed."""
+        cubes = {**self.scene.cubes, **(self.distances.cubes if self.distances else {})}
+        stored = {name: cube.stored for name, cube in cubes.items() if cube.stored is not None}
+        return sorted(name for name, array in stored.items() if not array.has_checksum)
+
     def tasks(self) -> int:
         """Return the number of tasks of the pass and of the class distances."""
         number = count_tasks(self.reduction().delayed(self.split_every))

@@ -84,6 +84,7 @@ class _Record(BaseModel, extra="allow"):
     cases: dict[str, _CaseRecord] = {}
     failed: dict[str, str] = {}
     merged: list[str] = []
+    without_checksum: list[str] = []
 
 
 def read_record(folder: AnyPath) -> dict[str, Any]:
@@ -250,8 +251,7 @@ def _renamed(folder: Path) -> Iterator[Path]:
         raise InputError(f"the output folder {working} cannot be created: {error}.") from None
     try:
         yield working
-        names = [name for name in owned_files(working)[0] if name not in (NOTE, MARKER)]
-        _list_in_record(working, names, working, key)
+        _list_in_record(working, {*owned_files(working)[0]} - {NOTE, MARKER}, working, key)
         (working / NOTE).unlink()
         (working / MARKER).unlink()
         put_in_place(working, folder)

@@ -76,11 +76,13 @@ def merge(
     fingerprint = None if None in fingerprints else digest(sorted(fingerprints), sorted(leave_out))
     if is_finished(output, fingerprint, fresh):
         return load(output)
+    without = sorted({name for part in records for name in part.get("without_checksum", ())})
     record: RunRecord = {
         "merged": [str(path) for path in paths],
         "fingerprint": fingerprint,
         "scenes": scenes,
         "unit": str(records[0].get("unit", "pixel")),
+        "without_checksum": without,
     }
     about = {f"part {number}": str(path) for number, path in enumerate(paths, 1)}
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
@@ -97,7 +99,7 @@ def merge(
                 union_record, cohort = union.write(working, elsewhere)
                 record = {**record, "about": about, **union_record}
             total = load(working)
-            write_all(total, working, about=about, cohort=cohort, unit=record["unit"])
+            write_all(total, working, about=about, cohort=cohort, unit=record["unit"], without_checksum=without)
             write_run(working, total, record)
     return total
 

@@ -39,12 +39,13 @@ def plan(
     Returns
     -------
     dict
-        Plain data. Always `tasks`, `bytes_read` (decoded, by input), `block_memory_bytes` (per thread, without Python's
-        own), `maps` and `output`. Of a scene also `grid` and `block` (sizes by dimension), `blocks`, `chunk_reads` (the
-        requests, where each is one) and `bytes_stored` (about, by input; None where not known); of a cohort `cases`,
-        `patients`, `large_cases` (cut into blocks) and `unusable` (the reason, by case). With a probe also `estimate`:
-        `core_hours`, the `threads` of the cluster and the `seconds` on them (both None if the cluster's description
-        does not say them), without start and report; or the `reason` why the blocks could not be evaluated.
+        Plain data. Always `tasks`, `bytes_read` (decoded, by input), `without_checksum` (inputs whose stored chunks have
+        none, so that damage to them may pass unnoticed), `block_memory_bytes` (per thread, without Python's own), `maps`
+        and `output`. Of a scene also `grid` and `block` (sizes by dimension), `blocks`, `chunk_reads` (the requests, where
+        each is one) and `bytes_stored` (about, by input; None where not known); of a cohort `cases`, `patients`,
+        `large_cases` (cut into blocks) and `unusable` (the reason, by case). With a probe also `estimate`: `core_hours`,
+        the `threads` of the cluster and the `seconds` on them (both None if the cluster's description does not say them),
+        without start and report; or the `reason` why the blocks could not be evaluated.
 
     Raises
     ------
@@ -89,6 +90,7 @@ def plan(
             "bytes_read": scene.nbytes(),
             "bytes_stored": {name: array.stored_bytes() for name, array in stored.items()},
             "chunk_reads": scene.chunk_reads(),
+            "without_checksum": scene.without_checksum(),
             "block_memory_bytes": scene.block_memory(),
             "maps": list(scene.request.layers),
         }

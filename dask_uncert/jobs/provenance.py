@@ -45,6 +45,7 @@ class RunRecord(TypedDict, total=False):
     peak_memory_bytes: int
     maps: list[str]
     remarks: list[str]
+    without_checksum: list[str]
     # of a scene
     inputs: dict[str, Any]
     blocks: int

@@ -152,6 +152,7 @@ def _rewrite(
     evaluation = load(path)
     with rewritten(path) as working:
         how: dict[str, Any] = {"all_figures": all_figures, "unit": record.get("unit", "pixel"), "progress": progress}
+        how["without_checksum"] = record.get("without_checksum", ())
         write_all(evaluation, working, maps=maps, about=record.get("about", about), cohort=cohort, **how)
     if cohort is not None and against is None:
         remove_files(path, set(owned_files(path)[0]).intersection(COMPARISON_FILES))

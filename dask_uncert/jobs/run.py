@@ -242,8 +242,9 @@ def _evaluate_scene(
         save(evaluation, working / "summary.zarr")
         write_coordinates(plan)
         maps = {name: preview(plan.writer.store, name) for name in plan.request.layers} if plan.writer else {}
-        unit = counted_unit(len(plan.scene.shape))
-        write_all(evaluation, working, maps=maps, about=about(plan), unit=unit, progress=report)
+        unit, without = counted_unit(len(plan.scene.shape)), plan.without_checksum()
+        how: dict[str, Any] = {"unit": unit, "without_checksum": without, "progress": report}
+        write_all(evaluation, working, maps=maps, about=about(plan), **how)
         written = time.perf_counter()
         record: RunRecord = {
             **job_record(job, started),
@@ -251,6 +252,7 @@ def _evaluate_scene(
             "unit": unit,
             "inputs": {name: input_record(array, stored[name]) for name, array in read.items()},
             "remarks": [*remarks, *result_remarks(evaluation, getattr(job, "ignore", ()))],
+            "without_checksum": without,
             "blocks": plan.grid.blocks,
             "blocks_computed": left,
             "blocks_computed_again": counts.recomputed + (alone and alone - (left - counts.finished)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ def write_all(
     all_figures: bool = False,
     unit: str = "pixel",
     progress: Progress | None = None,
+    without_checksum: Sequence[str] = (),
 ) -> list[str]:
     """Write `results.json`, `tables/`, `figures/` and `report.html` into `folder`, and create it if necessary.
 
@@ -54,6 +55,7 @@ def write_all(
     cohort: the cases whose sum is the evaluation, if they were kept.
     all_figures: also those that the page does not show; drawing takes most of the time of a small run.
     unit: what is counted, "pixel" or "voxel". progress: called with the stage, the steps that are done, and their number.
+    without_checksum: inputs whose stored chunks have no checksum.
 
     Returns the written paths, relative to `folder`. The same arguments give the same bytes.
     """
@@ -71,6 +73,9 @@ def write_all(
         results = cohort_results(evaluation, statistics)
         intervals = cohort_intervals(statistics)
         tables = {**dict(scene_tables(evaluation, results, intervals)), **cohort_tables(statistics)}
+    if without_checksum:
+        results["without_checksum"] = list(without_checksum)
+        about = {**(about or {}), "inputs without a checksum": ", ".join(without_checksum)}
     files = {
         "results.json": to_json(results).encode(),
         **{f"tables/{name}.csv": as_csv(in_units(rows, unit)).encode() for name, rows in tables.items()},

@@ -21,6 +21,7 @@ from dask_uncert.execution.checkpoints import open_checkpoints
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.io.maps import MapWriter, preview
+from dask_uncert.io.readers.zarr import ZarrArray
 from dask_uncert.io.summary_store import write_counts
 from dask_uncert.jobs.provenance import read_results
 from dask_uncert.spec.options import SceneOptions
@@ -112,6 +113,7 @@ def test_a_chunk_of_ours_has_a_checksum(tmp_path):
     du.save(evaluation(), tmp_path / "a.zarr")
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(64, 64)).astype("f4"))
     du.convert(tmp_path / "x.npy", tmp_path / "x.zarr", dims=["y", "x"], chunks=[16, 16], shards=[32, 32])
+    assert ZarrArray(str(tmp_path / "x.zarr"), "data", "x").has_checksum
     for store in ("a.zarr", "x.zarr"):
         for _, array in zarr.open_group(tmp_path / store, mode="r").members(max_depth=None):
             if isinstance(array, zarr.Array):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 import yaml
 import zarr
 
 import dask_uncert as du
+from dask_uncert.cli.console import plan_text
 from dask_uncert.errors import InputError
 from dask_uncert.io.output_lock import reserved
 from tests.support import cohorts
@@ -118,3 +122,29 @@ def test_maps_replace_earlier_maps_and_nothing_else(studies, tmp_path):
     with pytest.raises(InputError, match="not ours to replace"):
         du.evaluate(p, y, **words | {"maps_store": studies / "A.zarr"})
     assert tree(tmp_path) == before
+
+
+def test_inputs_without_a_checksum_are_named(studies, tmp_path, monkeypatch, shared_client):
+    seen = []
+    monkeypatch.setattr(
+        "dask_uncert.reports.write.figures_and_page", lambda *arguments, **words: seen.append(arguments[3]) or {}
+    )
+    shutil.copytree(studies / "scenes", tmp_path / "scene")
+    shutil.copytree(studies / "cohorts", tmp_path / "cohort")
+    du.report(tmp_path / "scene")
+    du.report(tmp_path / "cohort")
+    du.merge(tmp_path / "merged", [tmp_path / "scene"])
+    both = ["probabilities", "reference"]
+    for name in ("scene", "cohort", "merged"):
+        for file in ("results.json", "run.json"):
+            assert json.loads((tmp_path / name / file).read_text())["without_checksum"] == both, (name, file)
+    assert [about["inputs without a checksum"] for about in seen] == [", ".join(both)] * 3
+    assert [du.plan(studies / f"{name}.yaml")["without_checksum"] for name in ("scene", "cohort")] == [both, both]
+    assert "none in the chunks of probabilities, reference:" in plan_text(du.plan(studies / "scene.yaml"))
+    du.convert(studies / "p.npy", tmp_path / "p.zarr", dims=["y", "x", "class"], cluster=shared_client)
+    job = yaml.safe_load((studies / "scene.yaml").read_text())
+    job["inputs"] = {
+        "probabilities": {"store": str(tmp_path / "p.zarr"), "array": "data"},
+        "reference": {"store": str(studies / "y.npy"), "dims": ["y", "x"]},
+    }
+    assert du.plan(job)["without_checksum"] == ["reference"]

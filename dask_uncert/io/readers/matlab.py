@@ -71,6 +71,8 @@ class MatlabArray(FileArray):
         # Numbers may be stored in an eighth of their bytes, and are compressed.
         if not is_remote(store) and (min(self.shape) < 0 or self.nbytes > 8 * EXPANSION * self.file_size):
             raise self.error(f"{array} in {store} states the shape {self.shape}: its file is too small.")
+        with open_stream(store, name) as file:
+            self.has_checksum = self._find(file)[0] == COMPRESSED
         self.chunks = slabs(self.shape, self.dtype.itemsize, axis=-1)
 
     def __getitem__(self, region: Any) -> NDArray[Any]:
@@ -89,21 +91,25 @@ class MatlabArray(FileArray):
 
     def _check_decoded(self, file: Any) -> None:
         """Refuse a variable that decodes to more than its shape states: SciPy would decode all of it."""
+        kind, size = self._find(file)
+        limit = 2 * self.nbytes + SLACK  # complex numbers have two parts
+        if kind == COMPRESSED and not decodes_within(["zlib"], file.read(size), limit):
+            raise self.error(
+                f"{self} decodes to more than the {self.nbytes} bytes of its shape {self.shape}: it is damaged, or made "
+                f"to fill the memory. Copy it again."
+            )
+
+    def _find(self, file: Any) -> tuple[int, int]:
+        """Go to the bytes of the variable; return their type and number, 0 if the file ends before."""
         order = ">" if file.read(HEADER)[-2:] == b"MI" else "<"
         number = 0
         while len(tag := file.read(8)) == 8:
             kind, size = struct.unpack(f"{order}II", tag)
-            if number < self._number:
-                file.seek(size, 1)
-                number += 1
-                continue
-            limit = 2 * self.nbytes + SLACK  # complex numbers have two parts
-            if kind == COMPRESSED and not decodes_within(["zlib"], file.read(size), limit):
-                raise self.error(
-                    f"{self} decodes to more than the {self.nbytes} bytes of its shape {self.shape}: it is damaged, or made "
-                    f"to fill the memory. Copy it again."
-                )
-            return
+            if number == self._number:
+                return kind, size
+            file.seek(size, 1)
+            number += 1
+        return 0, 0
 
     def _parse(self, parse: Callable[[Any], Any]) -> Any:
         with open_stream(self.store, self.name) as file:

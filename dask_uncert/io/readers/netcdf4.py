@@ -66,6 +66,7 @@ class HDF5Array(CFVariable):
             chunks = data.chunks or slabs(data.shape, data.dtype.itemsize)
             self.chunks = tuple(chunks[::-1] if self._matlab else chunks)
             self._chunked = data.chunks is not None
+            self.has_checksum = data.fletcher32 or data.compression == "gzip"
             self.fill_value = np.asarray(data.fillvalue, self.stored).view(self.dtype)[()]
             self.crs = _crs_of(data, self.attributes)
             if _is_external(data):

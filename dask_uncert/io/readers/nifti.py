@@ -70,6 +70,7 @@ class NiftiArray(FileArray):
         self.header = header = read_header(store, name)
         self.stored_shape, self.stored, self.offset = header.shape, header.dtype, header.offset
         self.read_whole = is_gzip(store) or is_remote(store)
+        self.has_checksum = is_gzip(store)
         self.held = self.nbytes if self.read_whole else 0
         self._kept = _kept_axes(header.shape, None if dims is None else len(dims))
         self.shape = tuple(header.shape[axis] for axis in self._kept)

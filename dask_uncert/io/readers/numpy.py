@@ -28,7 +28,7 @@ class NumpyArray(FileArray):
 
     def __init__(self, store: str, array: str, name: str, dims: Sequence[str] | None = None) -> None:
         super().__init__(store, array, name)
-        self._packed = file_name(store).endswith(".npz")
+        self._packed = self.has_checksum = file_name(store).endswith(".npz")
         if not self._packed:
             self.check_unnamed()
         self.open_file(store)

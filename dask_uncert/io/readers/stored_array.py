@@ -35,7 +35,7 @@ class StoredArray(ABC):
     that stored numbers become values. fill_value: of chunks that are not there, as stored; None where the format does not
     define it. can_list_chunks: `absent_chunks` costs few requests. bad_bands: indices along the last axis that the file
     marks as bad. held: bytes that stay in memory while it is read. crs: the reference system of
-    its coordinates.
+    its coordinates. has_checksum: every stored chunk has a checksum that is verified whenever any of it is read.
     """
 
     shape: tuple[int, ...]
@@ -46,6 +46,7 @@ class StoredArray(ABC):
     bad_bands: tuple[int, ...] = ()
     held: int = 0
     crs: str | None = None
+    has_checksum: bool = False
     fill_value: Any = None
     can_list_chunks: bool = True
     HANDLE: ClassVar[str] = ""

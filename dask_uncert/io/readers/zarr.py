@@ -29,7 +29,7 @@ from dask_uncert.io.missing_chunks import MAX_CHUNKS, StrictStore, absent_chunks
 from dask_uncert.io.paths import UNLISTED, disable_retries, is_remote, read_options, url_fingerprint, write_options
 from dask_uncert.io.readers import ome_zarr
 from dask_uncert.io.readers.stored_array import Coordinates, Label, StoredArray, labels_in
-from dask_uncert.io.readers.zarr_chunks import ChunkCheck, check_all_files, check_metadata
+from dask_uncert.io.readers.zarr_chunks import ChunkCheck, check_all_files, check_metadata, has_checksum
 from dask_uncert.io.retries import is_transient
 
 FAST = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": 1}
@@ -92,6 +92,7 @@ class ZarrArray(StoredArray):
         self.attributes = dict(opened.attrs)
         self.dtype = actual_dtype(self._stored, self.attributes)
         self.chunks = tuple(opened.shards or opened.chunks)  # a shard is read at once
+        self.has_checksum = has_checksum(opened) or (opened.shards is None and store.lower().endswith(".zip"))
         self.can_list_chunks = not store.startswith(UNLISTED) and opened.nchunks <= MAX_CHUNKS
         if opened.fill_value is not None:
             self.fill_value = np.asarray(opened.fill_value, self._stored).view(self.dtype)[()]
@@ -178,8 +179,7 @@ class ZarrArray(StoredArray):
             return coordinates
         group = PurePosixPath(self.array).parent
         for dim, own in zip(dims, self.dims or tuple(dims), strict=True):
-            path = os.path.join(self.store, group, own)
-            if not self.array or (is_folder(self.store) and not os.path.isdir(path)):
+            if not self.array or (is_folder(self.store) and not os.path.isdir(os.path.join(self.store, group, own))):
                 continue
             try:
                 values = ZarrArray(self.store, str(group / own), own)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from dask_uncert.io.paths import check_not_special
 
 METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 CHECKSUM = 4  # bytes of crc32c, and of an index in a shard's index after 16 for each chunk
+CHECKED = ("gzip", "zlib", "bz2", "lzma")  # codecs whose streams end with a checksum
 EMPTY = (1 << 64) - 1  # place of a chunk that a shard does not hold
 
 
@@ -108,20 +109,44 @@ class ChunkCheck:
                 yield data[offset : offset + size]
 
 
+def has_checksum(array: Any) -> bool:
+    """Return whether every chunk of a zarr.Array has a checksum that is verified whenever any of it is read.
+
+    That of crc32c is not, where zarrs decodes a part of a chunk.
+    """
+    if array.metadata.zarr_format == 2:
+        codecs = [(codec.codec_id, codec.get_config()) for codec in _version_2(array.metadata)]
+    else:
+        plain = [codec.to_dict() for codec in _version_3(array.metadata) if isinstance(codec, BytesBytesCodec)]
+        codecs = [(_codec_name(codec), codec.get("configuration", {})) for codec in plain]
+    return any(name in CHECKED or (name == "zstd" and words.get("checksum")) for name, words in codecs)
+
+
+def _version_2(metadata: Any) -> list[Any]:
+    return [codec for codec in (metadata.compressor, *reversed(metadata.filters or ())) if codec is not None]
+
+
+def _version_3(metadata: Any) -> Sequence[Any]:
+    """Return the codecs of a chunk, or of those in a shard."""
+    sharding = next((codec for codec in metadata.codecs if isinstance(codec, ShardingCodec)), None)
+    codecs: Sequence[Any] = metadata.codecs if sharding is None else sharding.codecs
+    return codecs
+
+
+def _codec_name(codec: Mapping[str, Any]) -> str:
+    return str(codec["name"]).removeprefix("numcodecs.")
+
+
 def _packing(array: Any) -> Packing:
     """Return how the chunks of an array, or those in its shards, are packed."""
     metadata = array.metadata
     nbytes = math.prod(array.chunks) * np.dtype(array.dtype).itemsize
     if metadata.zarr_format == 2:
-        packed = [
-            codec.codec_id for codec in (metadata.compressor, *reversed(metadata.filters or ())) if codec is not None
-        ]
+        packed = [codec.codec_id for codec in _version_2(metadata)]
         return Packing(tuple(packed), nbytes if len(packed) < 2 else 8 * nbytes, 0)
-    codecs = metadata.codecs
-    sharding = next((codec for codec in codecs if isinstance(codec, ShardingCodec)), None)
-    codecs = codecs if sharding is None else sharding.codecs
+    codecs = _version_3(metadata)
     changes = [c for c in codecs if not isinstance(c, BytesBytesCodec | BytesCodec | TransposeCodec)]
     packing = [codec for codec in reversed(codecs) if isinstance(codec, BytesBytesCodec)]
     checksums = [codec for codec in packing if isinstance(codec, Crc32cCodec)]
-    names = [str(c.to_dict()["name"]).removeprefix("numcodecs.") for c in packing if c not in checksums]
+    names = [_codec_name(c.to_dict()) for c in packing if c not in checksums]
     return Packing(tuple(names), 8 * nbytes if changes else nbytes, CHECKSUM * len(checksums))

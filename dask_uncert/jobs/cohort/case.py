@@ -67,12 +67,16 @@ KEPT_SHARE = 0.1  # of a task's memory, for files of finished cases that others 
 
 
 class CaseCost(NamedTuple):
-    """Decoded bytes that a case reads, by input; memory of a task in bytes; whether it is large; number of tasks."""
+    """Decoded bytes that a case reads, by input; memory of a task in bytes; whether it is large; number of tasks.
+
+    without_checksum: inputs whose stored chunks have none.
+    """
 
     nbytes: dict[str, int]
     memory: int
     large: bool
     tasks: int
+    without_checksum: list[str]
 
 
 def failure_reason(error: Exception) -> str:
@@ -138,7 +142,8 @@ class EvaluateCase:
         large = _is_large(plans)
         each = [fit_to_memory(plan if large else plan.in_one_task(), self.memory) for plan in plans.values()]
         tasks = 1 + sum(plan.tasks() for plan in each) if large else 1
-        return CaseCost(nbytes, max(plan.block_memory() for plan in each), large, tasks)
+        memory = max(plan.block_memory() for plan in each)
+        return CaseCost(nbytes, memory, large, tasks, plans[REFERENCE_LABEL].without_checksum())
 
     def probe(self, row: ManifestRow, cases: int, nbytes: int) -> Estimate:
         """Return what `cases` cases of `nbytes` decoded bytes cost, from one of them.
@@ -183,6 +188,8 @@ class EvaluateCase:
         }
         if plan.scene.remarks:
             facts["remarks"] = plan.scene.remarks
+        if without := plan.without_checksum():
+            facts["without_checksum"] = without
         written = cache.write(name, key, summaries, facts)
         return CaseOutcome("computed", fingerprint, key, written.frames, facts)
 

@@ -47,6 +47,7 @@ class CohortPlan:
         """
         read: dict[str, int] = {}
         unusable: dict[str, str] = {}
+        without_checksum: set[str] = set()
         block_memory = large = tasks = 0
         evaluate = replace(self.evaluate, memory=memory)
         usable: list[tuple[int, ManifestRow]] = []
@@ -59,6 +60,7 @@ class CohortPlan:
             usable.append((sum(cost.nbytes.values()), row))
             for name, nbytes in cost.nbytes.items():
                 read[name] = read.get(name, 0) + nbytes
+            without_checksum |= {*cost.without_checksum}
             block_memory = max(block_memory, cost.memory)
             large, tasks = large + cost.large, tasks + cost.tasks
         estimate = {}
@@ -72,6 +74,7 @@ class CohortPlan:
             "tasks": tasks,
             "large_cases": large,
             "bytes_read": read,
+            "without_checksum": sorted(without_checksum),
             "block_memory_bytes": block_memory,
             "maps": self.maps,
             "unusable": unusable,

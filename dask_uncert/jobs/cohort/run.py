@@ -129,6 +129,7 @@ def run_cohort(
             "inputs": ", ".join(column for column, _, _ in plan.evaluate.columns),
             "dask-uncert": version("dask-uncert"),
         }
+        without = sorted({name for record in records.values() for name in record.get("without_checksum", ())})
         record: RunRecord = {
             **job_record(job, started),
             "about": about,
@@ -138,12 +139,14 @@ def run_cohort(
             "cases": records,
             "failed": failed,
             "remarks": remarks,
+            "without_checksum": without,
             "maps": plan.maps,
             **cluster_facts,
         }
         finished = FinishedCohort(working, record, read_stacks(working))
         cohort = finished.reported(cases.map_folders())
-        write_all(evaluation, working, about=about, cohort=cohort, unit=record["unit"], progress=progress)
+        how: dict[str, Any] = {"unit": record["unit"], "without_checksum": without, "progress": progress}
+        write_all(evaluation, working, about=about, cohort=cohort, **how)
         seconds = {"cases": computed - start, "report": time.perf_counter() - computed}
         write_run(working, evaluation, record, seconds, log)
     remove_owned(cache.path)  # the output has its cases itself

@@ -15,6 +15,7 @@ from scipy import stats
 import dask_uncert as du
 from dask_uncert.cli import main
 from dask_uncert.errors import InputError
+from dask_uncert.io.output_folder import write_record
 from dask_uncert.jobs.run import FailedCasesWarning
 from dask_uncert.reports import write
 from dask_uncert.reports.results.schema import results_schema
@@ -215,7 +216,7 @@ def test_compare_refuses_what_is_not_two_models_on_the_same_cases(models, tmp_pa
     assert "left out, in A alone: P2, P5" in called(one, models / "fewer", "--common").output
     scene = tmp_path / "scene"
     du.save(du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1]), scene / "summary.zarr")
-    (scene / "run.json").write_text("{}")
+    write_record(scene, {})
     with pytest.raises(InputError, match="one is a scene and the other has cases"):
         du.compare(one, scene)
     with pytest.raises(InputError, match="another model only for cohorts"):
