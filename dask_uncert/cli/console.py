@@ -175,7 +175,7 @@ def duration(seconds: float) -> str:
     """Return a time as a person says it.
 
     >>> duration(8.4), duration(75), duration(7300)
-    ('8 s', '1 min 15 s', '2 h 2 min')
+    ('8 s', '1 min 15 s', '2 h 1 min')
     """
     whole = round(seconds)
     if whole < 60:

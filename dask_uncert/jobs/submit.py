@@ -141,7 +141,8 @@ def submissions() -> dict[str, JobStatus]:
     Returns
     -------
     dict of str to JobStatus
-        The latest last. A job whose folder ``OUTPUT.job`` was removed is not in it.
+        The latest last. A job whose folder ``OUTPUT.job`` was removed is not in it; one whose folder cannot be read is
+        "lost", and its message says why.
 
     Notes
     -----
@@ -154,7 +155,13 @@ def submissions() -> dict[str, JobStatus]:
     >>> all(status.message for status in du.submissions().values())
     True
     """
-    return {job.output: status(job.output) for job in submitted()}
+    found = {}
+    for job in submitted():
+        try:
+            found[job.output] = status(job.output)
+        except InputError as error:
+            found[job.output] = JobStatus("lost", str(error))
+    return found
 
 
 @shared_sections

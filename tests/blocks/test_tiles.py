@@ -49,6 +49,8 @@ WORDS = {
 NOT_OF_TILES = {
     "calibration/equal_mass_ece",
     *(f"calibration/brier/{part}" for part in ("reliability", "resolution", "uncertainty", "within_bins")),
+    *(f"calibration/corp/{part}" for part in ("brier", "mcb", "dsc", "unc")),
+    *(f"ranking/{name}/{area}" for name in "abc" for area in ("auroc", "average_precision")),
 }
 
 

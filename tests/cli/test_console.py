@@ -115,3 +115,7 @@ def test_status_without_an_id_lists_the_jobs(tmp_path, monkeypatch, dask_uncert_
     assert lines[0].endswith("done: the result is there")
     assert "waiting: sent to tcp://h:1" in lines[1]
     assert [*du.submissions()] == [str(tmp_path / "b"), str(tmp_path / "a")]
+    (tmp_path / "a.job" / "progress.json").write_text("{}")  # one that cannot be read hides no other
+    found = [*du.submissions().values()]
+    assert [one.status for one in found] == ["done", "lost"]
+    assert "progress.json is not as dask-uncert writes it" in found[1].message
