@@ -323,7 +323,7 @@ def test_the_table_of_classes_sorts(browser, page):
     assert original == [element.name for element in evaluation.classes]
     heads = table.find_elements("css selector", "thead th")
     head = next(element for element in heads if element.text.startswith("F1"))
-    f1 = classification.f1(evaluation)
+    f1 = classification.f1(evaluation).values
     rising = [evaluation.classes[i].name for i in np.argsort(f1[:2])]
     orders = {"descending": [*rising[::-1], "never"], "ascending": [*rising, "never"], None: original}
     for state, expected in orders.items():
