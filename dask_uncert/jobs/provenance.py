@@ -12,6 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
+import yaml
+
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.monitor import LOG
 from dask_uncert.errors import without_secrets
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 ABOUT_MAPS = {"Conventions": "CF-1.11", "source": "dask-uncert " + version("dask-uncert")}
 """Attributes of `maps.zarr`."""
+WHERE = ("version", "kind", "inputs", "manifest", "columns", "output", "cluster")
+"""Keys of a job that say where things are, not how they are evaluated."""
 
 
 class RunRecord(TypedDict, total=False):
@@ -148,11 +152,18 @@ def input_record(stored: StoredArray, mark: str | None) -> dict[str, Any]:
     }
 
 
-def about(plan: Plan) -> dict[str, str]:
-    """Return the inputs and version that the report names; nothing that changes from run to run."""
+def about(plan: Plan, record: RunRecord) -> dict[str, str]:
+    """Return what the report says of a run: inputs, when it was started, version and settings; record: of the job."""
     inputs = {
         f"input {name}": f"{cube.where}, {cube.data.shape} {cube.data.dtype}"
         for name, cube in plan.scene.cubes.items()
         if cube.gap is None
     }
-    return {**inputs, "dask-uncert": version("dask-uncert")}
+    return {**inputs, **about_run(record)}
+
+
+def about_run(record: RunRecord) -> dict[str, str]:
+    """Return when a job was started, the version, and its settings, which name neither inputs nor folders."""
+    settings = {key: value for key, value in record["job"].items() if key not in WHERE}
+    text = yaml.safe_dump(settings, default_flow_style=None, sort_keys=False, allow_unicode=True, width=100)
+    return {"started": record["started"], "dask-uncert": version("dask-uncert"), "settings": text.strip()}

@@ -243,11 +243,13 @@ def _evaluate_scene(
         write_coordinates(plan)
         maps = {name: preview(plan.writer.store, name) for name in plan.request.layers} if plan.writer else {}
         unit, without = counted_unit(len(plan.scene.shape)), plan.without_checksum()
+        shown = about(plan, described := job_record(job, started))
         how: dict[str, Any] = {"unit": unit, "without_checksum": without, "progress": report}
-        write_all(evaluation, working, maps=maps, about=about(plan), **how)
+        write_all(evaluation, working, maps=maps, about=shown, **how)
         written = time.perf_counter()
         record: RunRecord = {
-            **job_record(job, started),
+            **described,
+            "about": shown,
             "fingerprint": mark,
             "unit": unit,
             "inputs": {name: input_record(array, stored[name]) for name, array in read.items()},

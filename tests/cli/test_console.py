@@ -11,6 +11,7 @@ import yaml
 import dask_uncert as du
 from dask_uncert.cli import console
 from dask_uncert.jobs.submission import Submission
+from dask_uncert.reports import write
 
 
 @pytest.fixture
@@ -74,6 +75,24 @@ def test_voxels_are_called_voxels(volume, tmp_path, dask_uncert_command):
     assert {path.name: path.read_text() for path in (out / "tables").iterdir()} == before
     dask_uncert_command("merge", tmp_path / "sum", out)
     assert json.loads((tmp_path / "sum" / "run.json").read_text())["unit"] == "voxel"
+
+
+def test_a_run_keeps_its_date_version_and_settings_for_the_page(volume, tmp_path, dask_uncert_command, monkeypatch):
+    pages = []
+    monkeypatch.setattr(
+        write, "figures_and_page", lambda evaluation, results, maps, about, *rest: pages.append(about) or {}
+    )
+    dask_uncert_command("run", volume)
+    dask_uncert_command("report", tmp_path / "out")
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert pages[0] == pages[1]
+    assert record["about"].items() <= pages[0].items()
+    assert pages[0]["started"] == record["started"]
+    assert pages[0]["dask-uncert"] == du.__version__
+    settings = yaml.safe_load(pages[0]["settings"])
+    assert settings["confidence"]["size"] == 2
+    assert settings["ignore"] == [0]
+    assert not {"inputs", "output", "cluster"} & {*settings}
 
 
 def test_every_command_speaks_json(volume, tmp_path, dask_uncert_command):

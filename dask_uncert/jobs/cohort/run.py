@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +38,7 @@ from dask_uncert.jobs.cohort.output import (
 from dask_uncert.jobs.cohort.plan import CohortPlan, cache_of, folders_of, plan_cohort
 from dask_uncert.jobs.provenance import (
     RunRecord,
+    about_run,
     cluster_record,
     counted_unit,
     digest,
@@ -127,11 +127,11 @@ def run_cohort(
         about = {
             "manifest": without_secrets(job.manifest),
             "inputs": ", ".join(column for column, _, _ in plan.evaluate.columns),
-            "dask-uncert": version("dask-uncert"),
+            **about_run(described := job_record(job, started)),
         }
         without = sorted({name for record in records.values() for name in record.get("without_checksum", ())})
         record: RunRecord = {
-            **job_record(job, started),
+            **described,
             "about": about,
             "asked": plan.evaluate.settings,
             "fingerprint": _fingerprint(plan, cases, failed),

@@ -20,5 +20,5 @@ def regression_page(
     sources = [(pretty(name), image_source("png", figures[f"{file}.png"])) for name, file in names.items()]
     curve = image_source("svg+xml", figures["calibration_curve.svg"])
     template = environment(unit).get_template("regression.html.jinja")
-    context = common_context(results, about, TITLE)
+    context = common_context(results, about, TITLE, unit)
     return template.render(context, regression=results["regression"], curve=curve, maps=sources)

@@ -54,7 +54,7 @@ def scene_page(
     scripts = [file_text(f"{name}.js", counted_unit) for name in (*SCRIPTS, *(["cohort"] if statistics else []))]
     shown, hidden = _maps(evaluation, maps, figures)
     context = {
-        **common_context(results, about, TITLE),
+        **common_context(results, about, TITLE, counted_unit),
         "overall": results["overall"],
         "measures": results["measures"],
         "interval_note": interval_note(results),

@@ -34,14 +34,16 @@ def environment(unit: str = "pixel") -> jinja2.Environment:
     return templates
 
 
-def common_context(results: Mapping[str, Any], about: Mapping[str, str], title: str) -> dict[str, Any]:
+def common_context(
+    results: Mapping[str, Any], about: Mapping[str, str], title: str, unit: str = "pixel"
+) -> dict[str, Any]:
     """Return the context of every page: heading, results, exclusion reasons, and provenance."""
     return {
         "title": about.get("title", title),
         "about": {label: text for label, text in about.items() if label != "title"},
         "results": results,
         "total": results["counted"] + sum(results["excluded"].values()),
-        "reasons": REASONS,
+        "reasons": {reason: in_unit(text, unit) for reason, text in REASONS.items()},
     }
 
 

@@ -19,6 +19,7 @@ from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.reports.figures.layout import png
 from dask_uncert.reports.figures.maps import picture
 from dask_uncert.reports.page.scene import FIGURES, MOST_BYTES
+from dask_uncert.reports.page.templates import common_context, environment
 from dask_uncert.reports.results.scene import scene_results, to_json
 from dask_uncert.reports.results.schema import results_schema
 from dask_uncert.reports.tables.scene import scene_tables
@@ -103,6 +104,22 @@ def test_the_page_is_accessible(written_page):
     assert len(controls) == 11
     assert all(attrs["id"] in labelled or attrs.get("aria-label") for attrs in controls)
     assert all(attrs.get("aria-describedby", "t-hint") in page.ids for attrs in controls)
+
+
+def test_what_a_person_asks_comes_first_and_the_explorer_after_it(written_page):
+    ids = Page(written_page[1] / "report.html").ids
+    asked = ["maps", "classes", "confusion", "measures", "calibration", "uncertainty-confusion", "excluded"]
+    order = [*asked, "explorer", "soft-confusion", "class-distances", "provenance"]
+    assert [name for name in ids if name in order] == order
+
+
+def test_only_the_words_of_the_page_itself_are_put_in_voxels():
+    p = [[[[0.9, 0.1], [0.2, 0.8]]]]
+    results = scene_results(evaluate(p, [[[0, 5]]], classes=["pixels", "b"], ignore=[5]))
+    context = common_context(results, {}, "pixels", "voxel")
+    text = environment("voxel").get_template("ledger.html.jinja").render(context)
+    assert "Counted and excluded voxels" in text
+    assert text.count("pixel") == text.count(">pixels</th>") == 1  # the name of a class
 
 
 def test_names_are_escaped_and_undefined_is_a_dash(written_page):
