@@ -124,7 +124,8 @@ def test_no_block_needs_more_than_the_plan_says(case, tmp_path):
     arrays, large, words = CASES[case]
     written(tmp_path, arrays, large, **words)
     command = [sys.executable, str(ROOT / "tests" / "support" / "peak_memory.py"), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     planned, grown, own = map(int, done.stdout.split())
     assert planned / 4 < grown <= planned  # blocks were that large, and no larger
     assert own < PROCESS_BYTES

@@ -33,6 +33,7 @@ CAUSES = (
     "another version",
     "holds no summary",
     "no summary at",
+    "holds no maps",
     "not as dask-uncert writes",
     "not ours",
 )
