@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -82,12 +80,7 @@ class MapWriter:
             }
         for name, values in maps.items():
             region = tuple(slice(o, o + n) for o, n in zip(offset, values.shape, strict=False))
-            try:
-                arrays[name][region] = values
-            except RuntimeError as error:  # the codec pipeline tells an error of the system in words only
-                if (code := re.search(r"os error (\d+)", str(error))) is None:
-                    raise
-                raise OSError(int(code[1]), os.strerror(int(code[1])), f"{self.store}/{name}") from error
+            arrays[name][region] = values
 
     def add_grid_mapping(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Write a variable without dimensions whose attributes describe the projection of the maps."""

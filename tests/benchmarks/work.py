@@ -70,12 +70,11 @@ def reading(side: int, codec: str = "zstd", maps: bool = False, kind: str = "cla
     from dask_uncert.io.readers.zarr import FAST
     from tests.benchmarks.cubes import cube
 
-    zarr.config.set(FAST)
-    store, block = zarr.open_group(cube(kind, side, codec), mode="r"), min(1024, side // 2)
-    arrays = [
-        da.from_array(store[name], chunks=(block, block, *store[name].shape[2:]), asarray=False)
-        for name in sorted(store.array_keys())
-    ]
+    block = min(1024, side // 2)
+    with zarr.config.set(FAST):
+        store = zarr.open_group(cube(kind, side, codec), mode="r")
+        stored = [store[name] for name in sorted(store.array_keys())]
+    arrays = [da.from_array(a, chunks=(block, block, *a.shape[2:]), asarray=False) for a in stored]
 
     def work() -> None:
         corners = [a.map_blocks(lambda b: b[(slice(1),) * b.ndim], chunks=(1,) * a.ndim, dtype=a.dtype) for a in arrays]

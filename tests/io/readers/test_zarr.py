@@ -10,7 +10,7 @@ import zarr
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.maps import MapWriter, preview
-from dask_uncert.io.readers.zarr import ZarrArray
+from dask_uncert.io.readers.zarr import FAST, ZarrArray
 from dask_uncert.io.summary_store import read_counts, write_counts
 from tests.support.readers import contents
 
@@ -103,6 +103,9 @@ def test_opening_in_many_threads_leaves_the_configuration_and_the_bytes_alone(tm
         list(pool.map(work, range(8)))
     assert zarr.config.get("codec_pipeline.path") == before
     write_counts(str(tmp_path / "after"), {}, counts)
+    with zarr.config.set(FAST):  # of the user: this pipeline leaves chunks of zeros out
+        write_counts(str(tmp_path / "fast"), {}, [("a", ("bin",), np.zeros(5, np.int64))])
+    assert (tmp_path / "fast" / "total" / "a" / "c" / "0").exists()
     chunk = Path("total", "a", "c", "0")
     found = {(tmp_path / name / chunk).read_bytes() for name in ("before", "after", *(f"during{i}" for i in range(8)))}
     assert len(found) == 1
