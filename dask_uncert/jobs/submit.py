@@ -152,7 +152,7 @@ def submissions() -> dict[str, JobStatus]:
     Examples
     --------
     >>> import dask_uncert as du
-    >>> all(status.message for status in du.submissions().values())
+    >>> {status.status for status in du.submissions().values()} <= {"waiting", "running", "lost", "done", "failed", "cancelled"}
     True
     """
     found = {}

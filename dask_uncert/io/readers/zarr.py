@@ -50,11 +50,7 @@ def opening(store: str, to_write: bool = False) -> Iterator[None]:
     could leave it changed, and equal counts would be written as other bytes: so only one thread at a time opens arrays.
     """
     pipeline = PLAIN if to_write else FAST if is_folder(store) else {}
-    with (
-        _OPENING,
-        zarr.config.set({**WRITE_EMPTY, **pipeline}),
-        warnings.catch_warnings(),
-    ):
+    with _OPENING, zarr.config.set({**WRITE_EMPTY, **pipeline}), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
