@@ -123,8 +123,9 @@ def evaluate(
     compute : bool
         False returns a dask Delayed of the Evaluation; class distances are measured at once.
     classes : mapping, sequence of str or "from_file"
-        {code: name} in the order of the class axis, or names whose codes are 0, 1, ...; "from_file" takes the table that
-        the reference's file or attributes have, without ignored codes. By default the codes 0, 1, ... themselves. An axis that is labelled with codes or names of classes is read by its labels.
+        {code: name} in the order of the class axis, or names whose codes are 0, 1, ...; "from_file" takes the table
+        that the reference's file or attributes have, without ignored codes. By default the codes 0, 1, ... themselves.
+        An axis that is labelled with codes or names of classes is read by its labels.
     ignore : int or iterable of int
         Reference codes of pixels that do not count.
     measures, class_distances, soft_confusion, uncertainty_confusion, calibration, confidence, maps, overlap

@@ -86,15 +86,23 @@ def best_threshold(
     (0.4, 1.0)
     """
     position = class_position(evaluation, class_name)
+    return best_thresholds(evaluation, by, at_least)[position]
+
+
+def best_thresholds(evaluation: Evaluation, by: str, at_least: float | None = None) -> list[Threshold]:
+    """Return the `best_threshold` of every class, in the order of the class table."""
     if by not in ("f1", "youden", "precision", "recall"):
         raise InputError(f"by: {by!r} is not one of f1, youden, precision, recall.")
     if at_least is not None and by not in ("precision", "recall"):
         raise InputError('at_least: only with by="precision" or by="recall".')
     tallies = evaluation.calibration
-    table = rankings.threshold_table(tallies.fine_by_class.number[position], tallies.fine_by_class.positives[position])
+    table = rankings.threshold_table(tallies.fine_by_class.number, tallies.fine_by_class.positives)
     values = getattr(table, by)
-    edge = int(rankings.best_edge(values) if at_least is None else rankings.edge_for(table, by, at_least))
-    return Threshold(tallies.edges[edge], float(values[edge])) if edge >= 0 else Threshold(np.nan, np.nan)
+    edges = rankings.best_edge(values) if at_least is None else rankings.edge_for(table, by, at_least)
+    return [
+        Threshold(tallies.edges[edge], float(row[edge])) if edge >= 0 else Threshold(np.nan, np.nan)
+        for row, edge in zip(values, edges, strict=True)
+    ]
 
 
 @shared_sections

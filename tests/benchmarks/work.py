@@ -62,7 +62,7 @@ def ours(side: int, codec: str = "zstd", maps: bool = False) -> Work:
 
 
 def reading(side: int, codec: str = "zstd", maps: bool = False, kind: str = "classes") -> Work:
-    """The same arrays read through dask and zarr, and with maps, as many plain ones written."""
+    """Read the same arrays through dask and zarr; with `maps`, also write as many plain arrays as there are maps."""
     import dask
     import dask.array as da
     import zarr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from dask_uncert.formulas.missing_data_bounds import accuracy_bounds, f1_bounds
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.metrics import distributions
-from dask_uncert.metrics.rankings import best_threshold
+from dask_uncert.metrics.rankings import best_thresholds
 from dask_uncert.metrics.remarks import reference_remarks
 from dask_uncert.metrics.scalars import MACRO, scalars_by_path
 from dask_uncert.reports.results import by_setting
@@ -28,7 +28,7 @@ from dask_uncert.summaries.ledger import REASONS, REPAIRS
 ECDF_STEPS = 100  # the full grid is in tables/ and summary.zarr
 WINDOWS = tuple(i / 20 for i in range(1, 20))
 WINDOW_DELTA = 0.05
-BEST: tuple[Literal["f1", "youden"], ...] = ("f1", "youden")
+BEST = ("f1", "youden")
 FORMAT = 1
 
 
@@ -144,10 +144,11 @@ def _ranking(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
         "auroc": rankings.auroc(number, positives),
         "average_precision": rankings.average_precision(number, positives),
     }
+    thresholds = {key: best_thresholds(evaluation, key) for key in BEST}
     rows = {}
     for i, c in enumerate(evaluation.classes):
         bounds = {f"{key}_bound": [area.low[i], area.high[i]] for key, area in areas.items()}
-        best = {key: best_threshold(evaluation, c.name, key)._asdict() for key in BEST}
+        best = {key: found[i]._asdict() for key, found in thresholds.items()}
         rows[c.name] = {**scalars[c.name], **bounds, "best": best}
     return rows
 
