@@ -100,6 +100,7 @@ from .metrics.sweep import (
     Sweep,
     sweep,
 )
+from .metrics.zones import zones
 from .reports.results.read import results
 from .spec.inputs import Input
 from .summaries.evaluation import Evaluation
@@ -210,4 +211,5 @@ __all__ = [
     "wait",
     "weighted_kappa",
     "windows_curve",
+    "zones",
 ]

@@ -42,14 +42,25 @@ def is_plain(request: Request, arrays: Mapping[str, Any], encoding: Encoding) ->
 
 
 def count_plain(
-    total: Evaluation, probabilities: NDArray[Any], reference: Indices, u: NDArray[Any] | None, kernels: ModuleType
+    total: Evaluation,
+    probabilities: NDArray[Any],
+    reference: Indices,
+    u: NDArray[Any] | None,
+    kernels: ModuleType,
+    pixels: Indices,
 ) -> Indices:
     """Add the pixels that count and whose p is in [0, 1]; return the numbers of the others that count.
 
     probabilities: the second class's, float32, of the shape of the block. reference: (n,) class index, negative where the
-    pixel does not count. u: (n,).
+    pixel does not count. u: (n,). pixels: those of this part of the block that count.
     """
-    second = np.ascontiguousarray(probabilities.reshape(-1), np.float32)
+    second = probabilities.reshape(-1)
+    if pixels.size < np.count_nonzero(reference >= 0):  # a zone of several
+        second, reference = second[pixels], reference[pixels]
+        u = None if u is None else u[pixels]
+    else:
+        pixels = np.arange(reference.size)
+    second = np.ascontiguousarray(second, np.float32)
     bins, decisions = total.calibration, total.decisions
     finder = cached_finder(tuple(as_stored(bins.edges, second.dtype).tolist()), 1.0)
     scores = ScoreCounts(bins.classwise, bins.squared_error, bins.log_loss, bins.infinite.reshape(1))
@@ -61,4 +72,4 @@ def count_plain(
         damp = np.zeros_like(second) if u is None or s.uncertainty is None else u
         damp = damp if damp.dtype == second.dtype else damp.astype(np.float64)
         kernels.count_binary_jointly(second, reference, damp, s.class_index, row_grid(s), s.upper, joint.moments)
-    return left[:others]
+    return pixels[left[:others]]

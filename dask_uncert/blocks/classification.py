@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -16,10 +17,19 @@ from numpy.typing import NDArray
 
 from dask_uncert.blocks.accumulate import Counter
 from dask_uncert.blocks.binary import count_plain, is_plain
-from dask_uncert.blocks.encoding import BLANK, GAPS, reference_indices, rounding_of, shares_of, three_axes
-from dask_uncert.blocks.ensemble import spread_of
-from dask_uncert.blocks.kernels.types import MISSING, OFF, Pixels
+from dask_uncert.blocks.encoding import (
+    BLANK,
+    GAPS,
+    ZONE_GAPS,
+    reference_indices,
+    rounding_of,
+    shares_of,
+    three_axes,
+)
+from dask_uncert.blocks.ensemble import Spread, spread_of
+from dask_uncert.blocks.kernels.types import MISSING, OFF, Pixels, Rounding
 from dask_uncert.blocks.tiles import TileCounter
+from dask_uncert.blocks.zones import BlockZones, with_zones, zones_of
 from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.labels import NO_CODE, UNKNOWN, UNLABELLED
 from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY
@@ -29,6 +39,8 @@ from dask_uncert.io.maps import MAPS
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.ledger import INPUTS, OF_INPUT, REASONS
+from dask_uncert.summaries.sparse_rows import SparseRow
+from dask_uncert.summaries.tiles import Tiles
 from dask_uncert.summaries.weighted_decisions import LARGEST
 
 STEP = 1 << 14  # pixels at a time: their measures are not held for a whole block
@@ -48,7 +60,7 @@ def evaluate_block(
     arrays: `probabilities` (grid dimensions, with the classes on the encoding's axis; without classes that of the second
     of two), `samples` of them (in a list, or stacked on the first axis), or both: without probabilities the samples' mean
     is the prediction. `reference`: codes or, where the request says so, shares (classes last). Where given, `mask` (true
-    counts), `uncertainty`, `weight`, GAPS and BLANK. All over the same grid dimensions in the same order; none is
+    counts), `uncertainty`, `weight`, `zones`, GAPS, ZONE_GAPS and BLANK. All over the same grid dimensions in the same order; none is
     written to. kernels: `kernels.compiled` or `kernels.reference`. offset: of the block in the grid, for tiles; by
     default its origin.
 
@@ -57,9 +69,10 @@ def evaluate_block(
     """
     shape = arrays["reference"].shape[: -1 if request.reference == "shares" else None]
     total = request.zero(len(shape))
-    excluded = total.ledger.excluded
+    zones = None if request.zones is None else zones_of(request, arrays)
+    excluded = np.zeros((1 if zones is None else len(zones.codes) + 1, *total.ledger.excluded.shape), np.int64)
     shares = shares_of(request, arrays["reference"])
-    reference = counted_pixels(request, arrays, excluded, shares)
+    reference = counted_pixels(request, arrays, excluded, shares, zones)
     if (reference == UNKNOWN).any():
         raise UnusableBlockError("reference", "shares out of range")
     u = arrays["uncertainty"].ravel() if "uncertainty" in arrays else None
@@ -68,92 +81,178 @@ def evaluate_block(
     weights = arrays["weight"].ravel() if "weight" in arrays else None
     if weights is not None and invalid_weights(weights[reference >= 0]).any():
         raise UnusableBlockError("weight", "weight out of range")
-    plain = is_plain(request, arrays, encoding)
-    if plain:
-        selected = count_plain(total, arrays["probabilities"], reference, u, kernels)
+    block = _Block(request, arrays, encoding, kernels, reference, shares, offset or (0,) * len(shape))
+    if zones is None:
+        total = block.count(total, excluded[0], np.flatnonzero(block.selected))
+        _close(total, excluded[0], reference.size)
     else:
-        selected = np.flatnonzero(reference >= 0)
-    maps = {
-        name: np.full((reference.size, *layer.extra.values()), layer.fill, layer.dtype)
-        for name, layer in request.layers.items()
-    }
-    if maps:  # they show pixels that do not count, too
-        selected = np.flatnonzero(~arrays[BLANK]) if BLANK in arrays else np.arange(reference.size)
-    classes, spread, scale = len(request.classes), None, None
-    if len(arrays.get("samples", ())):
-        spread = spread_of(arrays["samples"], classes, encoding, selected, kernels)
-    if "probabilities" in arrays:
-        precision, scale = encoding.probabilities, encoding.probabilities.scale
-        needed = arrays["probabilities"] if selected.size or not plain else arrays["probabilities"][:0]
-        stored, dtype = three_axes(needed, encoding.class_axis, scale)
-        rounding = rounding_of(dtype, classes, precision)
-    else:
-        assert spread is not None
-        stored, dtype, rounding = spread.mean, spread.mean.dtype, spread.rounding
-    share_dtype = None if shares is None else arrays["reference"].dtype.newbyteorder("=")
-    tiles = None
-    if total.tiles is not None:
-        tiles = TileCounter(total, kernels, shape, offset or (0,) * len(shape))
-    counter = Counter(request, total, dtype, kernels, share_dtype, tiles, scale)
-    batches = (selected[start : start + STEP] for start in range(0, selected.size, STEP))
-    for pixels in batches if tiles is None else tiles.batches(selected, STEP):
-        measured = kernels.measure(stored, pixels, request.measures, request.maxima, rounding)
-        truth = reference[pixels]
-        if spread is not None:
-            state = spread.state[pixels]
-            _leave_out(truth, (truth >= 0) & (state == MISSING), "samples_nan", excluded)
-            _leave_out_off(request, truth, state == OFF, "samples", excluded)
-            measured = spread.add_to(measured, pixels, request.measures)
-        _leave_out(truth, (truth >= 0) & (measured.state == MISSING), "probabilities_nan", excluded)
-        _leave_out_off(request, truth, measured.state == OFF, "probabilities", excluded)
-        soft = counter.add(
-            measured, truth, stored, pixels,
-            None if u is None else u[pixels].astype(np.float64), None if shares is None else shares[pixels],
-        )  # fmt: skip
-        if weights is not None:
-            total.weighted[0].add(truth, measured.predicted, weights[pixels].astype(np.float64))
-        for name, values in maps.items():
-            values[pixels] = soft[name] if name in soft else _map_values(name, measured, truth, request)
-    total.ledger.counted[...] = reference.size - excluded.sum()
-    if tiles is not None:
-        total = replace(total, tiles=tiles.result())
-    return {name: values.reshape(*shape, *values.shape[1:]) for name, values in maps.items()}, total
+        total = _count_zones(block, total, excluded, zones)
+    return {name: values.reshape(*shape, *values.shape[1:]) for name, values in block.maps.items()}, total
+
+
+def _count_zones(block: _Block, total: Evaluation, excluded: Indices, zones: BlockZones) -> Evaluation:
+    """Count the pixels of a block zone by zone into an Evaluation, which is their sum."""
+    rows: dict[int, SparseRow] = {}
+    tiles: dict[int, Tiles] = {}
+    sizes, alone = np.bincount(zones.of, minlength=len(zones.codes) + 1), replace(block.request, zones=None)
+    sums = total.alone()
+    for number, pixels in zones.parts(block.selected):
+        part = block.count(alone.zero(len(block.offset)), excluded[number], pixels)
+        _close(part, excluded[number], int(sizes[number]))
+        for (_, _, counts), (_, _, more) in zip(sums.arrays(), part.alone().arrays(), strict=True):
+            counts += more
+        if number < len(zones.codes):
+            rows[zones.codes[number]] = part.row()
+            if part.tiles is not None:
+                tiles[zones.codes[number]] = part.tiles
+    return with_zones(total, rows, tiles)
+
+
+def _close(total: Evaluation, excluded: Indices, pixels: int) -> None:
+    """Put pixels left out, (reasons, classes + 1), and the others of so many into the ledger."""
+    total.ledger.excluded[...] = excluded
+    total.ledger.counted[...] = pixels - excluded.sum()
+
+
+class _Block:
+    """One block, whose pixels are counted in one or several parts.
+
+    selected: (n,) pixels to look at: those that count, and for maps all that have a prediction.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        arrays: Mapping[str, Any],
+        encoding: Encoding,
+        kernels: ModuleType,
+        reference: Indices,
+        shares: Floats | None,
+        offset: Sequence[int],
+    ) -> None:
+        self.request, self.arrays, self.encoding, self.kernels = request, arrays, encoding, kernels
+        self.reference, self.shares, self.offset = reference, shares, offset
+        self.u, self.weights = (arrays[name].ravel() if name in arrays else None for name in ("uncertainty", "weight"))
+        self.plain = is_plain(request, arrays, encoding)
+        self.selected = reference >= 0
+        self.maps = {
+            name: np.full((reference.size, *layer.extra.values()), layer.fill, layer.dtype)
+            for name, layer in request.layers.items()
+        }
+        if self.maps:  # they show pixels that do not count, too
+            self.selected = ~arrays[BLANK].ravel() if BLANK in arrays else np.ones(reference.size, np.bool_)
+
+    @cached_property
+    def spread(self) -> Spread | None:
+        """The samples' mean and measures."""
+        if not len(self.arrays.get("samples", ())):
+            return None
+        pixels = np.flatnonzero(self.selected)
+        return spread_of(self.arrays["samples"], len(self.request.classes), self.encoding, pixels, self.kernels)
+
+    @cached_property
+    def prediction(self) -> tuple[NDArray[Any], np.dtype[Any], Rounding]:
+        """Probabilities (a, classes, b), the dtype they are stored in, and how it rounds."""
+        if "probabilities" in self.arrays:
+            precision = self.encoding.probabilities
+            stored, dtype = three_axes(self.arrays["probabilities"], self.encoding.class_axis, precision.scale)
+            return stored, dtype, rounding_of(dtype, len(self.request.classes), precision)
+        assert self.spread is not None
+        return self.spread.mean, self.spread.mean.dtype, self.spread.rounding
+
+    def count(self, total: Evaluation, excluded: Indices, pixels: Indices) -> Evaluation:
+        """Add pixels to an Evaluation and return it with their tiles; those left out go to (reasons, classes + 1)."""
+        if self.plain:
+            pixels = count_plain(total, self.arrays["probabilities"], self.reference, self.u, self.kernels, pixels)
+        if not pixels.size:
+            return total
+        request, kernels, (stored, dtype, rounding) = self.request, self.kernels, self.prediction
+        scale = self.encoding.probabilities.scale if "probabilities" in self.arrays else None
+        share_dtype = None if self.shares is None else self.arrays["reference"].dtype.newbyteorder("=")
+        tiles = None
+        if total.tiles is not None:
+            shape = self.arrays["reference"].shape[: len(self.offset)]
+            tiles = TileCounter(total, kernels, shape, self.offset)
+        counter = Counter(request, total, dtype, kernels, share_dtype, tiles, scale)
+        batches = (pixels[start : start + STEP] for start in range(0, pixels.size, STEP))
+        for batch in batches if tiles is None else tiles.batches(pixels, STEP):
+            measured = kernels.measure(stored, batch, request.measures, request.maxima, rounding)
+            truth = self.reference[batch]
+            if self.spread is not None:
+                state = self.spread.state[batch]
+                _leave_out(truth, (truth >= 0) & (state == MISSING), "samples_nan", excluded)
+                _leave_out_off(request, truth, state == OFF, "samples", excluded)
+                measured = self.spread.add_to(measured, batch, request.measures)
+            _leave_out(truth, (truth >= 0) & (measured.state == MISSING), "probabilities_nan", excluded)
+            _leave_out_off(request, truth, measured.state == OFF, "probabilities", excluded)
+            soft = counter.add(
+                measured, truth, stored, batch,
+                None if self.u is None else self.u[batch].astype(np.float64),
+                None if self.shares is None else self.shares[batch],
+            )  # fmt: skip
+            if self.weights is not None:
+                total.weighted[0].add(truth, measured.predicted, self.weights[batch].astype(np.float64))
+            for name, values in self.maps.items():
+                values[batch] = soft[name] if name in soft else _map_values(name, measured, truth, request)
+        return total if tiles is None else replace(total, tiles=tiles.result())
 
 
 def counted_pixels(
-    request: Request, arrays: Mapping[str, Any], excluded: Indices | None = None, shares: Floats | None = None
+    request: Request,
+    arrays: Mapping[str, Any],
+    excluded: Indices | None = None,
+    shares: Floats | None = None,
+    zones: BlockZones | None = None,
 ) -> Indices:
-    """Return the class indices (n,) of pixels that count, whatever their prediction is; < 0 for others."""
-    excluded = np.zeros((len(REASONS), len(request.codes) + 1), np.int64) if excluded is None else excluded
+    """Return the class indices (n,) of pixels that count, whatever their prediction is; < 0 for others.
+
+    excluded: (zones and none, reasons, classes + 1) to which others are added.
+    """
+    excluded = np.zeros((1, len(REASONS), len(request.codes) + 1), np.int64) if excluded is None else excluded
     reference = reference_indices(request, arrays["reference"], shares)
     gaps = arrays[GAPS].ravel() if GAPS in arrays else None
     if gaps is not None:
         reference[np.isin(gaps, REFERENCE_GAPS) & (reference != UNLABELLED)] = NO_CODE
     if request.reference == "codes" and (reference == UNKNOWN).any():
         raise UnusableBlockError("codes", "unknown reference codes")
+    zone = None
+    if zones is not None:
+        zone, none = zones.of, zones.of == len(zones.codes)
+        if ZONE_GAPS in arrays:
+            faults = arrays[ZONE_GAPS].ravel()
+            for number in np.unique(faults[faults > 0]).tolist():
+                _leave_out(reference, faults == number, REASONS[number - 1], excluded, zone)
+        _leave_out(reference, none, "zones_nan", excluded, zone)
     if "mask" in arrays:
-        _leave_out(reference, arrays["mask"].ravel() == 0, "masked", excluded)
-    _leave_out(reference, reference == UNLABELLED, "ignored", excluded)
+        _leave_out(reference, arrays["mask"].ravel() == 0, "masked", excluded, zone)
+    _leave_out(reference, reference == UNLABELLED, "ignored", excluded, zone)
     present = [] if gaps is None else (np.unique(gaps[gaps > 0]) - 1).tolist()
     for name in INPUTS:
         for number in present:
             if number in OF_INPUT[name]:
-                _leave_out(reference, gaps == number + 1, REASONS[number], excluded)
+                _leave_out(reference, gaps == number + 1, REASONS[number], excluded, zone)
         if name == "reference":
-            _leave_out(reference, reference == NO_CODE, "reference_nan", excluded)
+            _leave_out(reference, reference == NO_CODE, "reference_nan", excluded, zone)
         elif name in ("uncertainty", "weight") and name in arrays:
-            _leave_out(reference, np.isnan(arrays[name].ravel()), f"{name}_nan", excluded)
+            _leave_out(reference, np.isnan(arrays[name].ravel()), f"{name}_nan", excluded, zone)
     return reference
 
 
-def _leave_out(reference: Indices, where: Bools, reason: str, excluded: Indices) -> None:
-    """Leave out pixels for a reason; a pixel is left out once, for the first reason that applies."""
+def _leave_out(reference: Indices, where: Bools, reason: str, excluded: Indices, zone: Indices | None = None) -> None:
+    """Leave out pixels for a reason; a pixel is left out once, for the first reason that applies.
+
+    excluded: (reasons, classes + 1), which may have a leading dimension of zones; zone: of each pixel.
+    """
     fresh = where & (reference > LEFT_OUT)
     if not fresh.any():
         return
-    number, last = REASONS.index(reason), excluded.shape[1] - 1
+    number, width = REASONS.index(reason), excluded.shape[-1]
     known = reference[fresh]
-    excluded[number] += np.bincount(np.where(known >= 0, known, last), minlength=last + 1)
+    cell = np.where(known >= 0, known, width - 1)
+    if zone is not None:
+        cell = cell + zone[fresh] * width
+    rows = excluded[..., number, :]
+    rows += np.bincount(cell, minlength=rows.size).reshape(rows.shape)
     reference[fresh] = LEFT_OUT - number
 
 

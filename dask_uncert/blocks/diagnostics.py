@@ -21,7 +21,8 @@ from dask_uncert.blocks.classification import (
     invalid_weights,
     largest_uncertainty,
 )
-from dask_uncert.blocks.encoding import GAPS, rounding_of, three_axes
+from dask_uncert.blocks.encoding import GAPS, ZONE_GAPS, rounding_of, three_axes
+from dask_uncert.blocks.zones import zone_indices
 from dask_uncert.errors import listed, plural
 from dask_uncert.formulas.labels import UNKNOWN, class_indices
 from dask_uncert.formulas.typing import Bools, Floats
@@ -64,6 +65,8 @@ def inspect_block(
     """Return what is wrong with a block; problem: "codes" or the name of an input, as of an UnusableBlockError."""
     if problem == "codes":
         return _unknown_codes(request, arrays["reference"], arrays.get(GAPS))
+    if problem == "zones":
+        return _unknown_zones(request, arrays["zones"].ravel(), arrays.get(ZONE_GAPS))
     index = counted_pixels(request, arrays)
     if problem == "reference":
         wrong = np.flatnonzero(index == UNKNOWN)
@@ -124,6 +127,13 @@ def _unknown_codes(request: Request, codes: NDArray[Any], gaps: NDArray[np.uint8
     return Counter(dict(zip(values.tolist(), numbers.tolist(), strict=True)))
 
 
+def _unknown_zones(request: Request, codes: NDArray[Any], gaps: NDArray[np.uint8] | None) -> Counter[Any]:
+    """Return how often each number occurs that is neither the code of a zone nor missing."""
+    unknown = zone_indices(request, codes, None if gaps is None else gaps.ravel())[0] == UNKNOWN
+    values, numbers = np.unique(codes[unknown], return_counts=True)
+    return Counter(dict(zip(values.tolist(), numbers.tolist(), strict=True)))
+
+
 def _values_out_of_range(values: NDArray[Any]) -> OutOfRange:
     """Return the finding for invalid values, a row or number for each pixel."""
     return OutOfRange(len(values), float(values.min()), float(values.max())) if values.size else OutOfRange()
@@ -133,6 +143,8 @@ def problem_message(problem: str, finding: Any, request: Request, scene: Scene) 
     """Return one paragraph about what `inspect_block` has found in all blocks."""
     if problem == "codes":
         return unknown_codes_message(finding, request, scene.cubes["reference"].where)
+    if problem == "zones":
+        return _unknown_zones_message(finding, request, scene.cubes["zones"].where)
     cubes = [cube for cube in scene.cubes.values() if cube.kind == problem and cube.gap is None]
     more = f" and {len(cubes) - 1} more" if len(cubes) > 1 else ""
     start = f"{problem}: {cubes[0].where}{more} holds {plural(finding.number, 'counted pixel')}"
@@ -158,6 +170,18 @@ def problem_message(problem: str, finding: Any, request: Request, scene: Scene) 
         f"{finding.high:.7g}, sums (clipped) from {finding.sums[0]:.7g} to {finding.sums[1]:.7g}; the first at {first}. "
         f"If these are logits or scaled numbers, convert them or declare `scale`; to accept rounding this large, set "
         f"`tolerance`."
+    )
+
+
+def _unknown_zones_message(counts: Mapping[Any, int], request: Request, where: str) -> str:
+    """Return one paragraph about numbers that are no codes of zones, with the number of pixels of each."""
+    codes = listed([f"{code} ({plural(number, 'pixel')})" for code, number in sorted(counts.items())], SHOWN)
+    if not request.zones:
+        return f"zones: {where} holds numbers that are not whole: {codes}. Codes of zones are whole numbers."
+    return (
+        f"zones: {where} holds codes without a name: {codes}. Names are given for "
+        f"{', '.join(str(zone.code) for zone in request.zones)}. Name the others in `names`, or declare them as `nodata`: "
+        f"their pixels are then left out."
     )
 
 

@@ -16,6 +16,8 @@ from dask_uncert.spec.request import Request
 
 GAPS = "gaps"
 """In a block's arrays: over the grid, uint8, 0 or one more than the index of a reason in the ledger's `REASONS`."""
+ZONE_GAPS = "zone_gaps"
+"""The same for pixels without a zone: they are asked for their zone first."""
 BLANK = "blank"
 """In a block's arrays: over the grid, true where the prediction itself is missing, so that maps are undefined."""
 

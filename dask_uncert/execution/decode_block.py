@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.encoding import BLANK, GAPS
+from dask_uncert.blocks.encoding import BLANK, GAPS, ZONE_GAPS
 from dask_uncert.errors import InputError
 from dask_uncert.formulas.logits import sigmoid, softmax
 from dask_uncert.formulas.typing import Bools
@@ -25,7 +25,7 @@ LEDGER_NAMES = {"covariance": "variance", "features": "reference"}
 class DecodeBlock:
     """Returns a block's decoded arrays by the kinds of their inputs, with samples in a list.
 
-    If pixels lack the value of an input, there are also the arrays GAPS and BLANK. Pickles without the scene's data.
+    If pixels lack the value of an input, there are also the arrays GAPS, ZONE_GAPS and BLANK. Pickles without the scene's data.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -47,12 +47,18 @@ class DecodeBlock:
         blank = [missing for (kind, _), missing in gaps.items() if kind in PREDICTIONS]
         if blank:
             decoded[BLANK] = np.logical_or.reduce(blank)
-        if gaps:
-            by_reason = {REASONS.index(f"{kind}_{fault}"): missing for (kind, fault), missing in gaps.items()}
-            decoded[GAPS] = np.zeros(next(iter(gaps.values())).shape, np.uint8)
-            for number in sorted(by_reason, reverse=True):  # the first reason that applies is set last
-                decoded[GAPS][by_reason[number]] = number + 1
+        for (kind, fault), missing in sorted(gaps.items(), key=_position, reverse=True):
+            # the first reason that applies is set last
+            name = ZONE_GAPS if kind == "zones" else GAPS
+            decoded.setdefault(name, np.zeros(missing.shape, np.uint8))[missing] = (
+                _position(((kind, fault), missing)) + 1
+            )
         return decoded
+
+
+def _position(gap: tuple[tuple[str, str], Bools]) -> int:
+    """Return the position of a gap's reason in the ledger."""
+    return REASONS.index("_".join(gap[0]))
 
 
 class _DecodeInput:

@@ -37,6 +37,12 @@ GRID_MAPPING = "spatial_ref"
 """The variable that holds the maps' reference system, as CF and rioxarray name it."""
 
 
+class EvaluateKeywords(EvaluateOptions, total=False):
+    """The other keywords of `evaluate`: one more input, and the options."""
+
+    zones: Any
+
+
 @overload
 def evaluate(
     probabilities: Any = None,
@@ -52,7 +58,7 @@ def evaluate(
     band_axis: int | str = -1,
     maps_store: str | Path | None = None,
     compute: Literal[True] = True,
-    **options: Unpack[EvaluateOptions],
+    **options: Unpack[EvaluateKeywords],
 ) -> Evaluation: ...
 @overload
 def evaluate(
@@ -69,7 +75,7 @@ def evaluate(
     band_axis: int | str = -1,
     maps_store: str | Path | None = None,
     compute: Literal[False],
-    **options: Unpack[EvaluateOptions],
+    **options: Unpack[EvaluateKeywords],
 ) -> Delayed: ...
 def evaluate(
     probabilities: Any = None,
@@ -85,7 +91,7 @@ def evaluate(
     band_axis: int | str = -1,
     maps_store: str | Path | None = None,
     compute: bool = True,
-    **options: Unpack[EvaluateOptions],
+    **options: Unpack[EvaluateKeywords],
 ) -> Evaluation | Delayed:
     """Evaluate predictions with their uncertainty in one pass; the result is the same, bit by bit, for every chunking.
 
@@ -113,6 +119,9 @@ def evaluate(
     weight : array, path, Input or "geometry"
         What each pixel weighs, 0 or above, for a second confusion matrix of sums of weights; "geometry" is its area
         or volume, from the geometry of an input.
+    zones : array, path or Input
+        The code of the zone of each pixel: whole numbers over the grid, named by ``du.Input(array, names={...})``. Each
+        zone is also evaluated by itself; a pixel without one (no data, NaN) is left out.
     axis : int, str or None
         The classes' axis, counted without that of the samples: a number, or the name of a labelled dimension.
     sample_axis, band_axis : int or str
@@ -165,6 +174,7 @@ def evaluate(
     >>> int(du.evaluate(p, np.array([0, 1, 1])).ledger.counted)
     3
     """
+    keywords: dict[str, Any] = dict(options)
     inputs = {
         "probabilities": probabilities,
         "samples": samples,
@@ -173,8 +183,8 @@ def evaluate(
         "uncertainty": uncertainty,
         "features": features,
         "weight": weight,
+        "zones": keywords.pop("zones", None),
     }
-    keywords: dict[str, Any] = dict(options)
     for name in InputKeywords.__annotations__:
         if name in keywords:
             raise InputError(f"`{name}` belongs to one input: give `du.Input(array, {name}=...)`.")

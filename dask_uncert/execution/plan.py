@@ -152,11 +152,12 @@ class Plan:
             problem = error.problem
         else:
             return
-        # Unknown codes depend only on the reference, and on where it is missing.
+        # Unknown codes depend only on the reference or the zones, and on where they are missing.
+        kind = {"codes": "reference"}.get(problem, problem)
         cubes = {
             name: cube
             for name, cube in self.sources.items()
-            if problem != "codes" or name == "reference" or cube.gap is not None
+            if problem not in ("codes", "zones") or name == kind or cube.gap is not None
         }
         inspect = tasks.InspectBlock(problem, self.request, self.scene)
         inspection = Reduction(inspect, cubes, self.grid, "inspect-block")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from dask_uncert.spec.request import Request
 from dask_uncert.summaries.registry import AnyEvaluation
 
 FLOATS = 8  # bytes of a float64
+USUAL_ZONES = 16  # of a block, where zones are not named: how many there are is known only when they are read
 AnyRequest = Request | RegressionRequest
 
 
@@ -96,6 +98,10 @@ def working_memory(request: AnyRequest, cubes: Mapping[str, Cube], grid: Grid) -
     if request.reference != "codes":
         total += 2 * vectors * FLOATS
     total += pixels * 4 * FLOATS + 2 * sum(settings.nbytes for settings in request.joint)
+    if request.zones is not None:  # each pixel's zone, the counts of one zone, and those of all as sparse rows
+        width = sum(array.size for _, _, array in replace(request, zones=None, tiles=None).zero().arrays())
+        number = len(request.zones) or USUAL_ZONES
+        total += pixels * 3 * FLOATS + 2 * FLOATS * width * (number + 1)
     if request.tiles is not None:
         total += HELD + pixels * FLOATS * (2 * len(request.measures) + 8)
     return total

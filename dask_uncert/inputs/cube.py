@@ -56,7 +56,7 @@ class Cube:
     pixels that are no probabilities within the tolerance are left out, not refused. raters: number of raters whose votes
     make the shares of a fuzzy reference. complete: its shares must sum to 1. by_position: it is read index by index like the others, without a position.
     class_labels: what the class axis says of its own order, code or name by index. class_table: name by code, where the
-    array says so.
+    array says so. names: of zones, by code, where they are declared.
     """
 
     name: str
@@ -84,6 +84,7 @@ class Cube:
     by_position: bool = False
     class_labels: tuple[Label, ...] | None = None
     class_table: Mapping[int, str] | None = None
+    names: Mapping[int, str] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.kind or self.name)

@@ -45,6 +45,7 @@ class InputSpec:
     ignore: tuple[int, ...] = ()
     classes: int = 0
     table: tuple[tuple[int, str], ...] | None = None
+    names: dict[int, str] | None = None
 
 
 def open_cubes(spec: InputSpec) -> dict[str, Cube]:
@@ -106,7 +107,7 @@ def _without_bad_bands(cube: Cube) -> Cube:
 
 def with_options(cube: Cube, spec: InputSpec) -> Cube:
     """Return the cube with the options of a job or a caller; InputError where they contradict its file."""
-    names = ("role", "unit", "logits", "leave_out", "raters", "complete", "by_position")
+    names = ("role", "unit", "logits", "leave_out", "raters", "complete", "by_position", "names")
     if spec.by_position:
         cube = replace(cube, geometry=None, coordinates=None, coordinate_attributes={}, crs=None)
     cube = replace(cube, kind=spec.kind or spec.name, **{name: getattr(spec, name) for name in names})

@@ -17,6 +17,7 @@ RESERVED_DIMS = {
     "mask": ((),),
     "uncertainty": ((),),
     "weight": ((),),
+    "zones": ((),),
     "features": ((BAND,),),
 }
 """Reserved dimensions that an input may have, by its name; samples given one by one have those of probabilities."""
@@ -183,6 +184,7 @@ def _misspelled(cube: Cube) -> str:
 def _check_dtype(name: str, cube: Cube) -> None:
     allowed, expected = {
         "reference": ("biuf", "class codes, whole numbers, or shares"),
+        "zones": ("biuf", "codes of zones, whole numbers"),
         "mask": ("biuf" if cube.decoding.is_packed else "biu", MASK_VALUES),
     }.get(cube.kind, ("fiu", "numbers"))
     if cube.is_prediction:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dask_uncert.errors import InputError
 
-FORMAT = 5
+FORMAT = 6
 """Version of everything we save: increase it when older data can no longer be read, or would mean something else."""
 
 

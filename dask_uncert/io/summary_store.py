@@ -21,7 +21,7 @@ from dask_uncert.summaries.summary import OWN_DIMS, Summary
 
 SUMMARY = "summary"
 TOTAL = "total"
-SIGNED = frozenset({"limb", "power", "tally", "sum2", "sum3"})
+SIGNED = frozenset({"limb", "power", "tally", "sum2", "sum3", "zone_number"})
 """Dimensions of arrays that also hold sums of values, in fixed point."""
 
 

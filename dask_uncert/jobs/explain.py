@@ -42,6 +42,8 @@ EXAMPLES = {
     "confidence": "confidence: {replicates: 1000, level: 0.95}",
     "size": "size: 32",
     "weight": "weight: geometry",
+    "zones": "zones: {store: folds.tif, names: {1: train, 2: test}}",
+    "names": "names: {1: train, 2: test}",
     "table": "table: distances.csv",
     "metric": "metric: energy",
     "members": "members: [model_1, model_2]",

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, TypeAdapter
 
 from dask_uncert.io.validation import Counting, StrictModel
 from dask_uncert.jobs.explain import explain
-from dask_uncert.spec.inputs import InputOptions, PredictionOptions, ReferenceOptions, WeightOptions
+from dask_uncert.spec.inputs import InputOptions, PredictionOptions, ReferenceOptions, WeightOptions, ZoneOptions
 from dask_uncert.spec.options import (
     ClassificationOptions,
     PatientConfidence,
@@ -55,10 +55,15 @@ class Weight(WeightOptions, Input):
     """The weight of each pixel: 0 or above; NaN leaves it out."""
 
 
+class Zones(ZoneOptions, Input):
+    """The zone of each pixel, by code: pixels without one are left out and counted."""
+
+
 AnyInput = Annotated[Input, BeforeValidator(_as_store, json_schema_input_type=str | Input)]
 AnyPrediction = Annotated[Probabilities, BeforeValidator(_as_store, json_schema_input_type=str | Probabilities)]
 AnyReference = Annotated[Reference, BeforeValidator(_as_store, json_schema_input_type=str | Reference)]
 AnyWeight = Annotated[Weight, BeforeValidator(_as_store, json_schema_input_type=str | Weight)]
+AnyZones = Annotated[Zones, BeforeValidator(_as_store, json_schema_input_type=str | Zones)]
 """Inputs for which a bare path may stand."""
 
 Samples = Annotated[
@@ -79,6 +84,11 @@ class Inputs(StrictModel):
     features: AnyInput | None = Field(None, description="Bands that class distances are measured on")
     uncertainty: AnyInput | None = Field(None, description=UNCERTAINTY)
     weight: Literal["geometry"] | AnyWeight | None = Field(None, description=WEIGHT)
+    zones: AnyZones | None = Field(
+        None,
+        description="Code of the zone of each pixel, such as a region, a fold or a slope class; each zone is also evaluated by "
+        "itself. Pixels without a zone are left out",
+    )
 
 
 class AnyKind(StrictModel):

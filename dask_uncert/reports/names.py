@@ -38,6 +38,7 @@ _INPUTS = {
     "probabilities": "prediction",
     "mean": "predicted mean",
     "variance": "predicted variance or covariance",
+    "zones": "array of zones",
 }
 _FAULTS = {
     "outside": "the {} does not cover the pixel",
@@ -51,6 +52,7 @@ REASONS = {
     "ignored": "the reference has a code that the job ignores",
     **{f"{name}_{fault}": why.format(of) for name, of in _INPUTS.items() for fault, why in _FAULTS.items()},
     "reference_nodata": "unlabelled: the reference has its no-data value, or is masked",
+    "zones_nodata": "in no zone: the array of zones has its no-data value, or is masked",
     "clipped": "probabilities outside [0, 1] by rounding, set to 0 or 1",
     "renormalised": "probabilities whose sum missed 1 by rounding, divided by it",
 }

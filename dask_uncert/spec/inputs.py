@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, TypedDict, Unpack
+from typing import Annotated, Any, Literal, Self, TypedDict, Unpack
 
 import numpy as np
-from pydantic import Field, StrictBool, model_validator
+from pydantic import AfterValidator, Field, StrictBool, model_validator
 
 from dask_uncert.errors import InputError, listed
 from dask_uncert.inputs.arrays import Axis, cube_of, is_store, missing_in_store, split_mask
@@ -19,6 +19,7 @@ from dask_uncert.inputs.scene import prediction
 from dask_uncert.io.decoding import Role
 from dask_uncert.io.paths import named_path
 from dask_uncert.io.validation import AboveZero, Counting, Finite, NameList, StrictModel, validated
+from dask_uncert.spec.types import Code, different
 
 
 class InputOptions(StrictModel):
@@ -104,11 +105,20 @@ class WeightOptions(InputOptions):
     unit: str = Field("1", description="Unit of the weights, for reports")
 
 
+class ZoneOptions(InputOptions):
+    """The zone of each pixel, by code: pixels without one are left out and counted."""
+
+    names: Annotated[dict[Code, str], Field(min_length=1), AfterValidator(different)] | None = Field(
+        None, description="Code: name of every zone; by default all codes are zones, called by their codes"
+    )
+
+
 MODELS: dict[str, type[InputOptions]] = {
     "probabilities": PredictionOptions,
     "samples": PredictionOptions,
     "reference": ReferenceOptions,
     "weight": WeightOptions,
+    "zones": ZoneOptions,
 }
 """The options of an input by its name; InputOptions for others."""
 
@@ -130,6 +140,7 @@ class InputKeywords(TypedDict, total=False):
     raters: int
     unit: str
     by_position: bool
+    names: Mapping[int, str]
 
 
 class Input:
@@ -167,6 +178,8 @@ class Input:
         Unit of the weights, for reports.
     by_position : bool
         Read index by index like the other inputs; an affine or coordinates of its own are not used.
+    names : mapping of int to str
+        Code and name of every zone; by default all codes are zones, called by their codes.
 
     Notes
     -----
@@ -219,7 +232,11 @@ def input_spec(
         classes=classes,
         by_position=options.by_position,
         leave_out=getattr(options, "out_of_tolerance", "refuse") == "leave_out",
-        **{key: getattr(options, key) for key in ("unit", "logits", "tolerance", "complete") if hasattr(options, key)},
+        **{
+            key: getattr(options, key)
+            for key in ("unit", "logits", "tolerance", "complete", "names")
+            if hasattr(options, key)
+        },
     )
 
 
@@ -229,7 +246,7 @@ def role_of(kind: str, options: InputOptions) -> Role:
         return "probabilities"
     if isinstance(options, ReferenceOptions):
         return "shares" if options.fuzzy or CLASS in (options.dims or ()) else "labels"
-    return "labels" if kind == "mask" else "values"
+    return "labels" if kind in ("mask", "zones") else "values"
 
 
 def open_input(

@@ -23,6 +23,7 @@ from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 from dask_uncert.summaries.tiles import Tiles, TileSettings
 from dask_uncert.summaries.weighted_decisions import WeightedDecisions
+from dask_uncert.summaries.zones import Zone, Zones
 
 ReferenceKind = Literal["codes", "share", "shares"]
 """A reference holds class codes, the share of the second of two classes, or a share for each class."""
@@ -58,7 +59,8 @@ class Request:
     fuzzy reference are multiples of one over it. `leave_out_off`: pixels beyond the tolerance are left out, not refused.
     `share_tolerance`: how far the shares of a fuzzy reference and their sum may be off; `complete`: they must sum to 1.
     `weight_unit`: of pixels' weights, None where they have none. `tiles`: kept apart for intervals. `class_metric`: of
-    homophily, whose distances are unknown until `with_distances` if a metric measures them.
+    homophily, whose distances are unknown until `with_distances` if a metric measures them. `zones`: their names, none
+    where they are called by their codes; None without zones.
     """
 
     classes: tuple[Class, ...]
@@ -79,6 +81,7 @@ class Request:
     weight_unit: str | None = None
     share_tolerance: float = 0.0
     complete: bool = False
+    zones: tuple[Zone, ...] | None = None
 
     @property
     def layers(self) -> dict[str, Layer]:
@@ -113,10 +116,14 @@ class Request:
             joint=tuple(JointHistogram.zero(settings) for settings in self.joint),
             weighted=() if self.weight_unit is None else (WeightedDecisions.zero(classes, self.weight_unit),),
         )
-        if self.tiles is None:
-            return zero
-        size, confidence = self.tiles
-        return replace(zero, tiles=Tiles.zero(size, confidence, tile_layout(zero).width, dimensions))
+        tiles, zones = None, None
+        if self.tiles is not None:
+            tiles = Tiles.zero(*self.tiles, tile_layout(zero).width, dimensions)
+        if self.zones is not None:
+            width = sum(array.size for _, _, array in zero.arrays())
+            by_zone = None if tiles is None else Tiles.zero(tiles.size, tiles.confidence, tiles.width, dimensions + 1)
+            zones = Zones.of(self.zones, width, {}, by_zone)
+        return replace(zero, tiles=tiles, zones=zones)
 
 
 _maximum = lru_cache(measure_maximum)  # cases of a cohort share a table

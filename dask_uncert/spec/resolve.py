@@ -23,6 +23,7 @@ from dask_uncert.spec.options import ClassDistances, ClassificationOptions, Scen
 from dask_uncert.spec.request import ReferenceKind, Request
 from dask_uncert.spec.types import FROM_FILE
 from dask_uncert.summaries.tiles import MOST, TILE, TileSettings
+from dask_uncert.summaries.zones import Zone
 
 AnyOptions = TypeVar("AnyOptions", bound=ClassificationOptions)
 
@@ -59,6 +60,7 @@ def resolve(options: SceneOptions, scene: Scene) -> Request:
         weight_unit=cubes["weight"].unit if "weight" in cubes else None,
         share_tolerance=_share_tolerance(reference, len(options.table)),
         complete=reference.complete,
+        zones=_zones_of(cubes),
     )
     if options.class_distances is not None and options.class_distances.table is not None:
         request = _with_class_distances(request, options.class_distances)
@@ -69,6 +71,13 @@ def resolve(options: SceneOptions, scene: Scene) -> Request:
     finer = [(settings, entry.finer) for settings, entry in soft if entry.finer is not None]
     as_pair = CLASS in prediction(cubes).dims
     return replace(request, joint=joint_settings(request, finer, dtype, scale, as_pair, share_dtype))
+
+
+def _zones_of(cubes: Mapping[str, Cube]) -> tuple[Zone, ...] | None:
+    """Return the zones that are named, which may be none; None without zones."""
+    if "zones" not in cubes:
+        return None
+    return tuple(Zone(code, name) for code, name in sorted((cubes["zones"].names or {}).items()))
 
 
 def with_classes(options: SceneOptions, cubes: Mapping[str, Cube]) -> SceneOptions:

@@ -21,7 +21,8 @@ def _coded(names: Any) -> Any:
     return dict(enumerate(names)) if isinstance(names, list | tuple | np.ndarray) else names
 
 
-def _different(classes: dict[int, str]) -> dict[int, str]:
+def different(classes: dict[int, str]) -> dict[int, str]:
+    """Refuse a table in which two codes have the same name."""
     names = list(classes.values())
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -32,7 +33,7 @@ def _different(classes: dict[int, str]) -> dict[int, str]:
 ClassTable = Annotated[
     dict[Code, str],
     BeforeValidator(_coded, json_schema_input_type=dict[int, str] | list[str]),
-    AfterValidator(_different),
+    AfterValidator(different),
 ]
 """Code to name, in the order of the class axis; a list of names has the codes 0, 1, ..."""
 

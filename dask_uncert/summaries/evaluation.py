@@ -18,9 +18,11 @@ from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.joint_histogram import JointHistogram
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.soft_confusion import SoftConfusion
+from dask_uncert.summaries.sparse_rows import SparseRow
 from dask_uncert.summaries.summary import Summary
 from dask_uncert.summaries.tiles import Tiles
 from dask_uncert.summaries.weighted_decisions import WeightedDecisions
+from dask_uncert.summaries.zones import Zones
 
 
 class Class(NamedTuple):
@@ -59,6 +61,8 @@ class Evaluation(Summary):
         Counts of each spatial tile, for intervals.
     weighted : tuple of WeightedDecisions
         Decisions weighed by a number per pixel, such as its area.
+    zones : Zones or None
+        Counts of each zone; `zone` gives the Evaluation of one.
 
     Examples
     --------
@@ -80,6 +84,7 @@ class Evaluation(Summary):
     joint: tuple[JointHistogram, ...]
     tiles: Tiles | None = None
     weighted: tuple[WeightedDecisions, ...] = ()
+    zones: Zones | None = None
 
     def _classes(self) -> dict[str, Any]:
         """Return support, predicted and the main metrics of each class, (classes,) each."""
@@ -167,17 +172,82 @@ class Evaluation(Summary):
         if self.tiles is None:
             return self
         digest = hashlib.blake2b(digest_size=16)
-        counted = [array for _, _, array in replace(self, tiles=None).arrays()]
+        counted = [array for _, _, array in self.alone().arrays()]
         for array in (*counted, self.tiles.positions, self.tiles.starts):
             digest.update(np.ascontiguousarray(array, "<i8").tobytes())
-        return replace(self, tiles=self.tiles.sealed(digest.hexdigest()))
+        scene = digest.hexdigest()
+        zones = None if self.zones is None else self.zones.sealed(scene)
+        return replace(self, tiles=self.tiles.sealed(scene), zones=zones)
+
+    def alone(self) -> Evaluation:
+        """Return the Evaluation without its tiles and zones."""
+        return replace(self, tiles=None, zones=None)
+
+    def zone(self, *names: str) -> Evaluation:
+        """Return the Evaluation of the pixels of a zone, or of several together.
+
+        Parameters
+        ----------
+        *names : str
+            Names of zones; of those without names their codes.
+
+        Returns
+        -------
+        Evaluation
+            Of the same classes, measures, edges and settings. Its tiles are those parts of tiles that lie in the zones.
+
+        Raises
+        ------
+        InputError
+            If there is no zone of a name.
+
+        Examples
+        --------
+        >>> import dask_uncert as du
+        >>> evaluation = du.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1], zones=[5, 7])
+        >>> int(evaluation.zone("7").ledger.counted), evaluation.zone("5", "7") == evaluation.alone()
+        (1, True)
+        """
+        table = () if self.zones is None else self.zones.table
+        code_of = {zone.name: zone.code for zone in table}
+        if self.zones is None or not names or not set(names) <= code_of.keys():
+            there = f"the zones are {listed([*code_of], 20)}" if table else "the scene was evaluated without zones"
+            missing = [name for name in names if name not in code_of]
+            raise InputError(f"there is no zone {listed(missing or ['without a name'], 5)}; {there}.")
+        codes = [code_of[name] for name in names]
+        return replace(self._from_row(self.zones.row(codes)), tiles=self.zones.tiles_of(codes))
+
+    def row(self) -> SparseRow:
+        """Return all counts but those of tiles and zones, one array after the other."""
+        start, rows = 0, []
+        for _, _, array in self.alone().arrays():
+            row = SparseRow.of(array)
+            rows.append(SparseRow(row.cells + start, row.counts))
+            start += array.size
+        return SparseRow(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
+
+    def _from_row(self, row: SparseRow) -> Evaluation:
+        """Return the Evaluation of this frame, without tiles and zones, whose `row` this is."""
+        alone, start, arrays = self.alone(), 0, {}
+        cells = row.dense((sum(array.size for _, _, array in alone.arrays()),))
+        for path, _, array in alone.arrays():
+            arrays[path] = cells[start : start + array.size].reshape(array.shape)
+            start += array.size
+        return type(self).from_plain(alone.frame(), arrays)
 
     def plus_all(self, others: Sequence[Evaluation]) -> Evaluation:
-        """Return the sum of many, as `sum` does, but sorting the tiles once."""
-        if self.tiles is None or any(other.tiles is None for other in others):
+        """Return the sum of many, as `sum` does, but each tile and zone is added once."""
+        kept = {(part.tiles is not None, part.zones is not None) for part in (self, *others)}
+        if kept == {(False, False)} or len(kept) > 1:
             return sum(others, start=self)
-        total = sum((replace(other, tiles=None) for other in others), start=replace(self, tiles=None))
-        return replace(total, tiles=self.tiles.plus_all([other.tiles for other in others if other.tiles is not None]))
+        tiles = [other.tiles for other in others if other.tiles is not None]
+        zones = [other.zones for other in others if other.zones is not None]
+        total = sum((other.alone() for other in others), start=self.alone())
+        return replace(
+            total,
+            tiles=None if self.tiles is None else self.tiles.plus_all(tiles),
+            zones=None if self.zones is None else self.zones.plus_all(zones),
+        )
 
 
 def class_position(evaluation: Evaluation, class_name: str) -> int:

@@ -10,14 +10,16 @@ import numpy as np
 from dask_uncert.formulas.typing import Counts
 from dask_uncert.summaries.summary import Summary, counts
 
-INPUTS = ("mask", "reference", "uncertainty", "weight", "samples", "probabilities", "mean", "variance")
+INPUTS = ("mask", "reference", "uncertainty", "weight", "samples", "probabilities", "mean", "variance", "zones")
 FAULTS = ("outside", "missing_chunk", "nodata", "nan", "off")
 """Faults of an input: the pixel is outside of it; its chunk is not in the store; the stored number means no data;
 it is NaN; it is off by more than the tolerance, where the job leaves such pixels out."""
 CHOSEN = ("masked", "ignored")
 """Left out by choice: the mask says no; the reference holds an ignore code."""
+NO_ZONE = "zones_nodata"
+"""Also left out by choice: the zones say that the pixel is in none."""
 REASONS = (*CHOSEN, *(f"{name}_{fault}" for name in INPUTS for fault in FAULTS))
-"""A pixel is left out for the first reason that applies, in this order."""
+"""A pixel without a zone is left out for that; any other for the first reason that applies, in this order."""
 OF_INPUT = {name: tuple(REASONS.index(f"{name}_{fault}") for fault in FAULTS) for name in INPUTS}
 """Positions in REASONS of each input's faults."""
 REPAIRS = ("clipped", "renormalised")
@@ -58,7 +60,8 @@ class Ledger(Summary):
 
     def lost(self) -> Counts:
         """Return the pixels left out, but not by choice, (classes + 1,); bounds are computed from them."""
-        return np.asarray(self.excluded[len(CHOSEN) :].sum(axis=0))
+        chosen = [REASONS.index(reason) for reason in (*CHOSEN, NO_ZONE)]
+        return np.asarray(np.delete(self.excluded, chosen, axis=0).sum(axis=0))
 
 
 def by_reason(pixels: Counts) -> dict[str, int]:

@@ -155,6 +155,7 @@ class Summary:
 
 OWN_DIMS = (
     "bin", "reason", "threshold", "sigma", "damping", "level", "row", "interval", "power", "known_class", "sum2", "sum3",
+    "tile", "axis", "start", "entry",
 )  # fmt: skip
 """Dimensions that a part sizes for itself."""
 

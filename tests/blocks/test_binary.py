@@ -76,7 +76,7 @@ def test_no_vector_is_made_for_a_pixel_without_repair(monkeypatch):
     arrays = block(0, (40, 40))
     plain = {**arrays, "probabilities": np.clip(np.nan_to_num(arrays["probabilities"]), 0, 1)}
     assert evaluated(plain, None, compiled).ledger.counted > 1000
-    assert shapes == [(0, 40)]
+    assert not shapes
 
 
 @pytest.mark.slow

@@ -1,0 +1,90 @@
+"""The zone of each pixel of a block, and the counts of zones from their Evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dask_uncert.blocks.encoding import ZONE_GAPS
+from dask_uncert.errors import UnusableBlockError
+from dask_uncert.formulas.labels import NO_CODE, UNKNOWN, class_indices
+from dask_uncert.formulas.typing import Bools, Indices
+from dask_uncert.spec.request import Request
+from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.sparse_rows import SparseRow, split_rows
+from dask_uncert.summaries.tiles import OPEN, Tiles
+from dask_uncert.summaries.zones import Zones, check_number
+
+
+class BlockZones(NamedTuple):
+    """Zones of a block: their codes, and the number of the zone of each pixel (n,); len(codes) where there is none."""
+
+    codes: tuple[int, ...]
+    of: Indices
+
+    def parts(self, chosen: Bools) -> Iterator[tuple[int, Indices]]:
+        """Yield the number of each zone, and last that of no zone, with its chosen pixels in rising order."""
+        zone = self.of.astype(np.uint8 if len(self.codes) < (1 << 8) - 1 else np.uint16)  # sorts faster
+        zone[~chosen] = len(self.codes) + 1
+        order = np.argsort(zone, kind="stable")
+        ends = np.cumsum(np.bincount(zone, minlength=len(self.codes) + 2)[:-1])
+        for number, end in enumerate(ends.tolist()):
+            yield number, order[ends[number - 1] if number else 0 : end]
+
+
+def zones_of(request: Request, arrays: Mapping[str, Any]) -> BlockZones:
+    """Return the zones of a block; UnusableBlockError for codes that are no zones, InputError for too many."""
+    flat = arrays["zones"].ravel()
+    gaps = arrays[ZONE_GAPS].ravel() if ZONE_GAPS in arrays else None
+    index, codes = zone_indices(request, flat, gaps)
+    if (index == UNKNOWN).any():
+        raise UnusableBlockError("zones", "unknown zone codes")
+    check_number(codes)
+    index[index < 0] = len(codes)
+    return BlockZones(codes, index)
+
+
+def zone_indices(
+    request: Request, flat: NDArray[Any], gaps: NDArray[np.uint8] | None
+) -> tuple[Indices, tuple[int, ...]]:
+    """Return the number of the zone of each pixel (n,), UNKNOWN for a code that is none, NO_CODE where there is none.
+
+    And the codes of the zones: those that are named, or those that occur.
+    """
+    assert request.zones is not None
+    codes = tuple(zone.code for zone in request.zones)
+    if not codes:
+        inside = flat if gaps is None else flat[gaps == 0]
+        if flat.dtype.kind == "f":
+            inside = inside[np.isfinite(inside) & (np.abs(inside) < 2.0**62)]
+            inside = inside[inside == np.rint(inside)]
+        small = inside.dtype.kind == "u" and inside.dtype.itemsize <= 2
+        found = np.flatnonzero(np.bincount(inside)) if small else np.unique(inside)
+        codes = tuple(int(code) for code in found.tolist())
+    index = class_indices(flat, codes or (0,), ())
+    if gaps is not None:
+        index[gaps > 0] = NO_CODE
+    return index, codes
+
+
+def with_zones(total: Evaluation, rows: Mapping[int, SparseRow], tiles: Mapping[int, Tiles]) -> Evaluation:
+    """Return a block's Evaluation, which has the counts of all zones, with those and the tiles of each by its code.
+
+    Tiles of zones have the code of the zone before their position; without it they add up to the block's.
+    """
+    assert total.zones is not None
+    zones = Zones.of(total.zones.named, total.zones.width, rows, total.zones.tiles)
+    if zones.tiles is None or total.tiles is None:
+        return replace(total, zones=zones)
+    positions = [np.zeros((0, zones.tiles.positions.shape[1]), np.int64)]
+    parts: list[SparseRow] = []
+    for code, own in tiles.items():
+        positions.append(np.insert(own.positions, 1, code, axis=1))
+        parts += split_rows(own.starts, own.cells, own.numbers)
+    together = zones.tiles.with_rows((OPEN,), np.concatenate(positions), parts)
+    whole = total.tiles.plus_all([*tiles.values()])
+    return replace(total, zones=replace(zones, tiles=together), tiles=whole)
