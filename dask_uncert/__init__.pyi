@@ -19,6 +19,10 @@ from .formulas.homophily import homophily_uncertainty
 from .formulas.simplex_distances import geometric_uncertainty
 from .formulas.simplex_maximum import simplex_maximum
 from .formulas.soft_confusion import soft_weights
+from .formulas.top_probabilities import (
+    margin,
+    max_probability,
+)
 from .io.summary_store import (
     load,
     save,
@@ -171,7 +175,9 @@ __all__ = [
     "kappa",
     "load",
     "load_cases",
+    "margin",
     "matthews",
+    "max_probability",
     "maximum_calibration_error",
     "merge",
     "moments",

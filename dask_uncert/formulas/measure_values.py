@@ -6,6 +6,7 @@ from dask_uncert.formulas.entropies import renyi_values, t_entropy_values, tsall
 from dask_uncert.formulas.homophily import homophily_maximum, homophily_values, squared_distances
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.formulas.simplex_distances import geometric_values
+from dask_uncert.formulas.top_probabilities import margin_values, max_probability_values
 from dask_uncert.formulas.typing import Floats
 
 
@@ -32,6 +33,10 @@ def measure_values(measure: Measure, p: Floats, axis: int = -1, maximum: float |
         return t_entropy_values(p, axis)
     if measure.kind == "variance":
         return variance_values(p, axis)
+    if measure.kind == "max_probability":
+        return max_probability_values(p, axis)
+    if measure.kind == "margin":
+        return margin_values(p, axis)
     if measure.kind == "homophily":
         squared = _squared(measure)
         return homophily_values(p, squared, homophily_maximum(squared) if maximum is None else maximum, axis)

@@ -15,7 +15,16 @@ from dask_uncert.errors import suggestion
 
 SampleKind = Literal["predictive_entropy", "expected_entropy", "mutual_information", "variation_ratio"]
 OtherKind = Literal[
-    "geometric", "renyi", "tsallis", "t_entropy", "variance", "homophily", "confused_classes", "uncertainty"
+    "geometric",
+    "renyi",
+    "tsallis",
+    "t_entropy",
+    "variance",
+    "max_probability",
+    "margin",
+    "homophily",
+    "confused_classes",
+    "uncertainty",
 ]
 Kind = SampleKind | OtherKind
 DISTANCES = ("euclidean", "kullback-leibler", "fisher-rao", "renyi")
@@ -52,6 +61,8 @@ MEASURES: dict[str, Measure] = {
         Measure("tsallis", "tsallis", alpha=1.5),
         Measure("t_entropy", "t_entropy"),
         Measure("variance", "variance"),
+        Measure("max_probability", "max_probability"),
+        Measure("margin", "margin"),
         *(Measure(kind, kind) for kind in SAMPLE_KINDS),
         Measure("confused_classes", "confused_classes"),
         Measure("uncertainty", "uncertainty"),

@@ -208,10 +208,7 @@ def windows_curve(
     share : ndarray of float64, (P,)
         Share of them that are of the class; NaN where a window is empty.
 
-    Raises
-    ------
-    KeyError
-        If there is no such class; the message names those there are.
+    {Raises: unknown class}
 
     References
     ----------
@@ -221,10 +218,8 @@ def windows_curve(
     >>> [part.tolist() for part in du.windows_curve(evaluation, "1", [0.1, 0.4], 0.05)]
     [[1, 1], [0.0, 1.0]]
     """
-    tallies, names = evaluation.calibration, [c.name for c in evaluation.classes]
-    if isinstance(class_name, str) and class_name not in names:
-        raise KeyError(f"there is no class {class_name!r}; there are {', '.join(names)}")
-    number = names.index(class_name) if isinstance(class_name, str) else class_name
+    tallies = evaluation.calibration
+    number = class_position(evaluation, class_name) if isinstance(class_name, str) else class_name
     n, positives, _ = tallies.fine_by_class
     return calibration.windows_curve(n[number], positives[number], tallies.edges, points, delta)
 

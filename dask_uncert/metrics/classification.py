@@ -31,7 +31,7 @@ def confusion_matrix(evaluation: Evaluation) -> xr.DataArray:
     >>> du.confusion_matrix(evaluation).sel(reference="1").values.tolist()
     [1, 1]
     """
-    names = [c.name for c in evaluation.classes]
+    names = evaluation.class_names
     coordinates = {"reference": names, "predicted": names}
     attributes = {"long_name": "confusion matrix", "units": "pixels"}
     return xr.DataArray(evaluation.decisions.confusion, coordinates, name="confusion_matrix", attrs=attributes)
@@ -244,7 +244,7 @@ def iou(evaluation: Evaluation) -> xr.DataArray:
 def _by_class(evaluation: Evaluation, metric: str) -> xr.DataArray:
     """Return a metric of the confusion matrix, labelled by class."""
     values: Any = getattr(confusion, metric)(evaluation.decisions.confusion)
-    names = [c.name for c in evaluation.classes]
+    names = evaluation.class_names
     return xr.DataArray(values, {"class": names}, name=metric, attrs={"long_name": metric, "units": "1"})
 
 

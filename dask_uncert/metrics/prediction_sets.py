@@ -59,7 +59,7 @@ def prediction_sets(evaluation: Evaluation, threshold: float | Sequence[float]) 
         dims = ("class", "threshold") if name == "class_coverage" else ("threshold",)
         parts = zip(("", "_low", "_high"), bounded, strict=True)
         columns |= {f"{name}{ending}": (dims, part) for ending, part in parts}
-    return xr.Dataset(columns, coords={"threshold": at, "class": [c.name for c in evaluation.classes]})
+    return xr.Dataset(columns, coords={"threshold": at, "class": evaluation.class_names})
 
 
 @shared_sections
@@ -103,5 +103,5 @@ def conformal_threshold(evaluation: Evaluation, coverage: float = 0.9, *, by_cla
     edges = formulas.conformal_edge(positives if by_class else positives.sum(axis=0), coverage)
     thresholds = np.asarray(tallies.edges)[edges]
     return xr.DataArray(
-        thresholds, {"class": [c.name for c in evaluation.classes]} if by_class else {}, ["class"] if by_class else []
+        thresholds, {"class": evaluation.class_names} if by_class else {}, ["class"] if by_class else []
     )

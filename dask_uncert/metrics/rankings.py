@@ -181,6 +181,6 @@ def average_precision(evaluation: Evaluation, *, bound: bool = False) -> Any:
 def _by_class(evaluation: Evaluation, formula: Any, bound: bool) -> xr.DataArray | xr.Dataset:
     number, positives, _ = evaluation.calibration.fine_by_class
     bounded: Bounded = formula(number, positives)
-    names = [c.name for c in evaluation.classes]
+    names = evaluation.class_names
     arrays = {key: xr.DataArray(part, {"class": names}, "class") for key, part in bounded._asdict().items()}
     return xr.Dataset(arrays) if bound else arrays["value"].rename(None)

@@ -50,7 +50,7 @@ def shifted_codes(evaluation: Evaluation, ignore: Collection[int]) -> list[str]:
     ignored = ledger.reasons()["ignored"]
     if codes != [*range(len(codes))] or len(codes) not in ignore or first or not ignored:
         return []
-    names = [c.name for c in evaluation.classes]
+    names = evaluation.class_names
     return [
         f"classes: no pixel of the reference has code 0 ({names[0]}), and {plural(ignored, 'pixel')} are ignored, with "
         f"code {len(codes)} among the ignored ones. A list of names has the codes 0 to {len(codes) - 1}. If the reference "

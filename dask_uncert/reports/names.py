@@ -17,6 +17,8 @@ PRETTY = {
     "tsallis": "Tsallis entropy",
     "t_entropy": "t-entropy",
     "variance": "Binary variance",
+    "max_probability": "1 - largest probability",
+    "margin": "1 - margin of the two largest",
     "predictive_entropy": "Predictive entropy",
     "expected_entropy": "Expected entropy",
     "mutual_information": "Mutual information",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dask_uncert.errors import InputError, listed, plural
+from dask_uncert.errors import InputError, plural, suggestion
 from dask_uncert.formulas import calibration, confusion
 from dask_uncert.summaries import display
 from dask_uncert.summaries.calibration import Calibration
@@ -160,6 +160,11 @@ class Evaluation(Summary):
         return display.dataframe("name", [*numbers], {"value": [float(value) for value in numbers.values()]})
 
     @property
+    def class_names(self) -> list[str]:
+        """Name of every class, in the order of the class axis."""
+        return [name for _, name in self.classes]
+
+    @property
     def measures(self) -> dict[str, Distribution]:
         """Distribution of every measure, by its name."""
         return {distribution.measure.name: distribution for distribution in self.distributions}
@@ -252,7 +257,7 @@ class Evaluation(Summary):
 
 def class_position(evaluation: Evaluation, class_name: str) -> int:
     """Return the position of a class in the class table; raise InputError if there is none of this name."""
-    names = [c.name for c in evaluation.classes]
+    names = evaluation.class_names
     if class_name not in names:
-        raise InputError(f"there is no class {class_name!r}; the classes are {listed(names, 20)}.")
+        raise InputError(f"there is no class {class_name!r}. {suggestion(class_name, names, 'Classes')}")
     return names.index(class_name)

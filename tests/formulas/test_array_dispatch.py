@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import dask_uncert as du
-from dask_uncert.formulas import entropies, homophily, simplex_distances
+from dask_uncert.formulas import entropies, homophily, simplex_distances, top_probabilities
 from dask_uncert.formulas.array_dispatch import normalise, result_dtype, tolerance
 
 H = np.array([[0, 2, 1], [2, 0, 1], [1, 1, 0]])
@@ -18,6 +18,8 @@ PUBLIC = {
     "tsallis": entropies.tsallis_entropy,
     "t_entropy": entropies.t_entropy,
     "variance": entropies.binary_variance,
+    "max_probability": top_probabilities.max_probability,
+    "margin": top_probabilities.margin,
     "confused": entropies.confused_classes,
     "homophily": lambda p, axis=-1: homophily.homophily_uncertainty(p, H, axis=axis),
 }

@@ -97,7 +97,7 @@ def test_readings_by_class_carry_the_names(scene):
     assert matrix.sel(predicted="class 3").sum() == scene.decisions.confusion[:, 3].sum()
     by_name, by_number = (du.windows_curve(scene, key, [0.1, 0.5]) for key in ("class 2", 2))
     np.testing.assert_array_equal(by_name, by_number)
-    with pytest.raises(KeyError, match=r"no class 'Corn'.*class 1"):
+    with pytest.raises(du.InputError, match=r"no class 'Corn'.*class 1"):
         du.windows_curve(scene, "Corn", [0.1])
 
 

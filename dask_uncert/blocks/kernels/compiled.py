@@ -48,7 +48,19 @@ __all__ = [
     "sum_soft_weights",
 ]
 
-EUCLIDEAN, KULLBACK_LEIBLER, FISHER_RAO, RENYI, TSALLIS, T_ENTROPY, VARIANCE, HOMOPHILY, OTHER = range(9)
+(
+    EUCLIDEAN,
+    KULLBACK_LEIBLER,
+    FISHER_RAO,
+    RENYI,
+    TSALLIS,
+    T_ENTROPY,
+    VARIANCE,
+    HOMOPHILY,
+    MAX_PROBABILITY,
+    MARGIN,
+    OTHER,
+) = range(11)
 GEOMETRIC_CODES = {
     "euclidean": EUCLIDEAN,
     "kullback-leibler": KULLBACK_LEIBLER,
@@ -60,6 +72,8 @@ CODES = {
     "tsallis": TSALLIS,
     "t_entropy": T_ENTROPY,
     "variance": VARIANCE,
+    "max_probability": MAX_PROBABILITY,
+    "margin": MARGIN,
     "homophily": HOMOPHILY,
 }
 
@@ -156,6 +170,12 @@ def _measure(probabilities, pixels, codes, orders, alphas, squares, rounding, re
             elif codes[m] == VARIANCE:
                 for j in range(STRIP):
                     values[j] = 4.0 * (best[j] / total[j]) * rest[j]
+            elif codes[m] == MAX_PROBABILITY:
+                values[:] = rest
+            elif codes[m] == MARGIN:
+                for j in range(STRIP):
+                    second = runner[j] if runner[j] > 0.0 else 0.0
+                    values[j] = rest[j] + (second if second < 1.0 else 1.0) / total[j]
             elif codes[m] == HOMOPHILY:
                 steps.homophily(p, squares[m], values)
             else:

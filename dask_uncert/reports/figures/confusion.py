@@ -33,7 +33,7 @@ def confusion(evaluation: Evaluation) -> Figure:
     """Draw the confusion matrix ([A22] figure 5); colours are shares of the reference class."""
     matrix = evaluation.decisions.confusion
     shares = ratio(matrix, matrix.sum(axis=1, keepdims=True))
-    names, n = [axis_name(c.name) for c in evaluation.classes], len(matrix)
+    names, n = [axis_name(name) for name in evaluation.class_names], len(matrix)
     side = min(0.9 + 0.42 * n, 11.0)
     label_size = 9 if n <= 30 else 6
     named = layout.widest_text(names, label_size) if n <= MOST_NAMED_CLASSES else 0.2
@@ -65,7 +65,7 @@ def confusion(evaluation: Evaluation) -> Figure:
 @styled
 def classes(evaluation: Evaluation) -> Figure:
     """Draw recall, precision and F1 of every class; a cross marks an undefined one."""
-    names = [axis_name(c.name) for c in evaluation.classes]
+    names = [axis_name(name) for name in evaluation.class_names]
     rows, height = np.arange(len(names)), 0.27
     metrics = {
         "recall": (classification.recall(evaluation).values, BLUE),

@@ -30,7 +30,7 @@ def homophily_and_gini(evaluation: Evaluation) -> Figure | None:
     pairs = frequent_mistakes(evaluation)
     if not {"homophily", "gini"} <= set(evaluation.measures) or not pairs:
         return None
-    names = [axis_name(c.name, 22) for c in evaluation.classes]
+    names = [axis_name(name, 22) for name in evaluation.class_names]
     shown = [f"{names[i]} → {names[k]}" for i, k in pairs]
     rows = np.arange(len(pairs))
     margins = layout.Margins(left=0.2 + layout.widest_text([*shown, PAIR], 8), right=0.6, top=0.6)

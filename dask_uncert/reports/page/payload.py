@@ -40,7 +40,7 @@ def payload(evaluation: Evaluation, most_bytes: int) -> Payload:
     joint: list[dict[str, Any]] = []
     left_out = []
     data = {
-        "classes": [described.name for described in evaluation.classes],
+        "classes": evaluation.class_names,
         "measures": _measures(evaluation),
         "calibration": _calibration(evaluation),
         "start": {"sigma": SIGMA, "damping": DAMPING},

@@ -80,7 +80,7 @@ def by_confused(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 def by_second_best(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return mean and standard deviation by reference class, predicted class and whether the former was second best."""
-    pairs, names = evaluation.decisions.pairs, [c.name for c in evaluation.classes]
+    pairs, names = evaluation.decisions.pairs, evaluation.class_names
     chosen = np.nonzero(pairs)
     spreads = _spreads(evaluation, pairs[chosen], lambda d: d.by_pair[chosen])
     return [

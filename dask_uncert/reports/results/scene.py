@@ -73,7 +73,7 @@ def scene_results(evaluation: Evaluation, intervals: Intervals | None = None) ->
 
 def excluded_by_class(evaluation: Evaluation) -> dict[str, dict[str, int]]:
     """Return the number of excluded pixels by reason and reference class, "" where the class is unknown."""
-    names = [*(c.name for c in evaluation.classes), ""]
+    names = [*evaluation.class_names, ""]
     rows = zip(REASONS, evaluation.ledger.excluded.tolist(), strict=True)
     return {reason: {name: n for name, n in zip(names, row, strict=True) if n} for reason, row in rows if any(row)}
 

@@ -24,7 +24,7 @@ DTYPES = {
     "float16": None, "float32": None, "float64": None, "uint8": 1 / 255, "uint16": 1 / 65535, "int32": 1e-6,
 }  # fmt: skip
 MEASURED = [
-    "gini", "entropy", "fisher_rao", "renyi", "tsallis", "t_entropy", "variance", "confused_classes",
+    "gini", "entropy", "fisher_rao", "renyi", "tsallis", "t_entropy", "variance", "max_probability", "margin", "confused_classes",
     {"renyi": {"alpha": 100}}, {"renyi": {"alpha": math.inf}}, {"tsallis": {"alpha": 1e5}}, {"renyi": {"alpha": 320}}, {"renyi": {"alpha": 1e300}},
     {"geometric": {"distance": "renyi", "alpha": 0.01, "n": 1000}},
 ]  # fmt: skip

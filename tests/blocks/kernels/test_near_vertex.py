@@ -11,7 +11,7 @@ from dask_uncert.blocks.kernels import compiled, reference
 from dask_uncert.formulas.measures import parse_measure
 
 MEASURES = [
-    "gini", "entropy", "fisher_rao", "renyi", "tsallis", "t_entropy", "variance",
+    "gini", "entropy", "fisher_rao", "renyi", "tsallis", "t_entropy", "variance", "max_probability", "margin",
     *({"renyi": {"alpha": alpha}} for alpha in (0.3, 0.9, 1.2, 3.0, 100.0, math.inf)),
     *({"tsallis": {"alpha": alpha}} for alpha in (0.3, 0.9, 1.2, 3.0)),
     *({"geometric": {"distance": distance, "n": n}} for distance in ("euclidean", "kullback-leibler", "fisher-rao") for n in (1, 5)),
@@ -25,6 +25,8 @@ def precisely(measure, p):
     kind, alpha, n = measure.distance or measure.kind, measure.alpha, measure.n or 1
     if kind == "variance":
         return 4 * max(p) * (1 - max(p))
+    if kind in ("max_probability", "margin"):
+        return 1 - max(p) + (sorted(p)[-2] if kind == "margin" else 0)
     if kind == "t_entropy":
         entropy = sum(x * mpmath.atan(1 / x) for x in p if x) - mpmath.pi / 4
         return entropy / (mpmath.atan(classes) - mpmath.pi / 4)
