@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dask_uncert.errors import InputError, plural, suggestion
+from dask_uncert.errors import InputError, listed, plural, suggestion
 from dask_uncert.formulas import calibration, confusion
 from dask_uncert.summaries import display
 from dask_uncert.summaries.calibration import Calibration
