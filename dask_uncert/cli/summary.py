@@ -59,6 +59,7 @@ def lines(results: Mapping[str, Any], unit: str) -> Iterator[tuple[str, str]]:
         yield "", f"coverage at {levels}"
         return
     yield from _cohort(results)
+    yield from _zones(results)
     yield "how good", ", ".join(_metrics(results["overall"], LABELS))
     sure = list(_metrics(results["calibration"], SCORES))
     for name, numbers in [*results["selective"].items()][:MOST_MEASURES]:
@@ -84,6 +85,16 @@ def _cohort(results: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         pooled, worst = _number(row["pooled"]), row["at"]["0.05"]
         over = f"{_with_interval(row, 'mean')} over patients, {pooled} pooled"
         yield "", f"{name}: {over}{f', low at {worst}' if worst else ''}"
+
+
+def _zones(results: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the number of zones, and those of lowest and highest accuracy."""
+    known = {name: zone["overall"]["accuracy"] for name, zone in results.get("zones", {}).items()}
+    values = {name: value for name, value in known.items() if value is not None}
+    if values:
+        ends = [min(values, key=lambda name: values[name]), max(values, key=lambda name: values[name])]
+        between = " to ".join(f"{_number(values[name])} ({name})" for name in dict.fromkeys(ends))
+        yield "zones", f"{len(known)} zones: accuracy {between}"
 
 
 def _metrics(numbers: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[str]:

@@ -27,6 +27,7 @@ from dask_uncert.reports.tables.cohort import cohort_tables
 from dask_uncert.reports.tables.csv import as_csv
 from dask_uncert.reports.tables.regression import regression_tables
 from dask_uncert.reports.tables.scene import scene_tables
+from dask_uncert.reports.tables.zones import zone_tables
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
 
@@ -67,7 +68,7 @@ def write_all(
     elif cohort is None:
         intervals = scene_intervals(evaluation)
         results = scene_results(evaluation, intervals)
-        tables = dict(scene_tables(evaluation, results, intervals))
+        tables = {**dict(scene_tables(evaluation, results, intervals)), **dict(zone_tables(evaluation, results))}
     else:
         statistics = cohort_statistics(cohort, evaluation)
         results = cohort_results(evaluation, statistics)

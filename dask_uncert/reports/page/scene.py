@@ -19,6 +19,7 @@ from dask_uncert.reports.page import bokeh_charts
 from dask_uncert.reports.page.cohort import cohort_context
 from dask_uncert.reports.page.payload import payload
 from dask_uncert.reports.page.templates import common_context, environment, file_text, image_source
+from dask_uncert.reports.page.zones import zones_context
 from dask_uncert.reports.results.cohort import CohortStatistics
 from dask_uncert.spec.map_names import soft_labels, soft_picture
 from dask_uncert.summaries.evaluation import Evaluation
@@ -64,6 +65,7 @@ def scene_page(
         "maps": shown,
         "maps_left_out": hidden,
         "at_maximum": _at_maximum(results),
+        "zones": zones_context(evaluation, results),
         "has_joint": bool(evaluation.joint),
         "cohort": None if statistics is None else cohort_context(statistics, results, evaluation),
         "scripts": [Markup(bokeh_charts.bokeh_script()), *map(Markup, scripts)],

@@ -20,6 +20,7 @@ from dask_uncert.metrics.scalars import MACRO, scalars_by_path
 from dask_uncert.reports.results import by_setting
 from dask_uncert.reports.results.breakdowns import by_class, by_confused, by_second_best
 from dask_uncert.reports.results.intervals import Intervals, nested, scene_intervals
+from dask_uncert.reports.results.zones import zone_results
 from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
@@ -68,6 +69,8 @@ def scene_results(evaluation: Evaluation, intervals: Intervals | None = None) ->
     }
     if intervals is not None:
         results["confidence"] = intervals.described()
+    if evaluation.zones is not None and evaluation.zones.table:
+        results["zones"] = zone_results(evaluation)
     return undefined_as_null(results)
 
 
