@@ -48,6 +48,8 @@ class Counter:
             for d in total.distributions
         ]
         bins = total.calibration
+        if bins is None:
+            return
         self.probability_finder = cached_finder(tuple(as_stored(bins.edges, dtype, scale).tolist()), 1.0)
         self.scores = ScoreCounts(bins.classwise, bins.squared_error, bins.log_loss, bins.infinite.reshape(1))
 
@@ -85,11 +87,12 @@ class Counter:
             count = kernels.count_wide_values if d.wide else kernels.count_values
             rows = tiles(f"histogram/{i}", f"sums/{i}")
             count(values, d.upper, bins, groups, truth, batch, counts, rows)
-        winning = total.calibration.winning
-        kernels.count_confidence(truth, batch, self.probability_finder, winning, tiles("winning_in_bins"))
-        by_class = (f"class_in_bins/{c}" for c in range(len(request.classes)))
-        rows = tiles("squared_error", "log_loss", "infinite", *by_class)
-        kernels.count_probabilities(stored, pixels, truth, self.probability_finder, self.scores, rows)
+        if total.calibration is not None:
+            winning = total.calibration.winning
+            kernels.count_confidence(truth, batch, self.probability_finder, winning, tiles("winning_in_bins"))
+            by_class = (f"class_in_bins/{c}" for c in range(len(request.classes)))
+            rows = tiles("squared_error", "log_loss", "infinite", *by_class)
+            kernels.count_probabilities(stored, pixels, truth, self.probability_finder, self.scores, rows)
         maps = self._add_soft(batch, truth, stored, pixels, u, shares)
         if self.tiles is not None:
             self.tiles.close()

@@ -61,7 +61,7 @@ def count_plain(
     else:
         pixels = np.arange(reference.size)
     second = np.ascontiguousarray(second, np.float32)
-    bins, decisions = total.calibration, total.decisions
+    bins, decisions = total.stated, total.decisions
     finder = cached_finder(tuple(as_stored(bins.edges, second.dtype).tolist()), 1.0)
     scores = ScoreCounts(bins.classwise, bins.squared_error, bins.log_loss, bins.infinite.reshape(1))
     left = np.empty(second.size, np.int64)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.blocks.accumulate import Counter
 from dask_uncert.blocks.binary import count_plain, is_plain
+from dask_uncert.blocks.decided import decided, decision_indices
 from dask_uncert.blocks.encoding import (
     BLANK,
     GAPS,
@@ -45,6 +46,7 @@ from dask_uncert.summaries.weighted_decisions import LARGEST
 
 STEP = 1 << 14  # pixels at a time: their measures are not held for a whole block
 LEFT_OUT = -4  # and below: left out for the reason with that number
+NOTHING = np.empty((0, 0, 0))
 REFERENCE_GAPS = [number + 1 for number in OF_INPUT["reference"]]
 
 
@@ -59,12 +61,12 @@ def evaluate_block(
 
     arrays: `probabilities` (grid dimensions, with the classes on the encoding's axis; without classes that of the second
     of two), `samples` of them (in a list, or stacked on the first axis), or both: without probabilities the samples' mean
-    is the prediction. `reference`: codes or, where the request says so, shares (classes last). Where given, `mask` (true
+    is the prediction. Or `prediction`, class codes. `reference`: codes or, where the request says so, shares (classes last). Where given, `mask` (true
     counts), `uncertainty`, `weight`, `zones`, GAPS, ZONE_GAPS and BLANK. All over the same grid dimensions in the same order; none is
     written to. kernels: `kernels.compiled` or `kernels.reference`. offset: of the block in the grid, for tiles; by
     default its origin.
 
-    Raises UnusableBlockError for unknown reference codes, and for counted probabilities, samples, shares or
+    Raises UnusableBlockError for unknown codes of classes, and for counted probabilities, samples, shares or
     uncertainties out of range.
     """
     shape = arrays["reference"].shape[: -1 if request.reference == "shares" else None]
@@ -81,7 +83,10 @@ def evaluate_block(
     weights = arrays["weight"].ravel() if "weight" in arrays else None
     if weights is not None and invalid_weights(weights[reference >= 0]).any():
         raise UnusableBlockError("weight", "weight out of range")
-    block = _Block(request, arrays, encoding, kernels, reference, shares, offset or (0,) * len(shape))
+    decisions = None if "prediction" not in arrays else decision_indices(request, arrays["prediction"])
+    if decisions is not None and (decisions[reference >= 0] < 0).any():
+        raise UnusableBlockError("prediction", "unknown predicted codes")
+    block = _Block(request, arrays, encoding, kernels, reference, shares, decisions, offset or (0,) * len(shape))
     if zones is None:
         total = block.count(total, excluded[0], np.flatnonzero(block.selected))
         _close(total, excluded[0], reference.size)
@@ -128,10 +133,11 @@ class _Block:
         kernels: ModuleType,
         reference: Indices,
         shares: Floats | None,
+        decisions: Indices | None,
         offset: Sequence[int],
     ) -> None:
         self.request, self.arrays, self.encoding, self.kernels = request, arrays, encoding, kernels
-        self.reference, self.shares, self.offset = reference, shares, offset
+        self.reference, self.shares, self.decisions, self.offset = reference, shares, decisions, offset
         self.u, self.weights = (arrays[name].ravel() if name in arrays else None for name in ("uncertainty", "weight"))
         self.plain = is_plain(request, arrays, encoding)
         self.selected = reference >= 0
@@ -152,7 +158,9 @@ class _Block:
 
     @cached_property
     def prediction(self) -> tuple[NDArray[Any], np.dtype[Any], Rounding]:
-        """Probabilities (a, classes, b), the dtype they are stored in, and how it rounds."""
+        """Probabilities (a, classes, b), the dtype they are stored in, and how it rounds; none beside decisions."""
+        if self.decisions is not None:
+            return NOTHING, NOTHING.dtype, rounding_of(NOTHING.dtype, len(self.request.classes))
         if "probabilities" in self.arrays:
             precision = self.encoding.probabilities
             stored, dtype = three_axes(self.arrays["probabilities"], self.encoding.class_axis, precision.scale)
@@ -176,7 +184,10 @@ class _Block:
         counter = Counter(request, total, dtype, kernels, share_dtype, tiles, scale)
         batches = (pixels[start : start + STEP] for start in range(0, pixels.size, STEP))
         for batch in batches if tiles is None else tiles.batches(pixels, STEP):
-            measured = kernels.measure(stored, batch, request.measures, request.maxima, rounding)
+            if self.decisions is None:
+                measured = kernels.measure(stored, batch, request.measures, request.maxima, rounding)
+            else:
+                measured = decided(self.decisions[batch], len(request.measures))
             truth = self.reference[batch]
             if self.spread is not None:
                 state = self.spread.state[batch]
@@ -233,7 +244,7 @@ def counted_pixels(
                 _leave_out(reference, gaps == number + 1, REASONS[number], excluded, zone)
         if name == "reference":
             _leave_out(reference, reference == NO_CODE, "reference_nan", excluded, zone)
-        elif name in ("uncertainty", "weight") and name in arrays:
+        elif name in ("uncertainty", "weight", "prediction") and name in arrays:
             _leave_out(reference, np.isnan(arrays[name].ravel()), f"{name}_nan", excluded, zone)
     return reference
 

@@ -21,6 +21,7 @@ from dask_uncert.blocks.classification import (
     invalid_weights,
     largest_uncertainty,
 )
+from dask_uncert.blocks.decided import decision_indices
 from dask_uncert.blocks.encoding import GAPS, ZONE_GAPS, rounding_of, three_axes
 from dask_uncert.blocks.zones import zone_indices
 from dask_uncert.errors import listed, plural
@@ -68,6 +69,9 @@ def inspect_block(
     if problem == "zones":
         return _unknown_zones(request, arrays["zones"].ravel(), arrays.get(ZONE_GAPS))
     index = counted_pixels(request, arrays)
+    if problem == "prediction":
+        unknown = (decision_indices(request, arrays["prediction"]) < 0) & (index >= 0)
+        return _numbers(arrays["prediction"].ravel()[unknown])
     if problem == "reference":
         wrong = np.flatnonzero(index == UNKNOWN)
         values = arrays["reference"].reshape(index.size, -1)[wrong].astype(np.float64)
@@ -123,14 +127,18 @@ def _unknown_codes(request: Request, codes: NDArray[Any], gaps: NDArray[np.uint8
     unknown = class_indices(codes, request.codes, request.ignore) == UNKNOWN
     if gaps is not None:
         unknown &= ~np.isin(gaps.ravel(), REFERENCE_GAPS)
-    values, numbers = np.unique(codes.ravel()[unknown], return_counts=True)
-    return Counter(dict(zip(values.tolist(), numbers.tolist(), strict=True)))
+    return _numbers(codes.ravel()[unknown])
 
 
 def _unknown_zones(request: Request, codes: NDArray[Any], gaps: NDArray[np.uint8] | None) -> Counter[Any]:
     """Return how often each number occurs that is neither the code of a zone nor missing."""
     unknown = zone_indices(request, codes, None if gaps is None else gaps.ravel())[0] == UNKNOWN
-    values, numbers = np.unique(codes[unknown], return_counts=True)
+    return _numbers(codes[unknown])
+
+
+def _numbers(codes: NDArray[Any]) -> Counter[Any]:
+    """Return how often each code occurs."""
+    values, numbers = np.unique(codes, return_counts=True)
     return Counter(dict(zip(values.tolist(), numbers.tolist(), strict=True)))
 
 
@@ -145,6 +153,13 @@ def problem_message(problem: str, finding: Any, request: Request, scene: Scene) 
         return unknown_codes_message(finding, request, scene.cubes["reference"].where)
     if problem == "zones":
         return _unknown_zones_message(finding, request, scene.cubes["zones"].where)
+    if problem == "prediction":
+        where = scene.cubes["prediction"].where
+        return (
+            f"prediction: {where} holds codes of no class at counted pixels: {_listed(finding)}. The class table has "
+            f"{', '.join(map(str, request.codes))}. Add the codes to `classes`; or declare them as `nodata` of the "
+            f"prediction: their pixels are then left out."
+        )
     cubes = [cube for cube in scene.cubes.values() if cube.kind == problem and cube.gap is None]
     more = f" and {len(cubes) - 1} more" if len(cubes) > 1 else ""
     start = f"{problem}: {cubes[0].where}{more} holds {plural(finding.number, 'counted pixel')}"
@@ -175,7 +190,7 @@ def problem_message(problem: str, finding: Any, request: Request, scene: Scene) 
 
 def _unknown_zones_message(counts: Mapping[Any, int], request: Request, where: str) -> str:
     """Return one paragraph about numbers that are no codes of zones, with the number of pixels of each."""
-    codes = listed([f"{code} ({plural(number, 'pixel')})" for code, number in sorted(counts.items())], SHOWN)
+    codes = _listed(counts)
     if not request.zones:
         return f"zones: {where} holds numbers that are not whole: {codes}. Codes of zones are whole numbers."
     return (
@@ -185,9 +200,14 @@ def _unknown_zones_message(counts: Mapping[Any, int], request: Request, where: s
     )
 
 
+def _listed(counts: Mapping[Any, int]) -> str:
+    """Return codes with the number of pixels of each."""
+    return listed([f"{code} ({plural(number, 'pixel')})" for code, number in sorted(counts.items())], SHOWN)
+
+
 def unknown_codes_message(counts: Mapping[Any, int], request: Request, where: str) -> str:
     """Return one paragraph about codes that are neither classes nor ignored, with the number of pixels of each."""
-    codes = listed([f"{code} ({plural(number, 'pixel')})" for code, number in sorted(counts.items())], SHOWN)
+    codes = _listed(counts)
     fractions = any(isinstance(code, float) and not code.is_integer() for code in counts)
     return (
         f"reference: {where} holds codes that are not in the class table{' or are not whole numbers' if fractions else ''}: "

@@ -32,8 +32,10 @@ class TileCounter:
         self.kernels, self.tiles, size = kernels, total.tiles, total.tiles.size
         layout = tile_layout(total)
         self.width, self.starts = layout.width, {name: start for name, (start, _) in layout.marginals.items()}
-        fine = len(total.calibration.edges) - 1
-        self.bins = np.arange(fine) // (fine // total.calibration.bins)
+        self.bins = np.empty(0, np.int64)
+        if total.calibration is not None:
+            fine = len(total.calibration.edges) - 1
+            self.bins = np.arange(fine) // (fine // total.calibration.bins)
         self.first = [o // size for o in offset]
         self.sides = [(o + n - 1) // size - o // size + 1 for o, n in zip(offset, shape, strict=True)]
         self.tile_of, self.order = _cut(tuple(shape), tuple(o % size for o in offset), size)

@@ -61,10 +61,11 @@ def lines(results: Mapping[str, Any], unit: str) -> Iterator[tuple[str, str]]:
     yield from _cohort(results)
     yield from _zones(results)
     yield "how good", ", ".join(_metrics(results["overall"], LABELS))
-    sure = list(_metrics(results["calibration"], SCORES))
+    sure = list(_metrics(results["calibration"], SCORES)) if "calibration" in results else []
     for name, numbers in [*results["selective"].items()][:MOST_MEASURES]:
         sure += _metrics(numbers, {"error_auroc": f"error AUROC of {name}"})
-    yield "how sure", ", ".join(sure)
+    if sure:
+        yield "how sure", ", ".join(sure)
     if "confidence" in results:
         confidence = results["confidence"]
         yield (

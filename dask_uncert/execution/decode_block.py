@@ -16,7 +16,7 @@ from dask_uncert.inputs.cube import CLASS, SAMPLE, Cube
 from dask_uncert.inputs.scene import Scene
 from dask_uncert.summaries.ledger import REASONS
 
-PREDICTIONS = ("probabilities", "samples", "mean", "variance")
+PREDICTIONS = ("probabilities", "samples", "mean", "variance", "prediction")
 NEARLY_WHOLE = 1e-6  # what scaling in single precision rounds
 LEDGER_NAMES = {"covariance": "variance", "features": "reference"}
 """Names of inputs in the ledger, if they differ. Features are read in a pass of their own, which has no ledger."""

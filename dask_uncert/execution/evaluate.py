@@ -26,7 +26,7 @@ from dask_uncert.metrics.remarks import incomplete_shares, shifted_codes
 from dask_uncert.spec.inputs import InputKeywords, open_arrays
 from dask_uncert.spec.options import EvaluateOptions, PassOptions, SceneOptions
 from dask_uncert.spec.request import Request
-from dask_uncert.spec.resolve import resolve, with_classes, with_distance_table_read
+from dask_uncert.spec.resolve import for_decisions, resolve, with_classes, with_distance_table_read
 from dask_uncert.spec.types import FROM_FILE
 from dask_uncert.summaries.evaluation import Class, Evaluation
 
@@ -41,6 +41,7 @@ class EvaluateKeywords(EvaluateOptions, total=False):
     """The other keywords of `evaluate`: one more input, and the options."""
 
     zones: Any
+    prediction: Any
 
 
 @overload
@@ -101,6 +102,9 @@ def evaluate(
         Class probabilities: the grid's dimensions, and the classes on `axis`. Floats, or integers with a scale:
         ``du.Input(array, scale=1 / 255)``. With ``axis=None`` a binary prediction over the grid alone, the
         probability of the second class.
+    prediction : array, path or Input
+        Instead of probabilities, predicted class codes over the grid: decisions. What needs probabilities is then absent,
+        or refused where it is asked for; `uncertainty` beside them tells right from wrong decisions.
     reference : array, path or Input
         Class codes over the grid. Or a fuzzy reference of shares in [0, 1]: one for each class on a dimension
         `class`, or with ``du.Input(array, fuzzy=True)`` that of the second of two classes, or one for each class on
@@ -178,6 +182,7 @@ def evaluate(
     inputs = {
         "probabilities": probabilities,
         "samples": samples,
+        "prediction": keywords.pop("prediction", None),
         "reference": reference,
         "mask": mask,
         "uncertainty": uncertainty,
@@ -231,6 +236,7 @@ def prepare(options: SceneOptions, cubes: Mapping[str, Cube], **pass_options: An
         raise InputError("nothing to evaluate against: give `reference`.")
     if options.overlap:
         cubes = over_the_reference(dict(cubes))
+    options = for_decisions(options, cubes)
     if options.classes == FROM_FILE:
         options = with_classes(options, cubes)
     table = options.table or [Class(code, str(code)) for code in range(prediction(cubes).sizes.get(CLASS, 2))]
@@ -271,7 +277,7 @@ def write_coordinates(plan: Plan) -> None:
         return
     coordinates: dict[str, Any] = {}
     cubes = plan.scene.cubes
-    for name in (n for n in ("reference", "mean", "samples_0", "samples", "probabilities") if n in cubes):
+    for name in (n for n in ("reference", "mean", "samples_0", "samples", "probabilities", "prediction") if n in cubes):
         known, attributes = cubes[name].coordinates or {}, cubes[name].coordinate_attributes
         coordinates.update({dim: (known[dim], attributes[dim]) for dim in plan.scene.dims if dim in attributes})
     geometry = shared_geometry(cubes)

@@ -22,6 +22,8 @@ from dask_uncert.io.readers.stored_array import Label, StoredArray
 
 CLASS, SAMPLE, BAND = "class", "sample", "band"
 OUTPUT, OUTPUT2 = "output", "output2"
+PREDICTION = "prediction"
+"""The input that holds predicted class codes: decisions without probabilities."""
 RESERVED = (CLASS, SAMPLE, BAND, OUTPUT, OUTPUT2)
 Names = Sequence[str] | None
 """Names of dimensions, where they are known."""

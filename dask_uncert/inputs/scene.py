@@ -8,11 +8,22 @@ from typing import NamedTuple
 
 from dask_uncert.errors import InputError, suggestion
 from dask_uncert.inputs.alignment import align_axes
-from dask_uncert.inputs.cube import AS_THE_DTYPE, BAND, CLASS, RESERVED, SAMPLE, Cube, Precision, proposed_dims
+from dask_uncert.inputs.cube import (
+    AS_THE_DTYPE,
+    BAND,
+    CLASS,
+    PREDICTION,
+    RESERVED,
+    SAMPLE,
+    Cube,
+    Precision,
+    proposed_dims,
+)
 
 RESERVED_DIMS = {
     "probabilities": ((), (CLASS,)),
     "samples": ((SAMPLE,), (CLASS, SAMPLE)),
+    "prediction": ((),),
     "reference": ((), (CLASS,)),
     "mask": ((),),
     "uncertainty": ((),),
@@ -82,10 +93,15 @@ class Scene:
 
 
 def prediction(cubes: Mapping[str, Cube]) -> Cube:
-    """Return the probabilities, else the samples, whose mean is evaluated; InputError without either."""
-    predictions = [cube for cube in cubes.values() if cube.is_prediction]
+    """Return the probabilities, else the samples, whose mean is evaluated, else the predicted codes; InputError without."""
+    predictions = [cube for cube in cubes.values() if cube.is_prediction or (cube.kind, cube.gap) == (PREDICTION, None)]
     if not predictions:
-        raise InputError("nothing to evaluate: give `probabilities`, `samples` or both.")
+        raise InputError("nothing to evaluate: give `probabilities`, `samples` or both; or `prediction`, class codes.")
+    if {cube.kind for cube in predictions} > {PREDICTION}:
+        raise InputError(
+            "prediction: class codes beside probabilities or samples are two predictions. Leave the codes out (the "
+            "decision is the most probable class), or evaluate them in a run of their own."
+        )
     return min(predictions, key=lambda cube: cube.kind != "probabilities")
 
 
@@ -110,6 +126,8 @@ def make_scene(cubes: Mapping[str, Cube], classes: int) -> Scene:
     first = prediction(cubes)
     check_grids(cubes, first)
     predictions = [cube for cube in cubes.values() if cube.is_prediction]
+    if classes < 2:
+        raise InputError(f"the class table has {classes} class; at least 2 are needed.")
     for cube in predictions:
         _check_classes(cube, classes, first)
     if len({cube.precision for cube in predictions if cube.kind == "samples"}) > 1:
@@ -171,8 +189,6 @@ def _check_classes(cube: Cube, classes: int, first: Cube) -> None:
             f"{cube.name}: {cube.where} has {cube.sizes[CLASS]} classes along its class dimension, but the class "
             f"table has {classes}. Name every class of the axis, in its order."
         )
-    if classes < 2:
-        raise InputError(f"the class table has {classes} class; at least 2 are needed.")
 
 
 def _misspelled(cube: Cube) -> str:
@@ -184,6 +200,7 @@ def _misspelled(cube: Cube) -> str:
 def _check_dtype(name: str, cube: Cube) -> None:
     allowed, expected = {
         "reference": ("biuf", "class codes, whole numbers, or shares"),
+        PREDICTION: ("biuf", "class codes, whole numbers"),
         "zones": ("biuf", "codes of zones, whole numbers"),
         "mask": ("biuf" if cube.decoding.is_packed else "biu", MASK_VALUES),
     }.get(cube.kind, ("fiu", "numbers"))
@@ -191,6 +208,8 @@ def _check_dtype(name: str, cube: Cube) -> None:
         allowed, expected = "fiu", "floats"
         if cube.precision.scale is None:
             allowed, expected = "f", "floats, or integers with a declared `scale` (such as 1/255)"
+            if CLASS not in cube.dims:
+                expected += "; class codes are the input `prediction`"
     found = cube.data.dtype if cube.kind == "mask" else cube.dtype
     if found.kind not in allowed:
         raise InputError(f"{name}: {cube.where} holds {cube.data.dtype}; expected {expected}.")

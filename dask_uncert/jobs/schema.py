@@ -27,6 +27,7 @@ WEIGHT = (
 )
 UNCERTAINTY = "A predicted uncertainty, 0 or above; NaN where there is none"
 PROBABILITIES = "By default the mean of the samples"
+PREDICTION = "Instead of probabilities, predicted class codes: decisions; what needs probabilities is then absent"
 MASK = "True counts"
 
 
@@ -79,6 +80,7 @@ class Inputs(StrictModel):
     samples: Samples | None = Field(
         None, description="Several predictions along a dimension sample, or a list of inputs without it"
     )
+    prediction: AnyInput | None = Field(None, description=PREDICTION)
     reference: AnyReference
     mask: AnyInput | None = Field(None, description=MASK)
     features: AnyInput | None = Field(None, description="Bands that class distances are measured on")
@@ -152,6 +154,7 @@ class CaseInputs(StrictModel):
 
     probabilities: PredictionOptions | None = Field(None, description=PROBABILITIES)
     samples: CaseSamples | None = None
+    prediction: InputOptions | None = Field(None, description=PREDICTION)
     reference: CaseReference
     mask: InputOptions | None = Field(None, description=MASK)
     uncertainty: InputOptions | None = Field(None, description=UNCERTAINTY)
@@ -190,7 +193,8 @@ class CohortJob(ClassificationOptions, AnyKind):
 
     def options(self) -> SceneOptions:
         """Return the options of each case."""
-        return SceneOptions(**{name: getattr(self, name) for name in ClassificationOptions.model_fields})
+        stated = self.model_fields_set & set(ClassificationOptions.model_fields)
+        return SceneOptions(**{name: getattr(self, name) for name in stated})
 
 
 AnyJob = Job | RegressionJob

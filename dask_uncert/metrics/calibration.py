@@ -27,7 +27,7 @@ def expected_calibration_error(evaluation: Evaluation) -> float:
     >>> round(du.expected_calibration_error(evaluation), 4)
     0.3
     """
-    tallies = evaluation.calibration
+    tallies = evaluation.stated
     return float(calibration.expected_calibration_error(*tallies.binned(tallies.fine)))
 
 
@@ -43,7 +43,7 @@ def maximum_calibration_error(evaluation: Evaluation) -> float:
     >>> round(du.maximum_calibration_error(evaluation), 4)
     0.6
     """
-    tallies = evaluation.calibration
+    tallies = evaluation.stated
     return float(calibration.maximum_calibration_error(*tallies.binned(tallies.fine)))
 
 
@@ -59,7 +59,7 @@ def classwise_calibration_error(evaluation: Evaluation) -> float:
     >>> round(du.classwise_calibration_error(evaluation), 4)
     0.3
     """
-    tallies = evaluation.calibration
+    tallies = evaluation.stated
     return float(calibration.classwise_calibration_error(*tallies.binned(tallies.fine_by_class)))
 
 
@@ -79,7 +79,7 @@ def equal_mass_calibration_error(evaluation: Evaluation) -> float:
     >>> round(du.equal_mass_calibration_error(evaluation), 4)
     0.3
     """
-    tallies = evaluation.calibration
+    tallies = evaluation.stated
     return float(calibration.equal_mass_calibration_error(*tallies.fine, tallies.bins))
 
 
@@ -103,7 +103,7 @@ def debiased_calibration_error(evaluation: Evaluation) -> float:
     >>> du.debiased_calibration_error(evaluation)
     nan
     """
-    tallies = evaluation.calibration
+    tallies = evaluation.stated
     return float(calibration.squared_calibration_error(*tallies.binned(tallies.fine)).debiased)
 
 
@@ -135,7 +135,7 @@ def corp(evaluation: Evaluation, class_name: str | None = None) -> isotonic.Corp
     >>> round(float(du.corp(evaluation).miscalibration.value), 4)
     0.1367
     """
-    tallies = evaluation.calibration
+    tallies = evaluation.stated
     fine = tallies.fine
     if class_name is not None:
         fine = Bins(*(part[class_position(evaluation, class_name)] for part in tallies.fine_by_class))
@@ -161,7 +161,7 @@ def brier(evaluation: Evaluation) -> dict[str, float]:
     >>> round(du.brier(evaluation)["score"], 4)
     0.2733
     """
-    tallies = evaluation.calibration
+    tallies = evaluation.stated
     parts = scoring_rules.brier_decomposition(*tallies.fine_by_class, tallies.squared_error)
     return {name: float(value) for name, value in parts.items()}
 
@@ -182,7 +182,7 @@ def negative_log_likelihood(evaluation: Evaluation) -> dict[str, float]:
     >>> round(du.negative_log_likelihood(evaluation)["value"], 4)
     0.4149
     """
-    tallies = evaluation.calibration
+    tallies = evaluation.stated
     parts = scoring_rules.negative_log_likelihood(tallies.fine.number.sum(), tallies.log_loss, tallies.infinite)
     return {name: value.item() for name, value in parts.items()}
 
@@ -218,7 +218,7 @@ def windows_curve(
     >>> [part.tolist() for part in du.windows_curve(evaluation, "1", [0.1, 0.4], 0.05)]
     [[1, 1], [0.0, 1.0]]
     """
-    tallies = evaluation.calibration
+    tallies = evaluation.stated
     number = class_position(evaluation, class_name) if isinstance(class_name, str) else class_name
     n, positives, _ = tallies.fine_by_class
     return calibration.windows_curve(n[number], positives[number], tallies.edges, points, delta)
@@ -239,5 +239,5 @@ def reliability(evaluation: Evaluation) -> calibration.Reliability:
     >>> du.reliability(evaluation).accuracy[-3:].tolist()
     [nan, 1.0, nan]
     """
-    tallies = evaluation.calibration
+    tallies = evaluation.stated
     return calibration.reliability(*tallies.binned(tallies.fine))

@@ -47,7 +47,7 @@ def prediction_sets(evaluation: Evaluation, threshold: float | Sequence[float]) 
     at = np.atleast_1d(np.asarray(threshold, np.float64))
     if at.ndim != 1 or not np.all((at >= 0) & (at <= 1)):
         raise InputError(f"threshold: must lie in [0, 1], found {threshold!r}.")
-    tallies = evaluation.calibration
+    tallies = evaluation.stated
     number, positives, _ = tallies.fine_by_class
     found = {
         "coverage": formulas.coverage(positives.sum(axis=0), tallies.edges, at),
@@ -98,7 +98,7 @@ def conformal_threshold(evaluation: Evaluation, coverage: float = 0.9, *, by_cla
     """
     if not 0 < coverage < 1:
         raise InputError(f"coverage: must lie between 0 and 1, found {coverage!r}.")
-    tallies = evaluation.calibration
+    tallies = evaluation.stated
     positives = tallies.fine_by_class.positives
     edges = formulas.conformal_edge(positives if by_class else positives.sum(axis=0), coverage)
     thresholds = np.asarray(tallies.edges)[edges]

@@ -47,7 +47,7 @@ def threshold_table(evaluation: Evaluation, class_name: str) -> xr.Dataset:
     2
     """
     position = class_position(evaluation, class_name)
-    tallies = evaluation.calibration
+    tallies = evaluation.stated
     table = rankings.threshold_table(tallies.fine_by_class.number[position], tallies.fine_by_class.positives[position])
     names = ("TP", "FP", "FN", "TN", "precision", "recall", "f1", "youden")
     columns = {name: ("threshold", column) for name, column in zip(names, table, strict=True)}
@@ -95,7 +95,7 @@ def best_thresholds(evaluation: Evaluation, by: str, at_least: float | None = No
         raise InputError(f"by: {by!r} is not one of f1, youden, precision, recall.")
     if at_least is not None and by not in ("precision", "recall"):
         raise InputError('at_least: only with by="precision" or by="recall".')
-    tallies = evaluation.calibration
+    tallies = evaluation.stated
     table = rankings.threshold_table(tallies.fine_by_class.number, tallies.fine_by_class.positives)
     values = getattr(table, by)
     edges = rankings.best_edge(values) if at_least is None else rankings.edge_for(table, by, at_least)
@@ -179,7 +179,7 @@ def average_precision(evaluation: Evaluation, *, bound: bool = False) -> Any:
 
 
 def _by_class(evaluation: Evaluation, formula: Any, bound: bool) -> xr.DataArray | xr.Dataset:
-    number, positives, _ = evaluation.calibration.fine_by_class
+    number, positives, _ = evaluation.stated.fine_by_class
     bounded: Bounded = formula(number, positives)
     names = evaluation.class_names
     arrays = {key: xr.DataArray(part, {"class": names}, "class") for key, part in bounded._asdict().items()}

@@ -66,7 +66,7 @@ class StackUnits:
         first = np.repeat(np.arange(stop - start) * dense.shape[1], np.diff(rows.indptr))
         np.add.at(dense.reshape(-1), first + cell[rows.indices], rows.data)
         counts = dense.reshape(stop - start, *(n for d, n in zip(dims, shape, strict=True) if d in keep))
-        return in_bins(counts, self.total.calibration) if binned else counts
+        return in_bins(counts, self.total.stated) if binned else counts
 
     def _rows(self, path: str, start: int, stop: int) -> sparse.csr_array:
         """Return an array of the Evaluations of these units, (units, cells)."""

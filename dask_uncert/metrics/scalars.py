@@ -85,7 +85,8 @@ def scalars_by_path(evaluation: Evaluation, read: MarginalReader | None = None) 
     for i, distribution in enumerate(evaluation.distributions):
         results |= steps(partial(_moments, distribution), confusion, read(f"sums/{i}"))
         results |= steps(partial(_from_histogram, distribution), read(f"histogram/{i}"))
-    results |= _calibration(evaluation, read, steps, confusion)
+    if evaluation.calibration is not None:
+        results |= _calibration(evaluation, read, steps, confusion)
     for i in range(len(evaluation.weighted)):
         results |= steps(partial(_weighted, evaluation), read(f"weighted/{i}"))
     settings = soft_settings(evaluation)
@@ -203,11 +204,11 @@ def _from_histogram(distribution: Distribution, histogram: Counts) -> dict[Path,
 def _calibration(
     evaluation: Evaluation, read: MarginalReader, steps: Callable[..., dict[str, Floats]], confusion: Counts
 ) -> dict[Path, Floats]:
-    bins = evaluation.calibration.bins
+    bins = evaluation.stated.bins
 
     def tallies(fine: str, binned: str) -> tuple[Counts | None, Counts | None]:
         tally = read(fine)
-        return tally, read(binned) if tally is None else in_bins(tally, evaluation.calibration)
+        return tally, read(binned) if tally is None else in_bins(tally, evaluation.stated)
 
     fine, binned = tallies("winning", "winning_in_bins")
     results: dict[Path, Floats] = {

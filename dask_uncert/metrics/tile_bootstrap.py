@@ -38,7 +38,7 @@ def tile_layout(evaluation: Evaluation) -> TileLayout:
             continue
         kept = [n for d, n in zip(*arrays[marginal.path], strict=True) if d in marginal.keep]
         if marginal.binned:
-            kept[0] = evaluation.calibration.bins
+            kept[0] = evaluation.stated.bins
         layout[name] = width, tuple(kept)
         width += math.prod(kept) + math.prod(kept) % 2
     return TileLayout(layout, width)

@@ -38,6 +38,7 @@ _INPUTS = {
     "weight": "weight",
     "samples": "sample",
     "probabilities": "prediction",
+    "prediction": "predicted class",
     "mean": "predicted mean",
     "variance": "predicted variance or covariance",
     "zones": "array of zones",

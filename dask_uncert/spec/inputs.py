@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, StrictBool, model_validator
 
 from dask_uncert.errors import InputError, listed
 from dask_uncert.inputs.arrays import Axis, cube_of, is_store, missing_in_store, split_mask
-from dask_uncert.inputs.cube import BAND, CLASS, SAMPLE, Cube
+from dask_uncert.inputs.cube import BAND, CLASS, PREDICTION, SAMPLE, Cube
 from dask_uncert.inputs.missing_chunks import MissingChunks, with_missing_chunks
 from dask_uncert.inputs.open import InputSpec, open_cubes, with_options
 from dask_uncert.inputs.pixel_area import pixel_sizes
@@ -246,7 +246,7 @@ def role_of(kind: str, options: InputOptions) -> Role:
         return "probabilities"
     if isinstance(options, ReferenceOptions):
         return "shares" if options.fuzzy or CLASS in (options.dims or ()) else "labels"
-    return "labels" if kind in ("mask", "zones") else "values"
+    return "labels" if kind in ("mask", "zones", PREDICTION) else "values"
 
 
 def open_input(

@@ -58,7 +58,7 @@ class Request:
     unused), and the values that must be edges. `joint`: the bins of joint histograms, for sweeps. `raters`: the shares of a
     fuzzy reference are multiples of one over it. `leave_out_off`: pixels beyond the tolerance are left out, not refused.
     `share_tolerance`: how far the shares of a fuzzy reference and their sum may be off; `complete`: they must sum to 1.
-    `weight_unit`: of pixels' weights, None where they have none. `tiles`: kept apart for intervals. `class_metric`: of
+    `decisions_only`: the prediction is class codes, without probabilities. `weight_unit`: of pixels' weights, None where they have none. `tiles`: kept apart for intervals. `class_metric`: of
     homophily, whose distances are unknown until `with_distances` if a metric measures them. `zones`: their names, none
     where they are called by their codes; None without zones.
     """
@@ -81,6 +81,7 @@ class Request:
     weight_unit: str | None = None
     share_tolerance: float = 0.0
     complete: bool = False
+    decisions_only: bool = False
     zones: tuple[Zone, ...] | None = None
 
     @property
@@ -111,7 +112,7 @@ class Request:
             ledger=Ledger.zero(classes),
             decisions=Decisions.zero(classes),
             distributions=tuple(Distribution.zero(*pair, classes) for pair in pairs),
-            calibration=Calibration.zero(self.calibration_bins, classes),
+            calibration=None if self.decisions_only else Calibration.zero(self.calibration_bins, classes),
             soft_confusion=tuple(SoftConfusion.zero(settings) for settings in self.soft),
             joint=tuple(JointHistogram.zero(settings) for settings in self.joint),
             weighted=() if self.weight_unit is None else (WeightedDecisions.zero(classes, self.weight_unit),),

@@ -13,8 +13,8 @@ import numpy as np
 from dask_uncert.errors import InputError, one_line
 from dask_uncert.formulas.array_dispatch import tolerance
 from dask_uncert.formulas.homophily import check_distances
-from dask_uncert.formulas.measures import SAMPLE_KINDS
-from dask_uncert.inputs.cube import CLASS, Cube
+from dask_uncert.formulas.measures import SAMPLE_KINDS, parse_measure
+from dask_uncert.inputs.cube import CLASS, PREDICTION, Cube
 from dask_uncert.inputs.scene import Scene, prediction
 from dask_uncert.io.paths import named_path
 from dask_uncert.io.validation import validated
@@ -60,6 +60,7 @@ def resolve(options: SceneOptions, scene: Scene) -> Request:
         weight_unit=cubes["weight"].unit if "weight" in cubes else None,
         share_tolerance=_share_tolerance(reference, len(options.table)),
         complete=reference.complete,
+        decisions_only=PREDICTION in cubes,
         zones=_zones_of(cubes),
     )
     if options.class_distances is not None and options.class_distances.table is not None:
@@ -78,6 +79,32 @@ def _zones_of(cubes: Mapping[str, Cube]) -> tuple[Zone, ...] | None:
     if "zones" not in cubes:
         return None
     return tuple(Zone(code, name) for code, name in sorted((cubes["zones"].names or {}).items()))
+
+
+def for_decisions(options: SceneOptions, cubes: Mapping[str, Cube]) -> SceneOptions:
+    """Return the options of a prediction that is class codes, with only what decisions give; others are unchanged.
+
+    Raises InputError for what was asked for and needs probabilities.
+    """
+    if not any(cube.kind == PREDICTION for cube in cubes.values()):
+        return options
+    why = "`prediction` holds class codes, and this needs `probabilities` or `samples`."
+    stated = options.model_fields_set
+    default = ["uncertainty"] if "uncertainty" in cubes else []
+    measures = options.measures if "measures" in stated else default
+    for measure in measures:
+        if measure != "uncertainty":
+            raise InputError(f"measures: {parse_measure(measure).name}: {why} `uncertainty` is an input of its own.")
+    for name in ("soft_confusion", "calibration", "class_distances"):
+        if name in stated and getattr(options, name):
+            raise InputError(f"{name}: {why}")
+    if "confused_classes" in options.maps:
+        raise InputError(f"maps: confused_classes: {why}")
+    if options.classes is None:
+        raise InputError(
+            "classes: `prediction` holds class codes, which do not say how many classes there are; give them."
+        )
+    return options.model_copy(update={"measures": measures})
 
 
 def with_classes(options: SceneOptions, cubes: Mapping[str, Cube]) -> SceneOptions:

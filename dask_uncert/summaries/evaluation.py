@@ -51,8 +51,8 @@ class Evaluation(Summary):
         Pixels by reference and predicted class.
     distributions : tuple of Distribution
         Distribution of each uncertainty measure over right and wrong decisions.
-    calibration : Calibration
-        Stated probabilities against how often they came true.
+    calibration : Calibration or None
+        Stated probabilities against how often they came true; None where the prediction was class codes.
     soft_confusion : tuple of SoftConfusion
         Soft confusions at the settings of the job.
     joint : tuple of JointHistogram
@@ -79,7 +79,7 @@ class Evaluation(Summary):
     ledger: Ledger
     decisions: Decisions
     distributions: tuple[Distribution, ...]
-    calibration: Calibration
+    calibration: Calibration | None
     soft_confusion: tuple[SoftConfusion, ...]
     joint: tuple[JointHistogram, ...]
     tiles: Tiles | None = None
@@ -94,13 +94,16 @@ class Evaluation(Summary):
 
     def _overall(self) -> dict[str, float]:
         """Return the main metrics of all classes together, by their names in `results.json`."""
-        matrix, fine = self.decisions.confusion, self.calibration.fine
-        return {
+        matrix = self.decisions.confusion
+        numbers = {
             "overall/accuracy": float(confusion.accuracy(matrix)),
             "overall/kappa": float(confusion.kappa(matrix)),
             "overall/macro_f1": float(confusion.macro(confusion.f1(matrix), confusion.support(matrix)).value),
-            "calibration/ece": float(calibration.expected_calibration_error(*self.calibration.binned(fine))),
         }
+        if self.calibration is not None:
+            binned = self.calibration.binned(self.calibration.fine)
+            numbers["calibration/ece"] = float(calibration.expected_calibration_error(*binned))
+        return numbers
 
     def _title(self) -> str:
         counted, left_out = int(self.ledger.counted), int(self.ledger.excluded.sum())
@@ -114,12 +117,13 @@ class Evaluation(Summary):
         return [header, *([c.name, *(v[i] for v in columns.values())] for i, c in enumerate(self.classes))]
 
     def __repr__(self) -> str:
-        accuracy, kappa, macro, ece = map(display.number, self._overall().values())
+        labels = ("accuracy", "kappa", "mean F1", "calibration error (ECE)")
+        overall = zip(labels, map(display.number, self._overall().values()), strict=False)
         measured = ", ".join(self.measures) or "none"
         return "\n".join(
             [
                 self._title(),
-                f"accuracy {accuracy}, kappa {kappa}, mean F1 {macro}, calibration error (ECE) {ece}",
+                ", ".join(f"{label} {value}" for label, value in overall),
                 *display.text_table(self._class_rows(), display.LINES - 3, "all are in to_dataframe()"),
                 f"measures: {measured[:100]}{'…' * (len(measured) > 100)}",
             ]
@@ -128,14 +132,16 @@ class Evaluation(Summary):
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the main metrics, the classes, and how honest the confidence is."""
         names = ("Accuracy", "Kappa", "Mean F1", "Calibration error (ECE)")
-        numbers = zip(names, map(display.number, self._overall().values()), strict=True)
-        curve = zip(*calibration.reliability(*self.calibration.binned(self.calibration.fine)), strict=True)
-        return display.html(
-            self._title(),
+        numbers = zip(names, map(display.number, self._overall().values()), strict=False)
+        parts = [
             display.html_text(", ".join(f"{name} {value}" for name, value in numbers)),
             display.html_table(self._class_rows(), "Classes"),
-            display.html_curve(curve, "mean confidence", "accuracy", "Reliability: accuracy by mean confidence"),
-        )
+        ]
+        if self.calibration is not None:
+            curve = zip(*calibration.reliability(*self.calibration.binned(self.calibration.fine)), strict=True)
+            text = "Reliability: accuracy by mean confidence"
+            parts.append(display.html_curve(curve, "mean confidence", "accuracy", text))
+        return display.html(self._title(), *parts)
 
     def to_dataframe(self) -> Any:
         """Return the main numbers as a pandas DataFrame: of all classes together, then of each class.
@@ -158,6 +164,15 @@ class Evaluation(Summary):
         for i, c in enumerate(self.classes):
             numbers |= {f"classes/{c.name}/{name}": values[i] for name, values in columns.items()}
         return display.dataframe("name", [*numbers], {"value": [float(value) for value in numbers.values()]})
+
+    @property
+    def stated(self) -> Calibration:
+        """The calibration; InputError where the prediction was class codes, without probabilities."""
+        if self.calibration is None:
+            raise InputError(
+                "the prediction was class codes, so there are no probabilities to read this from. Evaluate `probabilities`."
+            )
+        return self.calibration
 
     @property
     def class_names(self) -> list[str]:

@@ -10,7 +10,18 @@ import numpy as np
 from dask_uncert.formulas.typing import Counts
 from dask_uncert.summaries.summary import Summary, counts
 
-INPUTS = ("mask", "reference", "uncertainty", "weight", "samples", "probabilities", "mean", "variance", "zones")
+INPUTS = (
+    "mask",
+    "reference",
+    "uncertainty",
+    "weight",
+    "samples",
+    "probabilities",
+    "mean",
+    "variance",
+    "zones",
+    "prediction",
+)
 FAULTS = ("outside", "missing_chunk", "nodata", "nan", "off")
 """Faults of an input: the pixel is outside of it; its chunk is not in the store; the stored number means no data;
 it is NaN; it is off by more than the tolerance, where the job leaves such pixels out."""

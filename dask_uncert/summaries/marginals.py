@@ -38,29 +38,36 @@ class Marginal(NamedTuple):
             array, dims = np.take(array, self.entry, axis=leading), dims[1:]
         summed = tuple(leading + i for i, d in enumerate(dims) if d not in self.keep)
         counts = np.asarray(array.sum(axis=summed))
-        return in_bins(counts, evaluation.calibration) if self.binned else counts
+        return in_bins(counts, evaluation.stated) if self.binned else counts
 
 
 def marginals(evaluation: Evaluation) -> dict[str, Marginal]:
     """Return every marginal that the scalars of Evaluations of this frame need, by name."""
-    pairs, tally = ("reference_class", "predicted_class"), ("bin", "tally")
+    pairs = ("reference_class", "predicted_class")
     found = {"confusion": Marginal("decisions/pairs", pairs)}
     for i in range(len(evaluation.distributions)):
         found[f"sums/{i}"] = Marginal(f"distributions/{i}/by_confused", ("right", "sum3"))
         found[f"histogram/{i}"] = Marginal(f"distributions/{i}/histogram", ("right", "bin"))
-    found["winning"] = Marginal("calibration/winning", tally)
-    found["winning_in_bins"] = Marginal("calibration/winning", tally, binned=True)
-    for c in range(len(evaluation.classes)):
-        found[f"class/{c}"] = Marginal("calibration/classwise", tally, c)
-        found[f"class_in_bins/{c}"] = Marginal("calibration/classwise", tally, c, True)
-    found["squared_error"] = Marginal("calibration/squared_error", ("limb",))
-    found["log_loss"] = Marginal("calibration/log_loss", ("limb",))
-    found["infinite"] = Marginal("calibration/infinite", ())
+    if evaluation.calibration is not None:
+        found |= _of_calibration(len(evaluation.classes))
     for i in range(len(evaluation.weighted)):
         found[f"weighted/{i}"] = Marginal(f"weighted/{i}/pairs", (*pairs, "limb"))
     for i in range(len(evaluation.soft_confusion)):
         kept = ("threshold", "sigma", "damping", "cell", "limb")
         found[f"soft/{i}"] = Marginal(f"soft_confusion/{i}/weights", kept)
+    return found
+
+
+def _of_calibration(classes: int) -> dict[str, Marginal]:
+    found, tally = {}, ("bin", "tally")
+    found["winning"] = Marginal("calibration/winning", tally)
+    found["winning_in_bins"] = Marginal("calibration/winning", tally, binned=True)
+    for c in range(classes):
+        found[f"class/{c}"] = Marginal("calibration/classwise", tally, c)
+        found[f"class_in_bins/{c}"] = Marginal("calibration/classwise", tally, c, True)
+    found["squared_error"] = Marginal("calibration/squared_error", ("limb",))
+    found["log_loss"] = Marginal("calibration/log_loss", ("limb",))
+    found["infinite"] = Marginal("calibration/infinite", ())
     return found
 
 

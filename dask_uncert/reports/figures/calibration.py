@@ -28,7 +28,7 @@ MOST_CURVES = 16
 @styled
 def reliability(evaluation: Evaluation) -> Figure:
     """Draw the accuracy and the mean confidence of each bin, its pixels below, and ECE and MCE."""
-    bins = evaluation.calibration.binned(evaluation.calibration.fine).number
+    bins = evaluation.stated.binned(evaluation.stated.fine).number
     confidence, accuracy = calibration_metrics.reliability(evaluation)
     errors = {
         "ECE": calibration_metrics.expected_calibration_error(evaluation),
@@ -83,7 +83,7 @@ def class_curves(evaluation: Evaluation) -> Figure:
     is drawn; of more than sixteen, those with the most reference pixels. ECE is that of the class.
     """
     chosen = drawn_classes(evaluation)
-    binned = evaluation.calibration.binned(evaluation.calibration.fine_by_class)
+    binned = evaluation.stated.binned(evaluation.stated.fine_by_class)
     errors = calibration.expected_calibration_error(*binned)
     labels = ["perfectly calibrated", "observed share", "overconfident", "underconfident"]
     columns = layout.columns_of(len(chosen), 4)

@@ -78,13 +78,15 @@ def _scene_figures(evaluation: Evaluation, maps: Maps) -> Iterator[tuple[str, Dr
         yield "ecdf", lambda: curves.panels(evaluation, curves.ecdf)
         yield "densities", lambda: distributions.densities(evaluation)
         yield "by_class", lambda: distributions.by_class(evaluation)
-        yield "by_confused_classes", lambda: distributions.by_confused_classes(evaluation)
+        if evaluation.calibration is not None:
+            yield "by_confused_classes", lambda: distributions.by_confused_classes(evaluation)
         yield "homophily_and_gini", lambda: mistakes.homophily_and_gini(evaluation)
         yield "uncertainty_confusion", lambda: curves.panels(evaluation, curves.uncertainty_confusion)
         yield "uncertainty_matrices", lambda: confusion.uncertainty_matrices(evaluation)
         yield "risk_coverage", lambda: curves.risk_coverage(evaluation)
-    yield "reliability", lambda: calibration.reliability(evaluation)
-    yield "class_calibration", lambda: calibration.class_curves(evaluation)
+    if evaluation.calibration is not None:
+        yield "reliability", lambda: calibration.reliability(evaluation)
+        yield "class_calibration", lambda: calibration.class_curves(evaluation)
     yield "confusion", lambda: confusion.confusion(evaluation)
     yield "classes", lambda: confusion.classes(evaluation)
     yield "soft_weights", lambda: weights.weight_functions(evaluation)

@@ -64,6 +64,7 @@
   }
 
   function showReliability() {
+    if (!data.calibration.length) return; // the prediction was class codes
     const bins = metrics.reliability(state.class);
     setNumber("calibration.ece", bins.ece, 4);
     setNumber("calibration.mce", bins.mce, 4);

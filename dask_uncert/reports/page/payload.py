@@ -170,8 +170,10 @@ def _measures(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def _calibration(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Return the calibration bins of the predicted class, then of every class against the rest."""
+    """Return the calibration bins of the predicted class, then of every class against the rest; none of class codes."""
     calibration = evaluation.calibration
+    if calibration is None:
+        return []
     by_class = zip(*calibration.binned(calibration.fine_by_class), strict=True)
     return [
         {"n": encode(bins.number), "hits": encode(bins.positives), "stated": encode(decode(bins.sums))}

@@ -34,6 +34,8 @@ FIGURES = ("reliability", "risk_coverage", "uncertainty_confusion")
 """Figures on the page besides maps and ECDFs."""
 SCRIPTS = ("soft_confusion", "metrics", "formatting", "charts", "explorer", "sort_and_enlarge")
 """Names of the scripts, in the order in which they depend on each other."""
+OTHER_SCRIPTS = ("sort_and_enlarge",)
+"""Names of the scripts of a page that has nothing to explore."""
 
 
 def scene_page(
@@ -52,7 +54,9 @@ def scene_page(
     figures: contents of the figures' files by name.
     counted_unit: what is counted, "pixel" or "voxel".
     """
-    scripts = [file_text(f"{name}.js", counted_unit) for name in (*SCRIPTS, *(["cohort"] if statistics else []))]
+    explores = bool(evaluation.joint or evaluation.measures or evaluation.calibration)
+    names = [*(SCRIPTS if explores else OTHER_SCRIPTS), *(["cohort"] if statistics else [])]
+    scripts = [file_text(f"{name}.js", counted_unit) for name in names]
     shown, hidden = _maps(evaluation, maps, figures)
     context = {
         **common_context(results, about, TITLE, counted_unit),
@@ -67,6 +71,7 @@ def scene_page(
         "at_maximum": _at_maximum(results),
         "zones": zones_context(evaluation, results),
         "has_joint": bool(evaluation.joint),
+        "explores": explores,
         "cohort": None if statistics is None else cohort_context(statistics, results, evaluation),
         "scripts": [Markup(bokeh_charts.bokeh_script()), *map(Markup, scripts)],
         "charts": Markup(bokeh_charts.charts()),

@@ -49,14 +49,15 @@ def headline(evaluation: Evaluation) -> tuple[Metric, ...]:
         ]
     else:
         metrics = [Metric("overall/macro_f1", "Mean F1 (Dice) of classes", "Mean F1", 1.0, "f1")]
-        names = [c.name for c in classes] if len(classes) <= MOST_CLASSES else []
+        names = evaluation.class_names if len(classes) <= MOST_CLASSES else []
         metrics += [Metric(f"classes/{n}/f1", f"F1 of {n}", f"F1 {n}", 1.0, "f1") for n in names]
     metrics += soft_f1(evaluation)
     metrics += [
         Metric("overall/accuracy", "Accuracy", "Accuracy", 1.0, "accuracy"),
         Metric("overall/kappa", "Cohen’s kappa", "Kappa", 1.0, "kappa", low=-1.0),
-        Metric("calibration/ece", "Calibration error (ECE)", "ECE", 0.0, "ece"),
     ]
+    if evaluation.calibration is not None:
+        metrics.append(Metric("calibration/ece", "Calibration error (ECE)", "ECE", 0.0, "ece"))
     measures = list(evaluation.measures)
     for measure in measures[:MOST_MEASURES]:
         label = f"Error AUROC of {pretty(measure)}"

@@ -38,6 +38,7 @@ def scene_results(evaluation: Evaluation, intervals: Intervals | None = None) ->
     intervals = scene_intervals(evaluation) if intervals is None else intervals
     scalars = nested(scalars_by_path(evaluation), intervals)
     ledger, measures = evaluation.ledger, list(evaluation.measures)
+    stated = evaluation.calibration is not None
     results = {
         "format": FORMAT,
         "counted": int(ledger.counted),
@@ -52,17 +53,20 @@ def scene_results(evaluation: Evaluation, intervals: Intervals | None = None) ->
         "measures": {name: _measure(evaluation, name, scalars["measures"][name]) for name in measures},
         "by_class": by_class(evaluation, reference=True),
         "by_predicted_class": by_class(evaluation, reference=False),
-        "by_confused_classes": by_confused(evaluation),
-        "by_second_best": by_second_best(evaluation),
+        **(
+            {"by_confused_classes": by_confused(evaluation), "by_second_best": by_second_best(evaluation)}
+            if stated
+            else {}
+        ),
         "uncertainty_confusion": {
             name: by_setting.uncertainty_confusion(evaluation, name, rows)
             for name, rows in scalars.get("uncertainty_confusion", {}).items()
         },
-        "calibration": _calibration(evaluation, scalars["calibration"]),
+        **({"calibration": _calibration(evaluation, scalars["calibration"])} if stated else {}),
         "selective": {
             name: by_setting.selective_prediction(evaluation, name, scalars["selective"][name]) for name in measures
         },
-        "ranking": _ranking(evaluation, scalars["ranking"]),
+        **({"ranking": _ranking(evaluation, scalars["ranking"])} if stated else {}),
         "soft_confusion": by_setting.soft_confusion(evaluation, scalars.get("soft_confusion", {})),
         "soft_confusion_overall": by_setting.soft_confusion_overall(evaluation),
         "class_distances": _class_distances(evaluation),
@@ -142,7 +146,7 @@ def _measure(evaluation: Evaluation, name: str, scalars: dict[str, Any]) -> dict
 
 
 def _ranking(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
-    number, positives, _ = evaluation.calibration.fine_by_class
+    number, positives, _ = evaluation.stated.fine_by_class
     areas = {
         "auroc": rankings.auroc(number, positives),
         "average_precision": rankings.average_precision(number, positives),
@@ -163,7 +167,7 @@ def _definition(distribution: Distribution) -> dict[str, Any]:
 
 
 def _calibration(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
-    calibration = evaluation.calibration
+    calibration = evaluation.stated
     by_class = zip(*calibration.binned(calibration.fine_by_class), strict=True)
     classes, nll = scalars.pop("classes"), scalars["nll"]
     return {

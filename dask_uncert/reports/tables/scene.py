@@ -31,7 +31,7 @@ def scene_tables(
     """Yield the name and the rows, a header first, of every table; intervals: those in the results."""
     yield "overall", _overall(results)
     classes, results = [_beside(row) for row in results["classes"]], without_intervals(results)
-    calibration, files = results["calibration"], file_names(evaluation.measures)
+    files = file_names(evaluation.measures)
     yield "excluded", _excluded(results)
     yield "classes", _table(classes, _columns(classes[0], pixels=("support", "predicted")))
     yield "confusion", _confusion(results)
@@ -41,17 +41,20 @@ def scene_tables(
     if results["weighted"] is not None:
         yield "weighted", _weighted(results["weighted"])
     yield "by_class", _by_class(evaluation, results)
-    yield "by_confused_classes", _by_confused_classes(evaluation, results)
-    yield "by_second_best", _by_second_best(evaluation, results)
+    calibration = results.get("calibration")
+    if calibration is not None:
+        yield "by_confused_classes", _by_confused_classes(evaluation, results)
+        yield "by_second_best", _by_second_best(evaluation, results)
     yield "uncertainty_confusion", _uncertainty_confusion(evaluation, results)
     yield "selective", _selective(results)
     yield "selective_points", _selective_points(results)
     for name, file in files.items():
         yield f"risk_coverage_{file}", _risk_coverage(evaluation, name)
-    yield "calibration", _bins(calibration["bins"], "confidence", "correct (pixels)", "accuracy")
-    yield "calibration_by_class", _calibration_by_class(calibration["classes"])
-    yield "calibration_windows", _windows(calibration["windows"])
-    yield "ranking", _ranking(results)
+    if calibration is not None:
+        yield "calibration", _bins(calibration["bins"], "confidence", "correct (pixels)", "accuracy")
+        yield "calibration_by_class", _calibration_by_class(calibration["classes"])
+        yield "calibration_windows", _windows(calibration["windows"])
+        yield "ranking", _ranking(results)
     yield "soft_confusion", _soft_confusion(results["soft_confusion"])
     yield "soft_confusion_overall", _soft_overall(results)
     yield "class_distances", _class_distances(results)
@@ -83,7 +86,7 @@ def _beside(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _overall(results: dict[str, Any]) -> Table:
-    excluded, calibration = sum(results["excluded"].values()), results["calibration"]
+    excluded = sum(results["excluded"].values())
     numbers: list[tuple[str, Any, str]] = [
         ("counted", results["counted"], "pixels"),
         ("excluded", excluded, "pixels"),
@@ -91,19 +94,8 @@ def _overall(results: dict[str, Any]) -> Table:
     ]
     for name, value in _beside(results["overall"]).items():
         numbers.append((name, value, "classes" if name.endswith(("_n", "_undefined")) else "1"))
-    errors = ("ece", "mce", "classwise_ece", "equal_mass_ece", "debiased_l2")
-    parts = {name: calibration[name] for name in _with_ends(calibration, *errors)}
-    numbers += [(name, value, "1") for name, value in _beside(parts).items()]
-    numbers += [(f"corp_{name}", value, "1") for name, value in _beside(calibration["corp"]).items()]
-    numbers += [(f"brier_{name}", value, "1") for name, value in _beside(calibration["brier"]).items()]
-    nll = {"nll": "value", "nll_infinite": "infinite", "nll_finite": "finite"}
-    losses = {name: calibration["nll"][key] for name, key in nll.items()}
-    losses |= {
-        f"{name}{INTERVAL}": calibration["nll"][f"{key}{INTERVAL}"]
-        for name, key in nll.items()
-        if f"{key}{INTERVAL}" in calibration["nll"]
-    }
-    numbers += [(name, v, "pixels" if name == "nll_infinite" else "nat") for name, v in _beside(losses).items()]
+    if "calibration" in results:
+        numbers += _of_calibration(results["calibration"])
     distances = results["class_distances"]
     if distances is not None:
         of_maximum = {"": distances["maximum"], **distances["certificate"]}
@@ -118,6 +110,22 @@ def _overall(results: dict[str, Any]) -> Table:
         if name not in ends
     ]
     return [["number", "value", "low", "high", "unit"], *rows]
+
+
+def _of_calibration(calibration: dict[str, Any]) -> list[tuple[str, Any, str]]:
+    errors = ("ece", "mce", "classwise_ece", "equal_mass_ece", "debiased_l2")
+    parts = {name: calibration[name] for name in _with_ends(calibration, *errors)}
+    numbers = [(name, value, "1") for name, value in _beside(parts).items()]
+    numbers += [(f"corp_{name}", value, "1") for name, value in _beside(calibration["corp"]).items()]
+    numbers += [(f"brier_{name}", value, "1") for name, value in _beside(calibration["brier"]).items()]
+    nll = {"nll": "value", "nll_infinite": "infinite", "nll_finite": "finite"}
+    losses = {name: calibration["nll"][key] for name, key in nll.items()}
+    losses |= {
+        f"{name}{INTERVAL}": calibration["nll"][f"{key}{INTERVAL}"]
+        for name, key in nll.items()
+        if f"{key}{INTERVAL}" in calibration["nll"]
+    }
+    return numbers + [(name, v, "pixels" if name == "nll_infinite" else "nat") for name, v in _beside(losses).items()]
 
 
 def _with_ends(row: Mapping[str, Any], *keys: str) -> list[str]:
