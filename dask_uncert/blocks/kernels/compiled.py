@@ -1,6 +1,6 @@
 """The pass over one block, compiled with numba and without the interpreter's lock.
 
-Pixels are gathered into strips of 128, class by class; a short strip is padded with a harmless pixel. Only
+Pixels are gathered into strips of 128 or 256, class by class; a short one is padded with a harmless pixel. Only
 IEEE basic operations, no fastmath, so vector body and remainder agree and so do all CPUs.
 """
 
@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from dask_uncert.blocks.kernels import measures as steps
+from dask_uncert.blocks.kernels import singles
 from dask_uncert.blocks.kernels.binary import count_binary, count_binary_jointly
 from dask_uncert.blocks.kernels.ensemble import add_member, close_members
 from dask_uncert.blocks.kernels.histograms import (
@@ -22,6 +23,7 @@ from dask_uncert.blocks.kernels.histograms import (
 from dask_uncert.blocks.kernels.joint import class_probabilities, count_joint, find_rows
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
 from dask_uncert.blocks.kernels.probabilities import count_probabilities
+from dask_uncert.blocks.kernels.singles import PITCH, TILE
 from dask_uncert.blocks.kernels.sparse_rows import filled_cells
 from dask_uncert.blocks.kernels.types import AnyFloats, Pixels, Rounding
 from dask_uncert.blocks.kernels.values import count_values, count_wide_values
@@ -67,6 +69,7 @@ GEOMETRIC_CODES = {
     "fisher-rao": FISHER_RAO,
     "renyi": RENYI,
 }
+SINGLES = (EUCLIDEAN, KULLBACK_LEIBLER, FISHER_RAO, VARIANCE, HOMOPHILY, OTHER)  # in float32 where the data are
 CODES = {
     "renyi": RENYI,
     "tsallis": TSALLIS,
@@ -92,7 +95,7 @@ def measure(
     `squared_distances`, else unused. Rows of measures that are not functions of the vector alone are left
     NaN.
     """
-    codes, orders, alphas, squares = _tables(measures, maxima, probabilities.shape[1])
+    tables = _tables(measures, maxima, probabilities.shape[1])
     n = pixels.size
     out = Pixels(
         np.empty((len(measures), n)),
@@ -102,7 +105,13 @@ def measure(
         np.empty(n),
         np.empty(n, np.uint8),
     )
-    _measure(probabilities, pixels, codes, orders, alphas, squares, rounding, out)
+    rows = np.arange(len(measures))
+    if probabilities.dtype == np.float32:
+        single = np.isin(tables[0], SINGLES)
+        _measure_singles(probabilities, pixels, rows[single], *tables, rounding, out)
+        rows = rows[~single]
+    if rows.size or probabilities.dtype != np.float32:
+        _measure(probabilities, pixels, rows, *tables, rounding, out)
     return out
 
 
@@ -128,7 +137,44 @@ def _tables(
 
 
 @compiled
-def _measure(probabilities, pixels, codes, orders, alphas, squares, rounding, result):
+def _measure_singles(probabilities, pixels, rows, codes, orders, alphas, squares, rounding, result):
+    n, p, level = pixels.size, np.empty((probabilities.shape[1], PITCH), np.float32), np.float32(rounding.level)
+    best, runner, lowest = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE, np.float32)
+    first, second, over = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE, np.float32)
+    rest, top, hole = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE, np.float32)
+    values, states = np.empty(TILE, np.float32), np.empty(TILE, np.uint8)
+    for start in range(0, n, TILE):
+        width = min(TILE, n - start)
+        steps.gather(probabilities, pixels, start, width, p)
+        singles.decide(p, level, best, runner, lowest, first, second, over)
+        singles.normalise(p, first, best, rest, top, lowest, hole, rounding, states)
+        for j in range(width):
+            result.predicted[start + j] = np.int64(first[j])
+            result.second[start + j] = np.int64(second[j])
+            result.confused[start + j] = np.int64(over[j])
+            result.confidence[start + j] = best[j]
+            result.state[start + j] = states[j]
+        for m in rows:
+            if codes[m] == EUCLIDEAN:
+                singles.euclidean(p, first, rest, orders[m], values)
+            elif codes[m] == KULLBACK_LEIBLER:
+                singles.kullback_leibler(p, first, rest, top, orders[m], values)
+            elif codes[m] == FISHER_RAO:
+                singles.fisher_rao(p, first, rest, top, orders[m], values)
+            elif codes[m] == VARIANCE:
+                for j in range(TILE):
+                    values[j] = np.float32(4.0) * top[j] * rest[j]
+            elif codes[m] == HOMOPHILY:
+                singles.homophily(p, squares[m], values)
+            else:
+                values[:] = np.float32(np.nan)
+            for j in range(width):
+                x = np.float64(values[j])
+                result.values[m, start + j] = (0.0 if x <= 0.0 else (1.0 if x > 1.0 else x)) + np.float64(hole[j])
+
+
+@compiled
+def _measure(probabilities, pixels, rows, codes, orders, alphas, squares, rounding, result):
     classes = probabilities.shape[1]
     n = pixels.size
     p = np.empty((classes, STRIDE))
@@ -138,7 +184,7 @@ def _measure(probabilities, pixels, codes, orders, alphas, squares, rounding, re
     rest, tops, hole, values = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
     states = np.empty(STRIP, np.uint8)
     wants_logs = False
-    for m in range(codes.size):
+    for m in rows:
         if codes[m] == KULLBACK_LEIBLER or codes[m] == RENYI or codes[m] == TSALLIS:
             wants_logs = True
     for start in range(0, n, STRIP):
@@ -154,7 +200,7 @@ def _measure(probabilities, pixels, codes, orders, alphas, squares, rounding, re
             result.confused[start + j] = np.int64(over[j])
             result.confidence[start + j] = best[j]
             result.state[start + j] = states[j]
-        for m in range(codes.size):
+        for m in rows:
             if codes[m] == EUCLIDEAN:
                 steps.euclidean(p, first_index, rest, orders[m], values)
             elif codes[m] == KULLBACK_LEIBLER:

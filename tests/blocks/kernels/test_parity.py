@@ -81,7 +81,7 @@ def test_measures_agree(seed, classes, dtype, place, pixels):
         usable = slice(None) if name == "state" else a.state & 3 == 0
         assert np.array_equal(getattr(a, name)[usable], getattr(b, name)[usable]), name
     np.testing.assert_array_equal(a.confidence[a.state & 3 == 0], b.confidence[a.state & 3 == 0])
-    np.testing.assert_allclose(b.values, a.values, rtol=0, atol=2e-12, equal_nan=True)
+    np.testing.assert_allclose(b.values, a.values, rtol=0, atol=2e-12 if dtype == "float64" else 2e-6, equal_nan=True)
     assert np.array_equal(cube, before, equal_nan=True)
     inside = b.values[:, b.state & 3 == 0]
     assert (inside >= 0).all()
@@ -156,15 +156,18 @@ def test_whole_blocks_agree(seed, classes, dtype):
         else:
             assert np.array_equal(value, other), name
     np.testing.assert_array_equal(found_maps["correct"], wanted_maps["correct"])
-    np.testing.assert_allclose(found_maps["gini"], wanted_maps["gini"], atol=1e-7, rtol=0)
+    np.testing.assert_allclose(
+        found_maps["gini"], wanted_maps["gini"], atol=1e-7 if dtype == "float64" else 2e-6, rtol=0
+    )
     stored, kept = three_axes(p, 1, None)
     values = reference.measure(stored, np.arange(pixels), measures, maxima, rounding_of(kept, classes)).values
     counted = arrays["mask"] & (arrays["reference"] > 0)
+    off = 1e-11 if dtype == "float64" else 2e-6
     for row, a, b in zip(values[:, counted], found.distributions, wanted.distributions, strict=True):
         # Values differ by rounding: only one that lies on an edge may be counted on its other side.
         moved = np.abs(a.histogram.cumsum(axis=-1) - b.histogram.cumsum(axis=-1)).sum(axis=(0, 1))
-        on_edge = (np.abs(row[:, np.newaxis] - np.asarray(a.edges)[1:]) < 1e-11).sum(axis=0)
+        on_edge = (np.abs(row[:, np.newaxis] - np.asarray(a.edges)[1:]) < off).sum(axis=0)
         assert (moved <= on_edge).all()
-        np.testing.assert_allclose(powers_of(a.by_pair), powers_of(b.by_pair), rtol=0, atol=pixels * 1e-11)
-        np.testing.assert_allclose(powers_of(a.by_confused), powers_of(b.by_confused), rtol=0, atol=pixels * 1e-11)
+        np.testing.assert_allclose(powers_of(a.by_pair), powers_of(b.by_pair), rtol=0, atol=pixels * 3 * off)
+        np.testing.assert_allclose(powers_of(a.by_confused), powers_of(b.by_confused), rtol=0, atol=pixels * 3 * off)
         assert np.array_equal(a.histogram.sum(axis=-1), b.histogram.sum(axis=-1))
