@@ -63,21 +63,21 @@ def test_same_bits_for_every_cut(whole, block, chunks):
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_soft_weights_take_the_shares_themselves(dtype):
     arrays = scene(dtype=dtype)
+    arrays["probabilities"] = arrays["probabilities"].astype("float64")  # so that Gini has all digits, too
     found = evaluate(**fuzzy(arrays), **WORDS)
     p, c = arrays["probabilities"], arrays["reference"]
     counted = arrays["mask"] & ~np.isnan(c).any(axis=2)
     assert int(found.ledger.counted) == counted.sum()
-    exact = p.astype("float64")
-    exact /= exact.sum(axis=2, keepdims=True)
+    exact = p / p.sum(axis=2, keepdims=True)
     gini = 1.5 * (1 - np.square(exact).sum(axis=2))
     for one in found.soft_confusion:
         s = one.settings
         sums = classification.soft_cells(one)
         for i, k, m in np.ndindex(len(s.thresholds), len(s.sigmas), len(s.dampings)):
             wanted = soft_weights(
-                p[counted][:, s.class_index].astype("float64"),
+                p[counted][:, s.class_index],
                 c[counted][:, s.class_index],
-                float(np.float32(s.thresholds[i])),
+                s.thresholds[i],
                 s.sigmas[k],
                 u=gini[counted] if s.uncertainty else None,
                 damping=s.dampings[m],
