@@ -44,7 +44,7 @@ from dask_uncert.summaries.sparse_rows import SparseRow
 from dask_uncert.summaries.tiles import Tiles
 from dask_uncert.summaries.weighted_decisions import LARGEST
 
-STEP = 1 << 14  # pixels at a time: their measures are not held for a whole block
+STEP = 1 << 16  # pixels at a time: their measures are not held for a whole block
 LEFT_OUT = -4  # and below: left out for the reason with that number
 NOTHING = np.empty((0, 0, 0))
 REFERENCE_GAPS = [number + 1 for number in OF_INPUT["reference"]]

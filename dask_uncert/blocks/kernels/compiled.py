@@ -139,19 +139,18 @@ def _tables(
 @compiled
 def _measure_singles(probabilities, pixels, rows, codes, orders, alphas, squares, rounding, result):
     n, p, level = pixels.size, np.empty((probabilities.shape[1], PITCH), np.float32), np.float32(rounding.level)
-    best, runner, lowest = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE, np.float32)
-    first, second, over = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE, np.float32)
-    rest, top, hole = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE, np.float32)
-    values, states = np.empty(TILE, np.float32), np.empty(TILE, np.uint8)
+    best, rest, top = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE, np.float32)
+    first, second, over = np.empty(TILE, np.int32), np.empty(TILE, np.int32), np.empty(TILE, np.int32)
+    hole, values, states = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE, np.uint8)
     for start in range(0, n, TILE):
         width = min(TILE, n - start)
         steps.gather(probabilities, pixels, start, width, p)
-        singles.decide(p, level, best, runner, lowest, first, second, over)
-        singles.normalise(p, first, best, rest, top, lowest, hole, rounding, states)
+        singles.decide(p, level, rounding, best, first, second, over, states)
+        singles.normalise(p, first, best, rest, top, hole, rounding, states)
         for j in range(width):
-            result.predicted[start + j] = np.int64(first[j])
-            result.second[start + j] = np.int64(second[j])
-            result.confused[start + j] = np.int64(over[j])
+            result.predicted[start + j] = first[j]
+            result.second[start + j] = second[j]
+            result.confused[start + j] = over[j]
             result.confidence[start + j] = best[j]
             result.state[start + j] = states[j]
         for m in rows:

@@ -37,13 +37,24 @@ def compiled(function):
 def gather(probabilities, pixels, start, width, p):
     """Fill a strip with pixels[start : start + width], and the rest of it with a harmless pixel."""
     classes, inner = probabilities.shape[1], probabilities.shape[2]
-    for j in range(width):
-        i, k = pixels[start + j], 0
-        if inner > 1:
-            i = pixels[start + j] // inner
-            k = pixels[start + j] - i * inner
+    i, k = pixels[start] // inner, pixels[start] % inner
+    if pixels[start + width - 1] - pixels[start] == width - 1 and (
+        inner == 1 or k + width <= inner
+    ):  # they are neighbours
+        along, across = (1, 0) if inner == 1 else (0, 1)
         for c in range(classes):
-            p[np.uint64(c), np.uint64(j)] = probabilities[np.uint64(i), np.uint64(c), np.uint64(k)]
+            for j in range(width):
+                p[np.uint64(c), np.uint64(j)] = probabilities[
+                    np.uint64(i + along * j), np.uint64(c), np.uint64(k + across * j)
+                ]
+    else:
+        for j in range(width):
+            i, k = pixels[start + j], 0
+            if inner > 1:
+                i = pixels[start + j] // inner
+                k = pixels[start + j] - i * inner
+            for c in range(classes):
+                p[np.uint64(c), np.uint64(j)] = probabilities[np.uint64(i), np.uint64(c), np.uint64(k)]
     for j in range(width, p.shape[1]):
         for c in range(classes):
             p[c, j] = 1.0 if c == 0 else 0.0

@@ -16,24 +16,46 @@ from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED
 
 TILE = 256
 PITCH = TILE + 16
-F = np.float32
+F, I32 = np.float32, np.int32
 NOTHING, HALF, ONE, TWO = F(0.0), F(0.5), F(1.0), F(2.0)
-SMALLEST = F(2.0**-126)
+ONE_BITS, SQRT_HALF_BITS, MANTISSA = I32(0x3F800000), I32(0x3F3504F3), I32(23)
 TINY_SUM, RAISED = 2.0**-60, 2.0**90
+# log2(1 + f) / f for f from sqrt(1/2) - 1 to sqrt(2) - 1, fitted at Chebyshev points: f times it is within 9e-8.
+(L0, L1, L2, L3, L4, L5, L6, L7) = (
+    F(1.4426949),
+    F(-0.721352756),
+    F(0.48092404),
+    F(-0.360241979),
+    F(0.287075609),
+    F(-0.24882181),
+    F(0.23420985),
+    F(-0.146203533),
+)
 
 
 @inline
 def logarithm(x):
     """Return ln x for normal x > 0, by fdlibm's logf: within .9 ulp."""
     bits = F(x).view(np.int32)
-    k = (bits - np.int32(0x3F3504F3)) >> np.int32(23)
-    f = np.int32(bits - (k << np.int32(23))).view(np.float32) - ONE
+    k = (bits - SQRT_HALF_BITS) >> MANTISSA
+    f = I32(bits - (k << MANTISSA)).view(np.float32) - ONE
     s = f / (TWO + f)
     z = s * s
     w = z * z
     r = z * (F(0.66666662693) + w * F(0.28498786688)) + w * (F(0.40000972152) + w * F(0.24279078841))
     half, scale = HALF * f * f, F(k)
     return scale * F(6.9313812256e-01) - ((half - (s * (half + r) + scale * F(9.0580006145e-06))) - f)
+
+
+@inline
+def binary_logarithm(x):
+    """Return log2 x, off by up to 1e-7, for normal x from 0 to 3/4; something finite for 0, and for less than 2**-126."""
+    bits = F(x).view(np.int32)
+    k = (bits - SQRT_HALF_BITS) >> MANTISSA
+    f = I32(bits - (k << MANTISSA)).view(np.float32) - ONE
+    z = f * f
+    low, high = (L0 + L1 * f) + (L2 + L3 * f) * z, (L4 + L5 * f) + (L6 + L7 * f) * z
+    return F(k) + f * (low + high * (z * z))
 
 
 @inline
@@ -47,80 +69,118 @@ def arcsine(x):
     return x + x * r if small else F(1.5707963268) - TWO * (s + s * r)
 
 
-@inline
-def one_minus_power(deficit, n):
-    """Return 1 - (1 - deficit)**n, as `measures` does."""
-    q, total = ONE - deficit, ONE
+@compiled
+def raise_to(n, deficit):
+    """Make 1 - (1 - deficit)**n of a strip of deficits, as `measures` does."""
+    if n == 1:
+        return
+    sums = np.ones(TILE, np.float32)
     for _ in range(n - 1):
-        total = total * q + ONE
-    return deficit * total
+        for j in range(TILE):
+            sums[j] = sums[j] * (ONE - deficit[j]) + ONE
+    for j in range(TILE):
+        deficit[j] *= sums[j]
 
 
 @compiled
-def decide(p, level, best, runner, lowest, first, second, over):
-    """Find the largest and second largest, each with the lowest index that holds it; p is still as stored."""
-    for j in range(TILE):
-        best[j] = F(-np.inf)
-        runner[j] = F(-np.inf)
-        lowest[j] = F(np.inf)
-        over[j] = NOTHING
-        first[j] = NOTHING  # stays so where all are NaN
-        second[j] = NOTHING
-    for c in range(p.shape[0]):  # fmax and fmin, as `x if x > y else y` does not become SIMD here: 1.4 and 8 ns a pixel
-        for j in range(TILE):
-            x, largest = p[c, j], best[j]
-            runner[j] = np.fmax(runner[j], np.fmin(x, largest))
-            best[j] = np.fmax(x, largest)
-    for c in range(p.shape[0] - 1, -1, -1):
-        for j in range(TILE):
-            first[j] = F(c) if p[c, j] == best[j] else first[j]
-    for c in range(p.shape[0] - 1, -1, -1):
-        for j in range(TILE):
-            second[j] = F(c) if (p[c, j] == runner[j]) & (first[j] != F(c)) else second[j]
+def decide(p, level, rounding, best, first, second, over, states):
+    """Find the largest and second largest, each with the lowest index that holds it, and clip p, which is as stored.
+
+    Nonnegative floats are compared by their bits, as integers, which is three times as fast as `fmax`. Pixels with a value
+    outside [0, 1] are decided before, one by one. states: as far as single values make them; best is clipped.
+    """
+    bits, tops, unclean = p.view(np.int32), best.view(np.int32), I32(0)
+    runner, odd = np.full(TILE, -1, np.int32), np.zeros(TILE, np.int32)
     for c in range(p.shape[0]):
         for j in range(TILE):
-            lowest[j] = np.fmin(p[c, j], lowest[j])
-            over[j] += ONE if p[c, j] > level else NOTHING
+            odd[j] |= bits[c, j] | (ONE_BITS - bits[c, j])  # its sign tells
+    for j in range(TILE):
+        unclean |= odd[j]
+        tops[j], first[j], second[j], over[j] = I32(-1), I32(0), I32(0), I32(0)
+        states[j] = 0
+    found = np.empty((3, TILE if unclean < 0 else 0), np.int32)
+    if unclean < 0:
+        for j in range(TILE):
+            if odd[j] < 0:
+                found[0, j], found[1, j], found[2, j], states[j] = _decide_odd(p, j, level, rounding)
+    limit = F(level).view(np.int32)
+    for c in range(p.shape[0]):
+        k = I32(c)
+        for j in range(TILE):
+            x, top, next_, index = bits[c, j], tops[j], runner[j], first[j]
+            above, between = -I32(x > top), -I32(x > next_)  # all bits set where true
+            second[j] = (index & above) | (((k & between) | (second[j] & ~between)) & ~above)
+            first[j] = (k & above) | (index & ~above)
+            runner[j] = max(next_, min(x, top))
+            tops[j] = max(top, x)
+            over[j] += I32(x > limit)
+    if unclean < 0:
+        for j in range(TILE):
+            if odd[j] < 0:
+                first[j], second[j], over[j] = found[0, j], found[1, j], found[2, j]
 
 
 @compiled
-def normalise(p, first, best, rest, top, lowest, hole, rounding, states):
-    """Clip to [0, 1] and divide by the sum; `best` is clipped, `top` and `rest` are the largest and what is left, divided.
+def _decide_odd(p, j, level, rounding):
+    """Decide a pixel that holds NaN or a value outside [0, 1], and clip it; return first, second, over and its state."""
+    first, second, over, missing = -1, -1, 0, False
+    lowest, best = F(np.inf), F(-np.inf)
+    for c in range(p.shape[0]):
+        x = p[c, j]
+        missing |= x != x
+        over += 1 if x > level else 0
+        lowest = x if x < lowest else lowest
+        if x > best:
+            first, second, best = c, first, x
+        elif x == x and (second < 0 or x > p[second, j]):
+            second = c
+    first, second = max(first, 0), max(second, 0)
+    for c in range(p.shape[0]):
+        x = p[c, j]
+        p[c, j] = NOTHING if not x > NOTHING else (ONE if x > ONE else x)
+    if missing:
+        return first, second, over, MISSING
+    off = np.float64(lowest) < -rounding.tolerance or np.float64(best) > 1.0 + rounding.tolerance
+    clipped = lowest < NOTHING or best > ONE
+    return first, second, over, OFF if off else (CLIPPED if clipped else 0)
+
+
+@compiled
+def normalise(p, first, best, rest, top, hole, rounding, states):
+    """Divide clipped values by their sum; `top` and `rest` are the largest and what is left, divided.
 
     hole: NaN where the pixel is not usable, else 0. States follow from sums in float64.
     """
     total, inverse = np.zeros(TILE), np.empty(TILE, np.float32)
+    grades, least = np.empty(TILE, np.int32), 1.0
     rest[:] = NOTHING
     for c in range(p.shape[0]):
+        k = I32(c)
         for j in range(TILE):
-            x = np.minimum(np.maximum(p[c, j], NOTHING), ONE)  # NaN stays
-            p[c, j] = x
-            total[j] += np.float64(x)
-            rest[j] += x if first[j] != F(c) else NOTHING
+            total[j] += np.float64(p[c, j])
+        for j in range(TILE):
+            rest[j] += p[c, j] if first[j] != k else NOTHING
     for j in range(TILE):
         off = np.abs(total[j] - 1.0)
-        missing = total[j] != total[j]
-        clipped = (lowest[j] < NOTHING) | (best[j] > ONE)
-        bad = (
-            (np.float64(lowest[j]) < -rounding.tolerance)
-            | (np.float64(best[j]) > 1.0 + rounding.tolerance)
-            | (off > rounding.tolerance)
-            | (total[j] < SMALLEST_SUM)
-        )
-        code = (CLIPPED if clipped else 0) | (RENORMALISED if off > rounding.exact else 0)
-        states[j] = MISSING if missing else (OFF if bad else code)
-        hole[j] = F(np.nan) if missing or bad else NOTHING
-        best[j] = ONE if best[j] > ONE else best[j]
+        grades[j] = I32(off > rounding.exact) + I32((off > rounding.tolerance) | (total[j] < SMALLEST_SUM))
+        least = min(least, total[j])
+    for j in range(TILE):
+        state, grade = states[j], grades[j]
+        usable = state & 3 == 0
+        state |= RENORMALISED if usable and grade == 1 else 0
+        states[j] = OFF if usable and grade > 1 else state
+        hole[j] = F(np.nan) if states[j] & 3 else NOTHING
         top[j] = best[j]
-        if total[j] < TINY_SUM:  # whose inverse float32 cannot hold
-            total[j] *= RAISED
-            rest[j] *= F(RAISED)
-            top[j] *= F(RAISED)
-            for c in range(p.shape[0]):
-                p[c, j] *= F(RAISED)
+    if least < TINY_SUM:  # whose inverse float32 cannot hold
+        for j in range(TILE):
+            if total[j] < TINY_SUM:
+                total[j] *= RAISED
+                rest[j] *= F(RAISED)
+                top[j] *= F(RAISED)
+                for c in range(p.shape[0]):
+                    p[c, j] *= F(RAISED)
     for j in range(TILE):
         inverse[j] = F(1.0 / total[j])
-    for j in range(TILE):
         rest[j] *= inverse[j]
         top[j] *= inverse[j]
     for c in range(p.shape[0]):
@@ -134,8 +194,9 @@ def euclidean(p, first, rest, n, out):
     scale = F(classes / (classes - 1.0))
     out[:] = NOTHING
     for c in range(classes):
+        k = I32(c)
         for j in range(TILE):
-            out[j] += p[c, j] * (rest[j] if first[j] == F(c) else ONE - p[c, j])
+            out[j] += p[c, j] * (rest[j] if first[j] == k else ONE - p[c, j])
     for j in range(TILE):
         out[j] *= scale
     if n == 2:
@@ -147,28 +208,26 @@ def euclidean(p, first, rest, n, out):
             squares[j] += step * step
     for j in range(TILE):
         q = np.sqrt(scale * squares[j])
-        out[j] = one_minus_power(ONE - q if q < HALF else out[j] / (ONE + q), n)
+        out[j] = ONE - q if q < HALF else out[j] / (ONE + q)
+    raise_to(n, out)
 
 
 @compiled
 def kullback_leibler(p, first, rest, top, n, out):
-    classes, scale = p.shape[0], F(1.0 / np.log(p.shape[0]))
+    classes, scale, ln2 = p.shape[0], F(1.0 / np.log(p.shape[0])), F(np.log(2.0))
+    out[:] = NOTHING
+    for c in range(classes):
+        k = I32(c)
+        for j in range(TILE):  # another than the largest is at most a half
+            x = NOTHING if first[j] == k else p[c, j]
+            out[j] -= x * binary_logarithm(x)
     for j in range(TILE):  # of the largest the logarithm is ln(1 - rest), where rest is small
         y = rest[j] if rest[j] < HALF else NOTHING
         u = ONE - y
         log = logarithm(u) - ((u - ONE) + y) / u
-        direct = logarithm(top[j] if top[j] > SMALLEST else SMALLEST)
-        out[j] = -top[j] * (log if rest[j] < HALF else direct)
-    for c in range(classes):
-        for j in range(TILE):
-            x = p[c, j]
-            term = x * logarithm(x if x > SMALLEST else SMALLEST)
-            out[j] -= NOTHING if first[j] == F(c) else term
-    for j in range(TILE):
-        out[j] *= scale
-    if n != 1:
-        for j in range(TILE):
-            out[j] = one_minus_power(out[j], n)
+        direct = logarithm(top[j] if top[j] > F(2.0**-126) else F(2.0**-126))
+        out[j] = scale * (ln2 * out[j] - top[j] * (log if rest[j] < HALF else direct))
+    raise_to(n, out)
 
 
 @compiled
@@ -181,11 +240,12 @@ def fisher_rao(p, first, rest, top, n, out):
     more = np.zeros(TILE, np.float32)
     out[:] = NOTHING
     for c in range(classes):
+        k = I32(c)
         for j in range(TILE):
             x = np.sqrt(p[c, j])
             step = x - root
             out[j] += step * step
-            more[j] += x if first[j] != F(c) else NOTHING
+            more[j] += x if first[j] != k else NOTHING
     for j in range(TILE):
         q = TWO * arcsine(HALF * np.sqrt(out[j])) / furthest
         beyond = root * (more[j] - rest[j] / (ONE + np.sqrt(top[j])))
@@ -194,17 +254,23 @@ def fisher_rao(p, first, rest, top, n, out):
         sine = other * cosine + root * np.sqrt(square if square > NOTHING else NOTHING)
         left = beyond * (cosine + root) / sine
         left = arcsine(left if left < ONE else ONE) / furthest
-        out[j] = one_minus_power(ONE - q if q < HALF else left, n)
+        out[j] = ONE - q if q < HALF else left
+    raise_to(n, out)
 
 
 @compiled
 def homophily(p, square, out):
-    """Compute p'Sp for symmetric S with zero diagonal, already divided by its maximum."""
+    """Compute p'Sp for symmetric S with zero diagonal, already divided by its maximum; four products at a time."""
     inner = np.empty(TILE, np.float32)
     out[:] = NOTHING
     for i in range(1, p.shape[0]):
         inner[:] = NOTHING
-        for k in range(i):
+        fours = i // 4 * 4
+        for k in range(0, fours, 4):
+            a, b, c, d = F(square[i, k]), F(square[i, k + 1]), F(square[i, k + 2]), F(square[i, k + 3])
+            for j in range(TILE):
+                inner[j] = inner[j] + a * p[k, j] + b * p[k + 1, j] + c * p[k + 2, j] + d * p[k + 3, j]
+        for k in range(fours, i):
             weight = F(square[i, k])
             for j in range(TILE):
                 inner[j] += weight * p[k, j]
