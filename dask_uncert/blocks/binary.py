@@ -12,19 +12,20 @@ from numpy.typing import NDArray
 from dask_uncert.blocks.accumulate import cached_finder
 from dask_uncert.blocks.encoding import rounding_of
 from dask_uncert.blocks.kernels.types import ScoreCounts
-from dask_uncert.blocks.soft_confusion import row_grid
+from dask_uncert.blocks.soft_confusion import OneVsRest, row_grid
 from dask_uncert.formulas.labels import as_stored
 from dask_uncert.formulas.typing import Indices
 from dask_uncert.inputs.scene import Encoding
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
 
+STEP = 1 << 14  # pixels at a time, whose weights stay in a near cache
 LEAST_TOLERANCE = 2.0**-24
 """Rounding 1 - p to float32 puts the sum of both off by less."""
 
 
 def is_plain(request: Request, arrays: Mapping[str, Any], encoding: Encoding) -> bool:
-    """Return whether decisions, calibration and joint histograms of p and u are all that a block is asked for."""
+    """Return whether decisions, calibration and soft confusion by p and u are all that a block is asked for."""
     p = arrays.get("probabilities")
     if (
         p is None
@@ -33,7 +34,7 @@ def is_plain(request: Request, arrays: Mapping[str, Any], encoding: Encoding) ->
         or p.dtype != np.float32
     ):
         return False
-    more = request.measures or request.layers or request.soft or request.tiles or request.weight_unit
+    more = request.measures or request.layers or request.tiles or request.weight_unit
     if more or request.reference != "codes" or len(arrays.get("samples", ())):
         return False
     if rounding_of(p.dtype, 2, encoding.probabilities).tolerance < LEAST_TOLERANCE:

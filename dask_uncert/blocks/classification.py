@@ -171,7 +171,9 @@ class _Block:
     def count(self, total: Evaluation, excluded: Indices, pixels: Indices) -> Evaluation:
         """Add pixels to an Evaluation and return it with their tiles; those left out go to (reasons, classes + 1)."""
         if self.plain:
-            pixels = count_plain(total, self.arrays["probabilities"], self.reference, self.u, self.kernels, pixels)
+            pixels = count_plain(
+                request, total, self.arrays["probabilities"], self.reference, self.u, self.kernels, pixels
+            )
         if not pixels.size:
             return total
         request, kernels, (stored, dtype, rounding) = self.request, self.kernels, self.prediction

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.blocks.kernels.types import Pixels, RowGrid
+from dask_uncert.formulas.fixed_point import LIMB_BITS
 from dask_uncert.formulas.labels import stored_threshold
 from dask_uncert.formulas.soft_confusion import (
     CELLS,
-    cell_index,
     damping_factor,
     pair_certainty,
     reference_level,
@@ -33,7 +33,8 @@ TileSums = Callable[[Indices, int], tuple[Indices, Indices]]
 class OneVsRest:
     """The counted pixels of a batch, class by class; what depends on the pixels alone is computed once.
 
-    stored: the probabilities as `kernels.measure` takes them, stored in `dtype`. truth: (n,) class indices,
+    batch: their measures, None where no setting needs one. stored: the probabilities as `kernels.measure` takes them, stored
+    in `dtype`. truth: (n,) class indices,
     negative where the pixel does not count. u: the predicted uncertainty. shares: (n, classes) of a fuzzy
     reference, stored in `share_dtype`; without them the reference is 1 where it is the class, else 0.
     """
@@ -43,7 +44,7 @@ class OneVsRest:
         request: Request,
         dtype: np.dtype[Any],
         kernels: ModuleType,
-        batch: Pixels,
+        batch: Pixels | None,
         truth: Indices,
         stored: NDArray[Any],
         pixels: Indices,
@@ -67,8 +68,11 @@ class OneVsRest:
         for i, threshold in enumerate(s.thresholds):
             cells = self._cells(s, p, c, threshold)
             for k, sigma in enumerate(s.sigmas):
-                weight = self._weight(s, p, c, threshold, sigma)
+                weight = self._weight(s, p, c, threshold, sigma) if sigma or any(s.dampings) or tile_sums else None
                 for m, factor in enumerate(factors):
+                    if weight is None:  # all weights are 1
+                        soft.weights[i, k, m, :, 0] += np.bincount(cells, minlength=len(CELLS)) << LIMB_BITS
+                        continue
                     self.kernels.sum_soft_weights(weight * factor, cells, soft.weights[i, k, m])
                     if tile_sums is not None:
                         setting = (i * len(s.sigmas) + k) * len(s.dampings) + m
@@ -122,7 +126,9 @@ class OneVsRest:
 
     def _cells(self, s: SoftSettings, p: Floats, c: NDArray[Any], threshold: float) -> Indices:
         positive = c if self.shares is None else c > self._level(s, threshold)
-        return np.asarray(cell_index(p, positive, stored_threshold(threshold, self.dtype)))
+        cells = np.empty(p.size, np.int64)
+        self.kernels.find_cells(p, positive, stored_threshold(threshold, self.dtype), cells)
+        return cells
 
     def _weight(self, s: SoftSettings, p: Floats, c: NDArray[Any], threshold: float, sigma: float) -> Floats:
         """Return A(p) A(c)."""
@@ -137,6 +143,7 @@ class OneVsRest:
     def _uncertainty(self, name: str | None) -> Floats | None:
         if name is None or name == "uncertainty":
             return None if name is None else self.u
+        assert self.batch is not None
         return np.asarray(self.batch.values[[measure.name for measure in self.request.measures].index(name)])
 
 

@@ -17,6 +17,7 @@ from dask_uncert.blocks.kernels.ensemble import add_member, close_members
 from dask_uncert.blocks.kernels.histograms import (
     count_confidence,
     count_decisions,
+    find_cells,
     group_decisions,
     sum_soft_weights,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "count_values",
     "count_wide_values",
     "filled_cells",
+    "find_cells",
     "find_rows",
     "group_decisions",
     "measure",

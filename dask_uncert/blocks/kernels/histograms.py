@@ -7,6 +7,7 @@ import numpy as np
 from dask_uncert.blocks.kernels.bins import add, find_bins, fixed, fixed_share
 from dask_uncert.blocks.kernels.measures import STRIP, compiled
 from dask_uncert.blocks.kernels.types import Groups
+from dask_uncert.formulas.soft_confusion import FN, FP, TN, TP
 
 
 @compiled
@@ -98,6 +99,14 @@ def count_confidence(reference, batch, finder, tally, tiles):
                 rows[place] += 1
                 rows[place + 1] += right
                 add(whole[j], rows, place + 2)
+
+
+@compiled
+def find_cells(p, positive, threshold, cells):
+    """Write the index among `soft_confusion.CELLS` of each pixel; p: (n,) float64, positive: (n,) bool of the reference."""
+    for i in range(p.size):
+        agrees = (p[i] >= threshold) if positive[i] else (p[i] <= threshold)
+        cells[i] = (TP if positive[i] else TN) if agrees else (FN if positive[i] else FP)
 
 
 @compiled

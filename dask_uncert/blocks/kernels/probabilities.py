@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.blocks.kernels.bins import add, find_bins, find_bins_of_singles, fixed, fixed_share
+from dask_uncert.blocks.kernels.bins import add, find_bin, find_bins, find_bins_of_singles, fixed, fixed_share
 from dask_uncert.blocks.kernels.elementary import logarithm_or_zero
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled, gather
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts, TileRows
@@ -61,30 +61,41 @@ def _count_singles(probabilities, pixels, reference, finder, slack, counts, tile
     whole, bin_of, place = np.empty(TILE, np.int32), np.zeros(TILE, np.int32), np.zeros(TILE, np.int32)
     taken, truth, scores = np.empty(TILE, np.int64), np.zeros(TILE, np.int32), np.zeros((2, TILE))
     of_true = np.zeros(TILE, np.float32)
-    nothing, one, steps = np.float32(0.0), np.float32(1.0), np.float32(1 << LIMB_BITS)
+    nothing, half, one, steps = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(1 << LIMB_BITS)
+    scale, last = np.float32(bins), np.float32(bins - 0.5)
+    flags = np.empty(TILE, np.int32)  # of shares so near to an edge that it must be searched
+    pairs = flags.view(np.int64)
     start = 0
     while start < reference.size:
         start, width = _next(probabilities, pixels, reference, start, taken, truth, p)
         errors[:] = nothing
         for k in range(classes):
             stated, row = p[k, :TILE], packed[k]
+            code, unsure = np.int32(k), np.int32(0)
             for j in range(TILE):
                 x = stated[j]
                 x = nothing if x < nothing else (one if x > one else x)
-                stated[j] = x
-                gap = x - (one if truth[j] == np.int32(k) else nothing)
+                gap = x - (one if truth[j] == code else nothing)
                 errors[j] += gap * gap
-            find_bins_of_singles(stated, bins, slack, finder, bin_of)
+                whole[j] = np.float32(x * steps + WHOLE).view(np.int32) & np.int32((1 << LIMB_BITS + 1) - 1)
+                within = min(max(x * scale, half), last)
+                b = np.int32(within)
+                far = np.int32(np.abs(within - np.float32(b) - half) > half - slack)  # from the middle of the bin
+                bin_of[j], flags[j] = b, far
+                unsure |= far
+            if unsure:
+                for pair in range(TILE // 2):
+                    if pairs[pair] != 0:
+                        for j in range(2 * pair, 2 * pair + 2):
+                            bin_of[j] = find_bin(np.float64(stated[j]), np.float64(stated[j]), finder)
             # Many are in the first bin: they are added up here, and their additions below go nowhere, each to another place.
             first, number = (
                 np.int32(0),
                 np.int32(0 if k == 0 else width - TILE),
             )  # less the pixels that fill up the tile
             for j in range(TILE):
-                q = np.float32(stated[j] * steps + WHOLE).view(np.int32) & np.int32((1 << LIMB_BITS + 1) - 1)
                 b = bin_of[j]
-                whole[j] = q
-                first += q if b == 0 else np.int32(0)
+                first += whole[j] if b == 0 else np.int32(0)
                 number += np.int32(b == 0)
                 place[j] = b if b > 0 else np.int32(bins + (j & (SPREAD - 1)))
             row[0] += ONE * number + first
@@ -95,7 +106,7 @@ def _count_singles(probabilities, pixels, reference, finder, slack, counts, tile
                     share = np.int64(whole[j]) << LIMB_BITS
                     _add_to_tile(taken[j], tiles.starts[3 + k], bin_of[j], truth[j] == k, share, tiles)
         for j in range(width):
-            of_true[j] = p[truth[j], j]
+            of_true[j] = min(max(p[truth[j], j], nothing), one)
             scores[0, j], scores[1, j] = errors[j], of_true[j]
         find_bins_of_singles(of_true, bins, slack, finder, bin_of)
         for j in range(width):

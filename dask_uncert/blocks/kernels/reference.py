@@ -194,6 +194,11 @@ def _tallies(came_true: Bools, stated: Floats) -> Counts:
     return np.concatenate([counts, fixed_point.encode(stated)], axis=-1)
 
 
+def find_cells(p: Floats, positive: Bools, threshold: float, cells: Indices) -> None:
+    """Write the cell of each pixel; see `histograms.find_cells`."""
+    cells[:] = cell_index(p, positive, threshold)
+
+
 def sum_soft_weights(weights: Floats, cells: Counts, sums: Counts) -> None:
     """Add weights to the fixed-point sum of their cell; see `compiled.sum_soft_weights`."""
     taken = cells >= 0
