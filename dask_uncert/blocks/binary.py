@@ -43,6 +43,7 @@ def is_plain(request: Request, arrays: Mapping[str, Any], encoding: Encoding) ->
 
 
 def count_plain(
+    request: Request,
     total: Evaluation,
     probabilities: NDArray[Any],
     reference: Indices,
@@ -73,4 +74,14 @@ def count_plain(
         damp = np.zeros_like(second) if u is None or s.uncertainty is None else u
         damp = damp if damp.dtype == second.dtype else damp.astype(np.float64)
         kernels.count_binary_jointly(second, reference, damp, s.class_index, row_grid(s), s.upper, joint.moments)
+    if total.soft_confusion:
+        plain = (reference >= 0) & (second >= 0) & (second <= 1)
+        for start in range(0, second.size, STEP):
+            chosen = start + np.flatnonzero(plain[start : start + STEP])
+            p, truth = second[chosen], reference[chosen]
+            pairs = np.stack([1 - p, p], axis=1)[:, :, np.newaxis]
+            of_pixels = None if u is None else u[chosen].astype(np.float64)
+            classes = OneVsRest(request, p.dtype, kernels, None, truth, pairs, np.arange(p.size), of_pixels)
+            for soft in total.soft_confusion:
+                classes.add_to(soft)
     return pixels[left[:others]]

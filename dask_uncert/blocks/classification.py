@@ -172,7 +172,7 @@ class _Block:
         """Add pixels to an Evaluation and return it with their tiles; those left out go to (reasons, classes + 1)."""
         if self.plain:
             pixels = count_plain(
-                request, total, self.arrays["probabilities"], self.reference, self.u, self.kernels, pixels
+                self.request, total, self.arrays["probabilities"], self.reference, self.u, self.kernels, pixels
             )
         if not pixels.size:
             return total

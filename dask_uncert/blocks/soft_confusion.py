@@ -126,9 +126,7 @@ class OneVsRest:
 
     def _cells(self, s: SoftSettings, p: Floats, c: NDArray[Any], threshold: float) -> Indices:
         positive = c if self.shares is None else c > self._level(s, threshold)
-        cells = np.empty(p.size, np.int64)
-        self.kernels.find_cells(p, positive, stored_threshold(threshold, self.dtype), cells)
-        return cells
+        return np.asarray(self.kernels.find_cells(p, positive, stored_threshold(threshold, self.dtype)))
 
     def _weight(self, s: SoftSettings, p: Floats, c: NDArray[Any], threshold: float, sigma: float) -> Floats:
         """Return A(p) A(c)."""

@@ -16,6 +16,7 @@ from dask_uncert.inputs.scene import Encoding
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Class
 from dask_uncert.summaries.joint_histogram import JointSettings
+from dask_uncert.summaries.soft_confusion import SoftSettings
 
 CLASSES = (Class(3, "no"), Class(7, "yes"))
 LEVELS = ((0.0, 0.0), (1.0, 1.0))
@@ -28,7 +29,13 @@ def joint(class_index, uncertainty):
     )  # fmt: skip
 
 
-REQUEST = Request(CLASSES, ignore=(0,), joint=(joint(1, "uncertainty"), joint(0, "uncertainty"), joint(1, None)))
+SOFT = (
+    SoftSettings(1, (0.3, 0.5), (0.0, 0.1), (0.0, 1.0), "uncertainty"),
+    SoftSettings(0, (0.5,), (0.0,), (0.0,), None),
+)  # fmt: skip
+REQUEST = Request(
+    CLASSES, ignore=(0,), joint=(joint(1, "uncertainty"), joint(0, "uncertainty"), joint(1, None)), soft=SOFT
+)  # fmt: skip
 
 
 def block(seed, shape):
@@ -63,7 +70,7 @@ def test_both_forms_and_both_engines_count_the_same(seed, rows):
         np.testing.assert_array_equal(mine, theirs, err_msg=name)
     assert found.ledger.counted + found.ledger.excluded.sum() == rows * 17
     by_definition = evaluated(arrays, None, reference)
-    for name in ("ledger", "decisions", "joint"):
+    for name in ("ledger", "decisions", "joint", "soft_confusion"):
         assert getattr(found, name) == getattr(by_definition, name)
     np.testing.assert_array_equal(found.calibration.winning, by_definition.calibration.winning)
     np.testing.assert_array_equal(found.calibration.classwise, by_definition.calibration.classwise)

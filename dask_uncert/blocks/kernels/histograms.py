@@ -102,11 +102,13 @@ def count_confidence(reference, batch, finder, tally, tiles):
 
 
 @compiled
-def find_cells(p, positive, threshold, cells):
-    """Write the index among `soft_confusion.CELLS` of each pixel; p: (n,) float64, positive: (n,) bool of the reference."""
+def find_cells(p, positive, threshold):
+    """Return the index among `soft_confusion.CELLS` of each pixel; p: (n,) float64, positive: (n,) bool of the reference."""
+    cells = np.empty(p.size, np.int64)
     for i in range(p.size):
         agrees = (p[i] >= threshold) if positive[i] else (p[i] <= threshold)
         cells[i] = (TP if positive[i] else TN) if agrees else (FN if positive[i] else FP)
+    return cells
 
 
 @compiled

@@ -37,10 +37,10 @@ def compiled(function):
 def gather(probabilities, pixels, start, width, p):
     """Fill a strip with pixels[start : start + width], and the rest of it with a harmless pixel."""
     classes, inner = probabilities.shape[1], probabilities.shape[2]
-    i, k = pixels[start] // inner, pixels[start] % inner
-    if pixels[start + width - 1] - pixels[start] == width - 1 and (
-        inner == 1 or k + width <= inner
-    ):  # they are neighbours
+    i, k, apart = pixels[start] // inner, pixels[start] % inner, np.int64(0)
+    for j in range(width):
+        apart |= pixels[start + j] - (pixels[start] + j)
+    if apart == 0 and (inner == 1 or k + width <= inner):  # they are neighbours
         along, across = (1, 0) if inner == 1 else (0, 1)
         for c in range(classes):
             for j in range(width):

@@ -82,7 +82,7 @@ def _count_singles(probabilities, pixels, reference, finder, slack, counts, tile
                 b = np.int32(within)
                 far = np.int32(np.abs(within - np.float32(b) - half) > half - slack)  # from the middle of the bin
                 bin_of[j], flags[j] = b, far
-                unsure |= far
+                unsure = unsure | far
             if unsure:
                 for pair in range(TILE // 2):
                     if pairs[pair] != 0:
@@ -113,11 +113,11 @@ def _count_singles(probabilities, pixels, reference, finder, slack, counts, tile
             flat[4 * (truth[j] * bins + bin_of[j]) + 1] += 1
         _add_scores(scores, taken, width, counts, tiles)
     for k in range(classes):
-        for b in range(bins):
-            q = packed[k, b]
+        for fine in range(bins):
+            q = packed[k, fine]
             if q != 0:
-                flat[4 * (k * bins + b)] += q >> SUM_BITS
-                flat[4 * (k * bins + b) + 2] += q & (ONE - 1)
+                flat[4 * (k * bins + fine)] += q >> SUM_BITS
+                flat[4 * (k * bins + fine) + 2] += q & (ONE - 1)
 
 
 @compiled

@@ -28,6 +28,7 @@ from dask_uncert.formulas.entropies import shannon_nats
 from dask_uncert.formulas.fixed_point import LIMB_BITS
 from dask_uncert.formulas.measure_values import measure_values
 from dask_uncert.formulas.measures import Measure, is_pointwise
+from dask_uncert.formulas.soft_confusion import cell_index as find_cells  # noqa: F401 (one of the kernels)
 from dask_uncert.formulas.soft_sweep import moment_powers
 from dask_uncert.formulas.typing import Bools, Counts, Floats, Indices
 
@@ -192,11 +193,6 @@ def _tallies(came_true: Bools, stated: Floats) -> Counts:
     """Return the contribution of each item to the tally of its bin, (..., 4)."""
     counts = np.stack([np.ones_like(came_true, np.int64), came_true.astype(np.int64)], axis=-1)
     return np.concatenate([counts, fixed_point.encode(stated)], axis=-1)
-
-
-def find_cells(p: Floats, positive: Bools, threshold: float, cells: Indices) -> None:
-    """Write the cell of each pixel; see `histograms.find_cells`."""
-    cells[:] = cell_index(p, positive, threshold)
 
 
 def sum_soft_weights(weights: Floats, cells: Counts, sums: Counts) -> None:
