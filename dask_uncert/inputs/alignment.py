@@ -155,7 +155,8 @@ def _check_turned(cubes: Sequence[Cube], dim: str) -> None:
     if turned and silent:
         raise InputError(
             f"{turned[0].name}: the affine of {turned[0].where} turns its axis {dim}, but {silent[0].where} "
-            f"({silent[0].name}) does not say how its axes run. Store it with its affine; or, if the two hold the same "
+            f"({silent[0].name}) does not say how its axes run. Store it with its affine; or name "
+            f"a file that has it, by `geometry: {{like: FILE}}`; or, if the two hold the same "
             f"pixels in the same order, give {silent[0].name} `by_position: true`."
         )
 

@@ -57,6 +57,7 @@ class Cube:
     numbers. precision: of its probabilities. remarks: what is unusual about it. logits: it holds logits. leave_out:
     pixels that are no probabilities within the tolerance are left out, not refused. raters: number of raters whose votes
     make the shares of a fuzzy reference. complete: its shares must sum to 1. by_position: it is read index by index like the others, without a position.
+    like: the file whose position it has.
     class_labels: what the class axis says of its own order, code or name by index. class_table: name by code, where the
     array says so. names: of zones, by code, where they are declared.
     """
@@ -84,6 +85,7 @@ class Cube:
     raters: int | None = None
     complete: bool = False
     by_position: bool = False
+    like: StoredArray | None = None
     class_labels: tuple[Label, ...] | None = None
     class_table: Mapping[int, str] | None = None
     names: Mapping[int, str] | None = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from dask_uncert.errors import InputError, listed, without_secrets
 from dask_uncert.inputs.cube import BAND, CLASS, Cube, declare, grid_geometry, make_cube, without
+from dask_uncert.inputs.geometry_like import with_geometry_like
 from dask_uncert.inputs.missing_chunks import MissingChunks, with_missing_chunks
 from dask_uncert.io.decoding import Role
 from dask_uncert.io.lazy_array import Reordered
@@ -46,6 +47,7 @@ class InputSpec:
     classes: int = 0
     table: tuple[tuple[int, str], ...] | None = None
     names: dict[int, str] | None = None
+    like: str | None = None
 
 
 def open_cubes(spec: InputSpec) -> dict[str, Cube]:
@@ -110,6 +112,8 @@ def with_options(cube: Cube, spec: InputSpec) -> Cube:
     names = ("role", "unit", "logits", "leave_out", "raters", "complete", "by_position", "names")
     if spec.by_position:
         cube = replace(cube, geometry=None, coordinates=None, coordinate_attributes={}, crs=None)
+    if spec.like is not None:
+        cube = with_geometry_like(cube, spec.like)
     cube = replace(cube, kind=spec.kind or spec.name, **{name: getattr(spec, name) for name in names})
     cube = declare(cube, spec.scale, spec.offset, spec.nodata, spec.tolerance)
     return replace(cube, remarks=_remarks(cube))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,8 @@ def open_inputs(job: AnyJob, folder: Path) -> dict[str, Cube]:
         if isinstance(options, Input):
             kind = "samples" if isinstance(options, Probabilities) and name != "probabilities" else name
             path = resolve(options.store, folder)
-            cubes |= open_cubes(input_spec(name, kind, options, path, options.store, ignore, classes))
+            spec = input_spec(name, kind, options, path, options.store, ignore, classes)
+            cubes |= open_cubes(spec if spec.like is None else replace(spec, like=resolve(spec.like, folder)))
     if inputs.get("weight") == "geometry":
         cubes["weight"] = pixel_sizes(cubes)
     return cubes

@@ -274,7 +274,8 @@ def _evaluate_scene(
 
 
 def _stored_inputs(plan: Plan) -> dict[str, StoredArray]:
-    return {name: cube.stored for name, cube in plan.scene.cubes.items() if cube.stored is not None}
+    read = {name: cube.stored for name, cube in plan.scene.cubes.items() if cube.stored is not None}
+    return read | {f"geometry of {name}": cube.like for name, cube in plan.scene.cubes.items() if cube.like is not None}
 
 
 def _with_distances(plan: Plan, client: Client, report: Progress) -> Plan:

@@ -191,6 +191,12 @@ class CohortJob(ClassificationOptions, AnyKind):
                 columns[name] = (name, options)
         return columns
 
+    def geometries(self) -> list[str]:
+        """Return the columns of the manifest that hold positions of inputs, and no input."""
+        columns = self.columns()
+        likes = [options.geometry.like for _, options in columns.values() if options.geometry is not None]
+        return [column for column in dict.fromkeys(likes) if column not in columns]
+
     def options(self) -> SceneOptions:
         """Return the options of each case."""
         stated = self.model_fields_set & set(ClassificationOptions.model_fields)

@@ -22,6 +22,12 @@ from dask_uncert.io.validation import AboveZero, Counting, Finite, NameList, Str
 from dask_uncert.spec.types import Code, different
 
 
+class Like(StrictModel):
+    """Where the position of an array comes from."""
+
+    like: str
+
+
 class InputOptions(StrictModel):
     """How the array of an input is found and what its numbers mean."""
 
@@ -52,6 +58,18 @@ class InputOptions(StrictModel):
         False,
         description="Read index by index like the other inputs; an affine or coordinates of its own are not used",
     )
+
+    geometry: Like | None = Field(
+        None,
+        description="Position of an array whose file holds none, such as an `.npz`: `{like: FILE}`, another file of the same "
+        "pixels with an affine or coordinates, whose names of dimensions `dims` uses. In a cohort, the column of these files",
+    )
+
+    @model_validator(mode="after")
+    def _one_position(self) -> Self:
+        if self.geometry is not None and self.by_position:
+            raise ValueError("`by_position` uses no position; leave out `geometry`")
+        return self
 
 
 class PredictionOptions(InputOptions):
@@ -140,6 +158,7 @@ class InputKeywords(TypedDict, total=False):
     raters: int
     unit: str
     by_position: bool
+    geometry: Mapping[str, str]
     names: Mapping[int, str]
 
 
@@ -178,6 +197,8 @@ class Input:
         Unit of the weights, for reports.
     by_position : bool
         Read index by index like the other inputs; an affine or coordinates of its own are not used.
+    geometry : mapping
+        ``{"like": path}``: the position of the pixels is that of another file, whose names of dimensions `dims` uses.
     names : mapping of int to str
         Code and name of every zone; by default all codes are zones, called by their codes.
 
@@ -231,6 +252,7 @@ def input_spec(
         ignore=tuple(ignore),
         classes=classes,
         by_position=options.by_position,
+        like=None if options.geometry is None else options.geometry.like,
         leave_out=getattr(options, "out_of_tolerance", "refuse") == "leave_out",
         **{
             key: getattr(options, key)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -111,10 +111,16 @@ def with_classes(options: SceneOptions, cubes: Mapping[str, Cube]) -> SceneOptio
     """Return the options with a name for each class: by default its code, 0, 1, ... along the class axis."""
     if options.classes is None:
         names = [str(code) for code in range(prediction(cubes).sizes.get(CLASS, 2))]
-        return validated(type(options), {**dict(options), "classes": names})
+        return _with(options, names)
     if options.classes != FROM_FILE:
         return options
-    return validated(type(options), {**dict(options), "classes": table_in(cubes, options.ignore)})
+    return _with(options, table_in(cubes, options.ignore))
+
+
+def _with(options: SceneOptions, classes: Any) -> SceneOptions:
+    """Return the options with other classes, and nothing else stated that was not."""
+    stated = {name: getattr(options, name) for name in options.model_fields_set}
+    return validated(type(options), {**stated, "classes": classes})
 
 
 def table_in(cubes: Mapping[str, Cube], ignore: Sequence[int]) -> dict[int, str]:

@@ -198,14 +198,16 @@ class EvaluateCase:
         cubes: dict[str, list[Cube]] = {}
         for column, input_name, spec in self.columns:
             path = row.paths[column]
-            for name, cube in open_cubes(replace(spec, store=path, where=path)).items():
+            like = None if spec.like is None else row.paths[spec.like]
+            for name, cube in open_cubes(replace(spec, store=path, where=path, like=like)).items():
                 cubes.setdefault(input_name if name == spec.name else name, []).append(cube)
         return cubes
 
     def fingerprint(self, row: ManifestRow, cubes: Mapping[str, list[Cube]]) -> str:
         """Return a digest of the inputs as stored and the settings; "" if an input has no fingerprint."""
         every = (cube for several in cubes.values() for cube in several)
-        stored = [cube.stored.fingerprint() for cube in every if cube.stored is not None]
+        files = [file for cube in every for file in (cube.stored, cube.like)]
+        stored = [file.fingerprint() for file in files if file is not None]
         return "" if None in stored else digest(row.case.name, self.settings, row.paths, stored)
 
     def plans(self, cubes: Mapping[str, list[Cube]]) -> dict[str, Plan]:

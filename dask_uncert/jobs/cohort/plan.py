@@ -97,7 +97,7 @@ def plan_cohort(job: CohortJob, folder: Path) -> CohortPlan:
 
     folder: the one that the job's paths are relative to.
     """
-    rows = read_manifest(resolve(job.manifest, folder), list(job.columns()), job.visits, job.groups)
+    rows = read_manifest(resolve(job.manifest, folder), [*job.columns(), *job.geometries()], job.visits, job.groups)
     options, table = job.options(), None
     if options.classes == FROM_FILE:
         options = _with_table_of(rows[0], job, options)
@@ -142,4 +142,6 @@ def _with_table_of(row: ManifestRow, job: CohortJob, options: SceneOptions) -> S
     """Return the options with the class table in the reference's file of a case."""
     column, (name, given) = next(entry for entry in job.columns().items() if entry[1][0] == "reference")
     path = row.paths[column]
-    return with_classes(options, open_cubes(input_spec(name, name, given, path, path, options.ignore)))
+    spec = input_spec(name, name, given, path, path, options.ignore)
+    spec = replace(spec, like=None if spec.like is None else row.paths[spec.like])
+    return with_classes(options, open_cubes(spec))
