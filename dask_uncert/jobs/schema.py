@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, TypeAdapter
 
 from dask_uncert.io.validation import Counting, StrictModel
 from dask_uncert.jobs.explain import explain
-from dask_uncert.spec.inputs import InputOptions, PredictionOptions, ReferenceOptions, WeightOptions, ZoneOptions
+from dask_uncert.spec.input_options import InputOptions, PredictionOptions, ReferenceOptions, WeightOptions, ZoneOptions
 from dask_uncert.spec.options import (
     ClassificationOptions,
     PatientConfidence,
