@@ -57,6 +57,10 @@ from .metrics.calibration import (
     reliability,
     windows_curve,
 )
+from .metrics.choose import (
+    Choice,
+    choose,
+)
 from .metrics.classification import (
     accuracy,
     allocation_disagreement,
@@ -125,6 +129,7 @@ __version__: str
 
 __all__ = [
     "Case",
+    "Choice",
     "ClusterError",
     "Evaluation",
     "Input",
@@ -142,6 +147,7 @@ __all__ = [
     "binary_variance",
     "brier",
     "cancel",
+    "choose",
     "class_distances",
     "classwise_calibration_error",
     "compare",

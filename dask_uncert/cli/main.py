@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dask_uncert.cli import console, files, submit, summary
+from dask_uncert.cli import choose, console, files, submit, summary
 from dask_uncert.clusters import signals
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def schema_command(key: str | None) -> None:
     click.echo(job_schema(key), nl=False)
 
 
-for command in (*files.COMMANDS, *submit.COMMANDS):
+for command in (*choose.COMMANDS, *files.COMMANDS, *submit.COMMANDS):
     cli.add_command(command)
 
 
