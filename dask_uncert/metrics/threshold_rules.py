@@ -231,18 +231,18 @@ def rule_for(
         )
     if wanted is not None and not 0 < wanted < 1:
         raise InputError(f"by: the wanted {by} must lie between 0 and 1, found {wanted:g}.")
-    edges, names = evaluation.calibration.edges, tuple(c.name for c in evaluation.classes)
+    names = tuple(evaluation.class_names)
     if by == "coverage":
         if class_name is not None or uncertainty is not None:
             raise InputError("by: coverage is of sets of all classes; leave out the class and the uncertainty.")
-        return CoverByClasses(edges, names, float(wanted or 0))
+        return CoverByClasses(evaluation.stated.edges, names, float(wanted or 0))
     if (class_name is None) == (uncertainty is None):
         raise InputError(
             f"by: {by} needs either a class, whose decision threshold is chosen ({listed(names, 10)}), or an uncertainty, whose "
             f"threshold finds wrong decisions ({listed(evaluation.measures, 10) or 'none was measured'})."
         )
     if class_name is not None:
-        position = class_position(evaluation, class_name)
+        position, edges = class_position(evaluation, class_name), evaluation.stated.edges
         if by == "missed":
             return MissLittle(edges, position, float(wanted or 0), f"the probability of {class_name}")
         return FindByScore(f"the probability of {class_name}", edges, position, False, by, wanted)

@@ -30,6 +30,9 @@ def scene(seed: int, kind: str) -> tuple[dict, dict]:
         p = np.where(rng.random(shape) < 0.1, 1 + 1e-8, p[..., 0]).astype("f4")
         options |= {"axis": None, "measures": []}
         inputs |= {"probabilities": p, "reference": np.where(reference == 2, 1, reference)}
+    elif kind == "codes":
+        inputs |= {"probabilities": None, "prediction": rng.integers(0, 3, shape)}
+        options |= {"measures": [], "classes": ["a", "b", "c"]}
     elif kind == "samples":
         options |= {"measures": ["mutual_information", "entropy"], "sample_axis": 0}
         inputs |= {"probabilities": None, "samples": rng.dirichlet([0.4] * 3, (2, *shape))}
@@ -52,12 +55,13 @@ def evaluated(inputs, options, zones=None, where=..., **more):
     return du.evaluate(**kept, zones=zones, **options, **more)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 @example(0, "binary", (SIDE, SIDE))
 @example(1, "soft", (4, 13))
+@example(2, "codes", (5, 4))
 @given(
     st.integers(0, 2**32 - 1),
-    st.sampled_from(["classes", "binary", "samples", "soft"]),
+    st.sampled_from(["classes", "binary", "samples", "codes", "soft"]),
     st.sampled_from([(5, 4), (13, 6)]),
 )
 def test_a_zone_is_the_evaluation_of_its_pixels_and_all_together_are_the_scene(seed, kind, block):
