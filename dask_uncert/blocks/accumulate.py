@@ -89,14 +89,27 @@ class Counter:
             count(values, d.upper, bins, groups, truth, batch, counts, rows)
         if total.calibration is not None:
             winning = total.calibration.winning
-            kernels.count_confidence(truth, batch, self.probability_finder, winning, tiles("winning_in_bins"))
+            kernels.count_confidence(truth, batch, self.probability_finder, winning, tiles("winning", fine=True))
             by_class = (f"class_in_bins/{c}" for c in range(len(request.classes)))
             rows = tiles("squared_error", "log_loss", "infinite", *by_class)
             kernels.count_probabilities(stored, pixels, truth, self.probability_finder, self.scores, rows)
+            if self.tiles is not None and self.tiles.sets:
+                self._add_sets(self.tiles, truth, stored, pixels)
         maps = self._add_soft(batch, truth, stored, pixels, u, shares)
         if self.tiles is not None:
             self.tiles.close()
         return maps
+
+    def _add_sets(self, tiles: TileCounter, truth: Indices, stored: NDArray[Any], pixels: Indices) -> None:
+        """Count what prediction sets of a tile need: fine bins of all classes together, and of each true class."""
+        classes, finder = len(self.request.classes), self.probability_finder
+        scratch = ScoreCounts(*(np.zeros_like(counts) for counts in self.scores))
+        self.kernels.count_probabilities(stored, pixels, truth, finder, scratch, tiles.set_rows(classes))
+        for c in range(classes):
+            selected = truth == c
+            p = np.empty(np.count_nonzero(selected))
+            self.kernels.class_probabilities(stored, pixels[selected], c, p)
+            tiles.add_true(c, selected, np.maximum(np.searchsorted(finder.edges, p) - 1, 0))
 
     def _add_soft(
         self,
@@ -119,7 +132,7 @@ class Counter:
         return {name: values for soft in request.soft_maps for name, values in classes.maps(soft).items()}
 
 
-def _no_tiles(*items: str) -> TileRows:
+def _no_tiles(*items: str, fine: bool = False) -> TileRows:
     return NO_TILES
 
 

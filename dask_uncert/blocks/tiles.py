@@ -11,12 +11,13 @@ import numpy as np
 
 from dask_uncert.blocks.kernels.types import TileRows
 from dask_uncert.formulas.soft_confusion import CELLS
-from dask_uncert.formulas.typing import Indices
+from dask_uncert.formulas.typing import Bools, Indices
 from dask_uncert.metrics.tile_bootstrap import tile_layout
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.sparse_rows import split_rows
 from dask_uncert.summaries.tiles import OPEN, Tiles
 
+SCRATCH = 6  # cells behind a row for numbers that a kernel adds, but that are counted already
 DENSE = 1 << 21  # counts of tiles in memory at a time
 HELD = 8 * DENSE  # bytes of these
 
@@ -32,15 +33,18 @@ class TileCounter:
         self.kernels, self.tiles, size = kernels, total.tiles, total.tiles.size
         layout = tile_layout(total)
         self.width, self.starts = layout.width, {name: start for name, (start, _) in layout.marginals.items()}
-        self.bins = np.empty(0, np.int64)
+        self.sets = total.report_options.sets
+        self.stride = self.width + SCRATCH * self.sets
+        self.fine = self.bins = np.empty(0, np.int64)
         if total.calibration is not None:
             fine = len(total.calibration.edges) - 1
-            self.bins = np.arange(fine) // (fine // total.calibration.bins)
+            self.fine = np.arange(fine)
+            self.bins = self.fine // (fine // total.calibration.bins)
         self.first = [o // size for o in offset]
         self.sides = [(o + n - 1) // size - o // size + 1 for o, n in zip(offset, shape, strict=True)]
         self.tile_of, self.order = _cut(tuple(shape), tuple(o % size for o in offset), size)
         self.most = max(1, DENSE // self.width)
-        self.first_tile, self.counts = 0, np.zeros((0, self.width), np.int64)
+        self.first_tile, self.counts = 0, np.zeros((0, self.stride), np.int64)
         self.row, self.counted = np.empty(0, np.int64), np.empty(0, bool)
         self.parts: list[tuple[Indices, Indices, Indices]] = []
 
@@ -68,12 +72,22 @@ class TileCounter:
         tile = self.tile_of[pixels]
         self.first_tile, self.counted = int(tile[0]), truth >= 0
         self.row = tile - self.first_tile
-        self.counts = np.zeros((int(self.row[-1]) + 1, self.width), np.int64)
+        self.counts = np.zeros((int(self.row[-1]) + 1, self.stride), np.int64)
         return self._rows
 
-    def _rows(self, *marginals: str) -> TileRows:
+    def _rows(self, *marginals: str, fine: bool = False) -> TileRows:
         starts = np.array([self.starts[name] for name in marginals], np.int64)
-        return TileRows(self.row, self.counts, starts, self.bins)
+        return TileRows(self.row, self.counts, starts, self.fine if fine else self.bins)
+
+    def set_rows(self, classes: int) -> TileRows:
+        """Return rows for items of all classes together by fine bin; the scores before them are counted already."""
+        scores = [self.width, self.width + 2, self.width + 4]
+        starts = np.array([*scores, *[self.starts["items"]] * classes], np.int64)
+        return TileRows(self.row, self.counts, starts, self.fine)
+
+    def add_true(self, class_index: int, selected: Bools, fine: Indices) -> None:
+        """Count the fine bins of a class's probability over selected pixels of the batch, which are of the class."""
+        np.add.at(self.counts, (self.row[selected], self.starts[f"true/{class_index}"] + fine), 1)
 
     def soft_sums(self, number: int, cells: Indices, setting: int) -> tuple[Indices, Indices]:
         """Return the cells of a soft confusion's weights in the sums of tiles, and these, (cells, 2 limbs).
@@ -81,11 +95,12 @@ class TileCounter:
         cells: (counted,), of the four. setting: its number among those of the soft confusion, in C order.
         """
         start = self.starts[f"soft/{number}"] + setting * 2 * len(CELLS)
-        row_start = self.row[self.counted] * (self.width // 2)
+        row_start = self.row[self.counted] * (self.stride // 2)
         return row_start + cells, self.counts.reshape(-1)[start:].reshape(-1, 2)
 
     def close(self) -> None:
         """End the batch: keep its tiles, the number of entries of each, and these."""
+        self.counts[:, self.width :] = 0
         number, cells, counts = self.kernels.filled_cells(self.counts)
         rows = np.stack([np.arange(self.first_tile, self.first_tile + len(number)), number])
         self.parts.append((rows[:, number > 0], cells, counts))

@@ -143,6 +143,8 @@ def evaluate(
         Reference codes of pixels that do not count.
     measures, class_distances, soft_confusion, uncertainty_confusion, calibration, confidence, maps, overlap
         As in a job file; see `dask-uncert schema`.
+    ordered, prediction_sets, conventions
+        What reports add; as in a job file.
     block : sequence of int
         Sizes of a block along the grid; by default whole chunks of about 64 MiB.
     split_every : int

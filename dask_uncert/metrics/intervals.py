@@ -39,8 +39,7 @@ def intervals(
     -------
     dict of str to Interval
         ``low``, ``high`` (NaN where undefined) and the number of ``undefined`` replicates. Numbers that tiles do not
-        keep (weighted ones, the equal-mass calibration error, the parts of the Brier score, CORP and rankings) are not
-        in it.
+        keep (weighted ones, the parts of the Brier score and rankings) are not in it.
 
     Raises
     ------

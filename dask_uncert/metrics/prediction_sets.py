@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -12,6 +13,22 @@ from dask_uncert.formulas import prediction_sets as formulas
 from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.summaries.evaluation import Evaluation
+
+
+class SetThreshold(NamedTuple):
+    """The fine edge above which classes are in the sets of a wanted coverage."""
+
+    wanted: float
+    edge: int
+
+
+def thresholds_of_sets(evaluation: Evaluation) -> list[SetThreshold]:
+    """Return the thresholds of the coverages that the job wants, chosen on all its pixels."""
+    wanted = evaluation.report_options.coverages
+    if not wanted:
+        return []
+    positives = evaluation.stated.fine_by_class.positives.sum(axis=0)
+    return [SetThreshold(level, int(formulas.conformal_edge(positives, level))) for level in wanted]
 
 
 @shared_sections

@@ -53,12 +53,15 @@ class StackUnits:
 
     def counts(self, marginal: str, start: int, stop: int) -> Counts:
         """See `Units`."""
-        path, keep, entry, binned = self._marginals[marginal]
+        path, keep, entry, binned, tally = self._marginals[marginal]
         rows, (dims, shape) = self._rows(path, start, stop), self.stack.layout[path]
         if entry is not None:
             width = rows.shape[1] // shape[0]
             rows = sparse.csr_array(rows[:, entry * width : (entry + 1) * width])
             dims, shape = dims[1:], shape[1:]
+        if tally is not None:
+            rows = sparse.csr_array(rows[:, tally :: shape[-1]])
+            dims, shape = dims[:-1], shape[:-1]
         kept = [n if d in keep else 1 for d, n in zip(dims, shape, strict=True)]
         # The cell of the marginal that each cell of the array is summed to.
         cell = np.broadcast_to(np.arange(math.prod(kept)).reshape(kept), shape).ravel()

@@ -22,6 +22,7 @@ from dask_uncert.formulas import distributions, isotonic, scoring_rules, selecti
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.metrics.distributions import OUTCOMES
+from dask_uncert.metrics.prediction_sets import SetThreshold, thresholds_of_sets
 from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
@@ -46,6 +47,7 @@ SELECTIVE = {
 }
 RANKING = {"auroc": selective.error_auroc, "average_precision": selective.error_auprc}
 """Areas of a class against the rest: its items are found by their probability as errors are by uncertainty."""
+BRIER_PARTS = ("reliability", "resolution", "uncertainty")
 AT_ONCE = 1 << 19  # counts that a formula is given at once: what it makes of them stays near the processor
 
 
@@ -87,6 +89,10 @@ def scalars_by_path(evaluation: Evaluation, read: MarginalReader | None = None) 
         results |= steps(partial(_from_histogram, distribution), read(f"histogram/{i}"))
     if evaluation.calibration is not None:
         results |= _calibration(evaluation, read, steps, confusion)
+    for at in thresholds_of_sets(evaluation):
+        results |= steps(partial(_set_shares, at), read("items"), read("winning"))
+        for i in range(len(evaluation.classes)):
+            results |= steps(partial(_class_coverage, evaluation.classes[i].name, at), read(f"true/{i}"))
     for i in range(len(evaluation.weighted)):
         results |= steps(partial(_weighted, evaluation), read(f"weighted/{i}"))
     settings = soft_settings(evaluation)
@@ -137,6 +143,9 @@ def _agreement(evaluation: Evaluation, confusion: Counts) -> dict[Path, Floats]:
         ("overall", "quantity_disagreement"): confusion_formulas.quantity_disagreement(confusion).sum(axis=-1) / 2,
         ("overall", "allocation_disagreement"): confusion_formulas.allocation_disagreement(confusion).sum(axis=-1) / 2,
     }
+    if evaluation.report_options.ordered:
+        for weights in ("linear", "quadratic"):
+            results["overall", f"weighted_kappa_{weights}"] = confusion_formulas.weighted_kappa(confusion, weights)
     for name in MACRO:
         values = getattr(confusion_formulas, name)(confusion)
         results["overall", f"macro_{name}"] = confusion_formulas.macro(values, support).value
@@ -226,6 +235,11 @@ def _calibration(
         for i, c in enumerate(evaluation.classes):
             results["calibration", "classes", c.name, "ece"] = by_class["ece"][..., i]
         results["calibration", "classwise_ece"] = np.asarray(by_class["ece"].mean(axis=-1))
+    if "base" in by_class:
+        by_class["uncertainty"] = by_class["base"] * (1 - by_class["base"])
+        for i, c in enumerate(evaluation.classes):
+            for key in BRIER_PARTS:
+                results["calibration", "classes", c.name, "brier", key] = by_class[key][..., i]
     for i, c in enumerate(evaluation.classes):
         results |= {("ranking", c.name, key): by_class[key][..., i] for key in RANKING if key in by_class}
     n = confusion.sum(axis=(-2, -1))
@@ -261,6 +275,20 @@ def _isotonic(tally: Counts) -> Scalars:
 
 def _ranking(tally: Counts) -> Scalars:
     return {key: formula(tally[..., 0] - tally[..., 1], tally[..., 1]) for key, formula in RANKING.items()}
+
+
+def _set_shares(at: SetThreshold, items: Counts, winning: Counts) -> dict[Path, Floats]:
+    path, pixels = ("prediction_sets", str(at.wanted)), items[..., 1].sum(axis=-1)
+    return {
+        (*path, "coverage"): confusion_formulas.ratio(items[..., at.edge :, 1].sum(axis=-1), pixels),
+        (*path, "mean_size"): confusion_formulas.ratio(items[..., at.edge :, 0].sum(axis=-1), pixels),
+        (*path, "empty"): confusion_formulas.ratio(winning[..., : at.edge, 0].sum(axis=-1), pixels),
+    }
+
+
+def _class_coverage(name: str, at: SetThreshold, true: Counts) -> dict[Path, Floats]:
+    path = ("prediction_sets", str(at.wanted), "classes", name, "coverage")
+    return {path: confusion_formulas.ratio(true[..., at.edge :].sum(axis=-1), true.sum(axis=-1))}
 
 
 def _class_error(tally: Counts) -> Scalars:

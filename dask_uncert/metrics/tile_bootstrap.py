@@ -1,8 +1,7 @@
 """The tiles of a scene as units to resample, and the intervals that they give its scalars.
 
-A tile keeps the marginals that scalars need, except the fine bins of calibration, which would be most of the data:
-the equal-mass error and the parts of the Brier score need them and so have no interval. Weighted scalars have none
-either.
+A tile keeps the marginals that scalars need, except the fine bins of every class's calibration, which would be most of
+the data: rankings and the parts of the Brier score need them and so have no interval. Weighted scalars have none either.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def tile_layout(evaluation: Evaluation) -> TileLayout:
     arrays = {path: (dims, array.shape) for path, dims, array in evaluation.arrays()}
     layout, width = {}, 0
     for name, marginal in marginals(evaluation).items():
-        if name == "winning" or name.startswith(("class/", "weighted/")):
+        if name == "winning_in_bins" or name.startswith(("class/", "weighted/")):
             continue
         kept = [n for d, n in zip(*arrays[marginal.path], strict=True) if d in marginal.keep]
         if marginal.binned:

@@ -17,6 +17,7 @@ from dask_uncert.formulas.soft_confusion import ReferenceCertainty
 from dask_uncert.io.maps import MAPS, Layer
 from dask_uncert.io.validation import AboveZero, Counting, StrictModel, WholeNumber, one_or_more
 from dask_uncert.spec.map_names import soft_labels
+from dask_uncert.spec.report_options import ReportedOptions
 from dask_uncert.spec.request import SoftMaps, map_layers
 from dask_uncert.spec.types import Classes, Codes, Inside, MapList, MeasureList, NotNegative, Scale, Side, Strings, once
 from dask_uncert.summaries.evaluation import Class
@@ -143,7 +144,7 @@ class TileConfidence(PatientConfidence):
         return Confidence(self.replicates, self.level, self.seed, self.method)
 
 
-class ClassificationOptions(StrictModel):
+class ClassificationOptions(ReportedOptions):
     """The options of a classification, of a scene or of each case of a cohort."""
 
     classes: Classes | None = Field(
@@ -195,6 +196,7 @@ class ClassificationOptions(StrictModel):
             if both:
                 raise InputError(f"ignore: codes {both} are in the class table too; a code is a class or ignored.")
             self.thresholds()
+            self.report_options(self.table)
             for soft in self.soft_confusion:
                 soft.settings(self.table)
             self.soft_maps()
@@ -311,6 +313,9 @@ class EvaluateOptions(TypedDict, total=False):
     soft_confusion: Mapping[str, Any] | Sequence[Mapping[str, Any]]
     uncertainty_confusion: Mapping[str, Any]
     calibration: Mapping[str, Any]
+    ordered: bool
+    prediction_sets: Mapping[str, Any] | None
+    conventions: str | Sequence[str]
     confidence: Mapping[str, Any] | None
     maps: str | Sequence[str]
     overlap: bool

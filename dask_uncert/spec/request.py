@@ -20,6 +20,7 @@ from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Class, Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram, JointSettings
 from dask_uncert.summaries.ledger import Ledger
+from dask_uncert.summaries.report_options import NOTHING_MORE, ReportOptions
 from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 from dask_uncert.summaries.tiles import Tiles, TileSettings
 from dask_uncert.summaries.weighted_decisions import WeightedDecisions
@@ -83,6 +84,7 @@ class Request:
     complete: bool = False
     decisions_only: bool = False
     zones: tuple[Zone, ...] | None = None
+    report_options: ReportOptions = NOTHING_MORE
 
     @property
     def layers(self) -> dict[str, Layer]:
@@ -116,6 +118,7 @@ class Request:
             soft_confusion=tuple(SoftConfusion.zero(settings) for settings in self.soft),
             joint=tuple(JointHistogram.zero(settings) for settings in self.joint),
             weighted=() if self.weight_unit is None else (WeightedDecisions.zero(classes, self.weight_unit),),
+            report_options=self.report_options,
         )
         tiles, zones = None, None
         if self.tiles is not None:

@@ -62,6 +62,7 @@ def resolve(options: SceneOptions, scene: Scene) -> Request:
         complete=reference.complete,
         decisions_only=PREDICTION in cubes,
         zones=_zones_of(cubes),
+        report_options=options.report_options(options.table),
     )
     if options.class_distances is not None and options.class_distances.table is not None:
         request = _with_class_distances(request, options.class_distances)

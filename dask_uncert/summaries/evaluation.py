@@ -17,6 +17,7 @@ from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.joint_histogram import JointHistogram
 from dask_uncert.summaries.ledger import Ledger
+from dask_uncert.summaries.report_options import NOTHING_MORE, ReportOptions
 from dask_uncert.summaries.soft_confusion import SoftConfusion
 from dask_uncert.summaries.sparse_rows import SparseRow
 from dask_uncert.summaries.summary import Summary
@@ -63,6 +64,8 @@ class Evaluation(Summary):
         Decisions weighed by a number per pixel, such as its area.
     zones : Zones or None
         Counts of each zone; `zone` gives the Evaluation of one.
+    report_options : ReportOptions
+        What a report reads from the counts besides what it always does.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Evaluation(Summary):
     tiles: Tiles | None = None
     weighted: tuple[WeightedDecisions, ...] = ()
     zones: Zones | None = None
+    report_options: ReportOptions = NOTHING_MORE
 
     def _classes(self) -> dict[str, Any]:
         """Return support, predicted and the main metrics of each class, (classes,) each."""

@@ -23,19 +23,23 @@ class Marginal(NamedTuple):
     """An array of an Evaluation, summed over some dimensions.
 
     path: of the array. keep: the dimensions kept. entry: the one entry of the first dimension that is
-    used, where not all are. binned: whether fine calibration bins are summed to the job's bins.
+    used, where not all are. binned: whether fine calibration bins are summed to the job's bins. tally: the one entry of
+    the last dimension that is used, where not all are.
     """
 
     path: str
     keep: tuple[str, ...]
     entry: int | None = None
     binned: bool = False
+    tally: int | None = None
 
     def of(self, array: Counts, dims: tuple[str, ...], evaluation: Evaluation) -> Counts:
         """Return the marginal of an array with these dimensions, and perhaps a leading one."""
         leading = array.ndim - len(dims)
         if self.entry is not None:
             array, dims = np.take(array, self.entry, axis=leading), dims[1:]
+        if self.tally is not None:
+            array, dims = array[..., self.tally], dims[:-1]
         summed = tuple(leading + i for i, d in enumerate(dims) if d not in self.keep)
         counts = np.asarray(array.sum(axis=summed))
         return in_bins(counts, evaluation.stated) if self.binned else counts
@@ -50,6 +54,10 @@ def marginals(evaluation: Evaluation) -> dict[str, Marginal]:
         found[f"histogram/{i}"] = Marginal(f"distributions/{i}/histogram", ("right", "bin"))
     if evaluation.calibration is not None:
         found |= _of_calibration(len(evaluation.classes))
+        if evaluation.report_options.sets:
+            found["items"] = Marginal("calibration/classwise", ("bin", "tally"))
+            for c in range(len(evaluation.classes)):
+                found[f"true/{c}"] = Marginal("calibration/classwise", ("bin",), c, tally=1)
     for i in range(len(evaluation.weighted)):
         found[f"weighted/{i}"] = Marginal(f"weighted/{i}/pairs", (*pairs, "limb"))
     for i in range(len(evaluation.soft_confusion)):
@@ -114,6 +122,8 @@ def marginals_for(evaluation: Evaluation, scalars: Collection[str]) -> set[str]:
         found |= {f"{kind}/{c}" for c in range(len(evaluation.classes)) for kind in ("class", "class_in_bins")}
     if wanted("calibration/brier/", "calibration/nll/"):
         found |= {"squared_error", "log_loss", "infinite"}
+    if wanted("prediction_sets/"):
+        found |= {"items", "winning", *(f"true/{c}" for c in range(len(evaluation.classes)))}
     if wanted("weighted/"):
         found |= {f"weighted/{i}" for i in range(len(evaluation.weighted))}
     if wanted("soft_confusion/"):

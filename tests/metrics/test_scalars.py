@@ -16,7 +16,7 @@ from dask_uncert.metrics.resampling_units import (
     unit_scalars,
     weighted_totals,
 )
-from dask_uncert.metrics.scalars import scalars, soft_settings
+from dask_uncert.metrics.scalars import BRIER_PARTS, scalars, soft_settings
 from dask_uncert.reports.results.intervals import Intervals
 from dask_uncert.reports.results.scene import scene_results
 from dask_uncert.summaries.marginals import marginal_reader, marginals_for
@@ -135,6 +135,7 @@ def test_cutting_units_and_counts_does_not_change_a_bit(stack, monkeypatch):
 
 FINE = {"calibration/equal_mass_ece", *(f"calibration/corp/{part}" for part in ("brier", "mcb", "dsc", "unc"))}
 PARTS = {f"calibration/brier/{part}" for part in ("reliability", "resolution", "uncertainty", "within_bins")}
+PARTS |= {f"calibration/classes/{c}/brier/{part}" for c in ("a", "b", "c", "d/e") for part in BRIER_PARTS}
 AREAS = ("/auroc", "/average_precision")
 
 

@@ -14,6 +14,7 @@ from dask_uncert.metrics.cohort import GroupStatistics, case_scalars, case_table
 from dask_uncert.metrics.cohort import cohort as statistics_of
 from dask_uncert.metrics.cohort import cohort_by as statistics_by
 from dask_uncert.metrics.comparison import TESTS, Comparison
+from dask_uncert.metrics.resampling_units import patients
 from dask_uncert.metrics.scalars import QUANTILES
 from dask_uncert.reports.results.headline import Metric, headline
 from dask_uncert.reports.results.intervals import INTERVAL, Intervals
@@ -109,7 +110,7 @@ def cohort_intervals(statistics: CohortStatistics) -> Intervals | None:
 def cohort_results(evaluation: Evaluation, statistics: CohortStatistics) -> dict[str, Any]:
     """Return the results of a cohort: those of its pooled evaluation, and the statistics of its cases."""
     cohort, whole = statistics.cohort, statistics.whole
-    results = scene_results(evaluation, cohort_intervals(statistics))
+    results = scene_results(evaluation, cohort_intervals(statistics), patients(cohort.stack))
     confidence = {"confidence": results.pop("confidence")} if "confidence" in results else {}
     results["cohort"] = {
         "cases": len(cohort.stack),

@@ -16,10 +16,13 @@ from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.metrics import distributions
 from dask_uncert.metrics.rankings import best_thresholds
 from dask_uncert.metrics.remarks import reference_remarks
+from dask_uncert.metrics.resampling_units import Units
 from dask_uncert.metrics.scalars import MACRO, scalars_by_path
+from dask_uncert.metrics.tile_bootstrap import TileUnits
 from dask_uncert.reports.results import by_setting
 from dask_uncert.reports.results.breakdowns import by_class, by_confused, by_second_best
 from dask_uncert.reports.results.intervals import Intervals, nested, scene_intervals
+from dask_uncert.reports.results.prediction_sets import prediction_sets, risk_control
 from dask_uncert.reports.results.zones import zone_results
 from dask_uncert.summaries.calibration import Bins
 from dask_uncert.summaries.distribution import Distribution
@@ -33,8 +36,15 @@ BEST = ("f1", "youden")
 FORMAT = 1
 
 
-def scene_results(evaluation: Evaluation, intervals: Intervals | None = None) -> dict[str, Any]:
-    """Return every number of an evaluation, ready for JSON; intervals: by default those of the scene's tiles."""
+def scene_results(
+    evaluation: Evaluation, intervals: Intervals | None = None, units: Units | None = None
+) -> dict[str, Any]:
+    """Return every number of an evaluation, ready for JSON.
+
+    intervals: by default those of the scene's tiles. units: patients of a cohort, by default the scene's tiles.
+    """
+    if units is None and evaluation.tiles is not None:
+        units = TileUnits(evaluation)
     intervals = scene_intervals(evaluation) if intervals is None else intervals
     scalars = nested(scalars_by_path(evaluation), intervals)
     ledger, measures = evaluation.ledger, list(evaluation.measures)
@@ -67,6 +77,8 @@ def scene_results(evaluation: Evaluation, intervals: Intervals | None = None) ->
             name: by_setting.selective_prediction(evaluation, name, scalars["selective"][name]) for name in measures
         },
         **({"ranking": _ranking(evaluation, scalars["ranking"])} if stated else {}),
+        "prediction_sets": prediction_sets(evaluation, scalars.get("prediction_sets", {}), units),
+        "risk_control": risk_control(evaluation, units),
         "soft_confusion": by_setting.soft_confusion(evaluation, scalars.get("soft_confusion", {})),
         "soft_confusion_overall": by_setting.soft_confusion_overall(evaluation),
         "class_distances": _class_distances(evaluation),
@@ -176,11 +188,20 @@ def _calibration(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, A
         "nll": {"value": nll["value"], "infinite": calibration.infinite, **nll},
         "bins": _reliability(calibration.binned(calibration.fine)),
         "classes": [
-            {"name": c.name, **classes[c.name], "bins": _reliability(Bins(*tally))}
+            {"name": c.name, **classes[c.name], "corp": _corp(evaluation, c.name), "bins": _reliability(Bins(*tally))}
             for c, tally in zip(evaluation.classes, by_class, strict=True)
         ],
         "windows": _windows(evaluation),
     }
+
+
+def _corp(evaluation: Evaluation, class_name: str) -> dict[str, Any]:
+    """Return CORP's parts of a class's Brier score, with what bins hide of its pixels."""
+    parts = calibration_metrics.corp(evaluation, class_name)
+    numbers: dict[str, Any] = {}
+    for key, part in zip(("brier", "mcb", "dsc"), parts[:3], strict=True):
+        numbers |= {key: part.value, f"{key}_bound": [part.low, part.high]}
+    return {**numbers, "unc": parts.uncertainty}
 
 
 def _reliability(bins: Bins) -> list[dict[str, Any]]:

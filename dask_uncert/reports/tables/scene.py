@@ -17,6 +17,7 @@ from dask_uncert.metrics.scalars import QUANTILES, SELECTIVE, scalars_by_path
 from dask_uncert.reports.names import file_names, unit
 from dask_uncert.reports.results.intervals import INTERVAL, Intervals, without_intervals
 from dask_uncert.reports.results.scene import undefined_as_null
+from dask_uncert.reports.tables.prediction_sets import prediction_sets_table
 from dask_uncert.summaries.evaluation import Evaluation
 
 Table = list[list[Any]]
@@ -30,6 +31,7 @@ def scene_tables(
 ) -> Iterator[tuple[str, Table]]:
     """Yield the name and the rows, a header first, of every table; intervals: those in the results."""
     yield "overall", _overall(results)
+    sets = results["prediction_sets"]
     classes, results = [_beside(row) for row in results["classes"]], without_intervals(results)
     files = file_names(evaluation.measures)
     yield "excluded", _excluded(results)
@@ -54,7 +56,12 @@ def scene_tables(
         yield "calibration", _bins(calibration["bins"], "confidence", "correct (pixels)", "accuracy")
         yield "calibration_by_class", _calibration_by_class(calibration["classes"])
         yield "calibration_windows", _windows(calibration["windows"])
+        yield "brier_by_class", _brier_by_class(calibration["classes"])
         yield "ranking", _ranking(results)
+    if results["prediction_sets"]:
+        yield "prediction_sets", prediction_sets_table(sets)
+    if results["risk_control"]:
+        yield "risk_control", _table(results["risk_control"], _columns(results["risk_control"][0]))
     yield "soft_confusion", _soft_confusion(results["soft_confusion"])
     yield "soft_confusion_overall", _soft_overall(results)
     yield "class_distances", _class_distances(results)
@@ -263,6 +270,22 @@ def _calibration_by_class(classes: list[dict[str, Any]]) -> Table:
         header, *lines = _bins(c["bins"], "probability", "in the class (pixels)", "share of the class")
         rows += [[c["name"], *line] for line in lines]
     return [["class", *header], *rows]
+
+
+def _brier_by_class(classes: list[dict[str, Any]]) -> Table:
+    """Return the parts of the Brier score by class: over fine bins, and by isotonic recalibration (CORP)."""
+    rows = []
+    for c in classes:
+        corp = {}
+        for key, value in c["corp"].items():
+            name, bound, _ = key.partition("_bound")
+            corp |= (
+                dict(zip((f"corp_{name} lowest", f"corp_{name} highest"), value, strict=True))
+                if bound
+                else {f"corp_{key}": value}
+            )
+        rows.append({"class": c["name"], **c["brier"], **corp})
+    return _table(rows, _columns(rows[0]))
 
 
 def _windows(windows: dict[str, Any]) -> Table:

@@ -1,0 +1,59 @@
+"""Options that say what is read from the counts: they change no count."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, StrictBool, model_validator
+
+from dask_uncert.errors import InputError, suggestion
+from dask_uncert.io.validation import StrictModel, one_or_more
+from dask_uncert.spec.types import Inside, once
+from dask_uncert.summaries.evaluation import Class
+from dask_uncert.summaries.report_options import MissedShare, ReportOptions
+
+COVERAGES = (0.9, 0.95)
+Package = Literal["torchmetrics", "scikit-learn", "monai", "metrics-reloaded"]
+
+
+class PredictionSets(StrictModel):
+    """Sets of all classes above a threshold of probability, chosen to hold the true class at wanted rates."""
+
+    coverages: Annotated[tuple[Inside, ...], one_or_more(float)] = Field(
+        COVERAGES, description="Wanted shares of pixels whose set holds the true class"
+    )
+    missed: dict[str, Inside] = Field(
+        {},
+        description="Class: mean share of it that sets may miss in a new patient, or tile of a scene; the threshold is "
+        "chosen by case",
+    )
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if not self.coverages and not self.missed:
+            raise ValueError("neither a coverage nor a missed share is wanted")
+        if len(set(self.coverages)) < len(self.coverages):
+            raise ValueError("a coverage is wanted twice")
+        return self
+
+
+class ReportedOptions(StrictModel):
+    """What results tell besides what they always do."""
+
+    ordered: StrictBool = Field(
+        False, description="Classes have an order, that of the class table: results have weighted kappas, too"
+    )
+    prediction_sets: PredictionSets | None = Field(None, description="By default no prediction sets")
+    conventions: Annotated[list[Package], one_or_more(str), AfterValidator(once)] = Field(
+        [], description="Packages whose numbers stand beside ours where they differ"
+    )
+
+    def report_options(self, table: tuple[Class, ...]) -> ReportOptions:
+        """Return what is to be read from counts of these classes; InputError for a class that is not in the table."""
+        sets, names = self.prediction_sets, [name for _, name in table]
+        for name in () if sets is None else sets.missed:
+            if name not in names:
+                raise InputError(f"prediction_sets: there is no class {name!r}. {suggestion(name, names, 'Classes')}")
+        coverages = () if sets is None else tuple(sorted(sets.coverages))
+        missed = () if sets is None else tuple(MissedShare(*item) for item in sets.missed.items())
+        return ReportOptions(self.ordered, coverages, missed, tuple(self.conventions))
