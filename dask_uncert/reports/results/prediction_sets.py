@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from dask_uncert.formulas import prediction_sets as formulas
+from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.distributions import rank_of_share
+from dask_uncert.formulas.rankings import above_edges
 from dask_uncert.formulas.typing import Counts, Floats
 from dask_uncert.metrics.prediction_sets import thresholds_of_sets
 from dask_uncert.metrics.resampling_units import DENSE_UNITS, Units, ranges
@@ -27,8 +29,7 @@ def prediction_sets(evaluation: Evaluation, scalars: Mapping[str, Any], units: U
         classes = numbers.pop("classes")
         own = edges[formulas.conformal_edge(positives, at.wanted)]
         row = {"coverage_wanted": at.wanted, "threshold": edges[at.edge], **numbers}
-        if by_unit is not None:
-            row["by_unit"] = _described(by_unit[:, i], at.wanted)
+        row["by_unit"] = None if by_unit is None else _described(by_unit[:, i], at.wanted)
         names = evaluation.class_names
         row["classes"] = [{"name": c, **classes[c], "own_threshold": own[k]} for k, c in enumerate(names)]
         rows.append(row)
@@ -64,8 +65,8 @@ def _coverages(units: Units, edges: list[int]) -> Floats:
     for a, b in ranges(len(units.names), DENSE_UNITS):
         counts = units.counts("items", a, b)
         assert counts is not None
-        above = formulas.above_edges(counts[..., 1])
-        parts.append(formulas.ratio(above[:, edges], above[:, :1]))
+        above = above_edges(counts[..., 1])
+        parts.append(ratio(above[:, edges], above[:, :1]))
     return np.concatenate(parts)
 
 

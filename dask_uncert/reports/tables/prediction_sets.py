@@ -23,7 +23,7 @@ def prediction_sets_table(rows: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
     header = ["wanted coverage", "class", "threshold", "own threshold", *ends, *UNITS.values(), BELOW]
     table: list[list[Any]] = [header]
     for row in rows:
-        units = row.get("by_unit")
+        units = row["by_unit"]
         of_units = [None] * (len(UNITS) + 1) if units is None else [units[key] for key in (*UNITS, "below_wanted")]
         table.append([row["coverage_wanted"], "", row["threshold"], None, *_shares(row), *of_units])
         for c in row["classes"]:

@@ -276,7 +276,7 @@ def _brier_by_class(classes: list[dict[str, Any]]) -> Table:
     """Return the parts of the Brier score by class: over fine bins, and by isotonic recalibration (CORP)."""
     rows = []
     for c in classes:
-        corp = {}
+        corp: dict[str, Any] = {}
         for key, value in c["corp"].items():
             name, bound, _ = key.partition("_bound")
             corp |= (

@@ -36,9 +36,7 @@ def shares(p, y, threshold):
     ]
 
 
-@pytest.mark.parametrize(
-    ("engine", "dtype"), [("compiled", np.float32), ("compiled", np.float64), ("reference", np.float32)]
-)
+@pytest.mark.parametrize(("engine", "dtype"), [("compiled", np.float32), ("reference", np.float64)])
 def test_sets_of_a_scene_and_its_tiles_are_those_of_the_pixels(engine, dtype):
     p, y = drawn(3, dtype=dtype)
     confidence = {"unit": "tile", "size": 8, "replicates": 20}
