@@ -23,7 +23,9 @@ def prediction_sets(evaluation: Evaluation, scalars: Mapping[str, Any], units: U
     """Return a row per wanted coverage; units: patients or tiles, whose own coverage is described."""
     edges, positives = np.asarray(evaluation.stated.edges), evaluation.stated.fine_by_class.positives
     found, rows = thresholds_of_sets(evaluation), []
-    by_unit = None if units is None or not len(units.names) else _coverages(units, [at.edge for at in found])
+    by_unit = None
+    if found and units is not None and units.names:
+        by_unit = _coverages(units, [at.edge for at in found])
     for i, at in enumerate(found):
         numbers = dict(scalars[str(at.wanted)])
         classes = numbers.pop("classes")
@@ -42,7 +44,7 @@ def risk_control(evaluation: Evaluation, units: Units | None) -> list[dict[str, 
     for name, wanted in evaluation.report_options.missed:
         row: dict[str, Any] = {"class": name, "missed_wanted": wanted, "threshold": None, "missed": None}
         row |= {"units": 0, "without_class": 0}
-        if units is not None and len(units.names):
+        if units is not None and units.names:
             counts = _all(units, f"true/{evaluation.class_names.index(name)}")
             edge, n = formulas.risk_controlling_edge(counts, wanted)
             row |= {"units": n, "without_class": len(units.names) - n}
