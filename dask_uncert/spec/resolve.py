@@ -96,7 +96,7 @@ def for_decisions(options: SceneOptions, cubes: Mapping[str, Cube]) -> SceneOpti
     for measure in measures:
         if measure != "uncertainty":
             raise InputError(f"measures: {parse_measure(measure).name}: {why} `uncertainty` is an input of its own.")
-    for name in ("soft_confusion", "calibration", "class_distances"):
+    for name in ("prediction_sets", "soft_confusion", "calibration", "class_distances"):
         if name in stated and getattr(options, name):
             raise InputError(f"{name}: {why}")
     if "confused_classes" in options.maps:
