@@ -13,11 +13,14 @@ from dask_uncert.blocks.accumulate import cached_finder
 from dask_uncert.blocks.encoding import rounding_of
 from dask_uncert.blocks.kernels.types import ScoreCounts
 from dask_uncert.blocks.soft_confusion import OneVsRest, row_grid
-from dask_uncert.formulas.labels import as_stored
+from dask_uncert.formulas.fixed_point import LIMB_BITS
+from dask_uncert.formulas.labels import as_stored, stored_threshold
+from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.formulas.typing import Indices
 from dask_uncert.inputs.scene import Encoding
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.soft_confusion import SoftConfusion
 
 STEP = 1 << 14  # pixels at a time, whose weights stay in a near cache
 LEAST_TOLERANCE = 2.0**-24
@@ -74,14 +77,31 @@ def count_plain(
         damp = np.zeros_like(second) if u is None or s.uncertainty is None else u
         damp = damp if damp.dtype == second.dtype else damp.astype(np.float64)
         kernels.count_binary_jointly(second, reference, damp, s.class_index, row_grid(s), s.upper, joint.moments)
-    if total.soft_confusion:
-        plain = (reference >= 0) & (second >= 0) & (second <= 1)
-        for start in range(0, second.size, STEP):
-            chosen = start + np.flatnonzero(plain[start : start + STEP])
-            p, truth = second[chosen], reference[chosen]
-            pairs = np.stack([1 - p, p], axis=1)[:, :, np.newaxis]
-            of_pixels = None if u is None else u[chosen].astype(np.float64)
-            classes = OneVsRest(request, p.dtype, kernels, None, truth, pairs, np.arange(p.size), of_pixels)
-            for soft in total.soft_confusion:
-                classes.add_to(soft)
+    for soft in total.soft_confusion:
+        count_soft(request, soft, second, reference, u, kernels)
     return pixels[left[:others]]
+
+
+def count_soft(
+    request: Request,
+    soft: SoftConfusion,
+    second: NDArray[Any],
+    reference: Indices,
+    u: NDArray[Any] | None,
+    kernels: ModuleType,
+) -> None:
+    """Add the pixels that count and whose p is in [0, 1] to the direct settings of a class."""
+    s = soft.settings
+    if not any(s.sigmas) and not any(s.dampings):  # all weights are 1
+        for i, threshold in enumerate(s.thresholds):
+            cells = np.zeros(len(CELLS), np.int64)
+            kernels.count_cells(second, reference, s.class_index, stored_threshold(threshold, second.dtype), cells)
+            soft.weights[i, :, :, :, 0] += cells << LIMB_BITS
+        return
+    plain = (reference >= 0) & (second >= 0) & (second <= 1)
+    for start in range(0, second.size, STEP):
+        chosen = start + np.flatnonzero(plain[start : start + STEP])
+        p, truth = second[chosen], reference[chosen]
+        pairs = np.stack([1 - p, p], axis=1)[:, :, np.newaxis]
+        damp = None if u is None else u[chosen].astype(np.float64)
+        OneVsRest(request, p.dtype, kernels, None, truth, pairs, np.arange(p.size), damp).add_to(soft)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.blocks.kernels.types import Pixels, RowGrid
-from dask_uncert.formulas.fixed_point import LIMB_BITS
 from dask_uncert.formulas.labels import stored_threshold
 from dask_uncert.formulas.soft_confusion import (
     CELLS,
@@ -68,11 +67,8 @@ class OneVsRest:
         for i, threshold in enumerate(s.thresholds):
             cells = self._cells(s, p, c, threshold)
             for k, sigma in enumerate(s.sigmas):
-                weight = self._weight(s, p, c, threshold, sigma) if sigma or any(s.dampings) or tile_sums else None
+                weight = self._weight(s, p, c, threshold, sigma)
                 for m, factor in enumerate(factors):
-                    if weight is None:  # all weights are 1
-                        soft.weights[i, k, m, :, 0] += np.bincount(cells, minlength=len(CELLS)) << LIMB_BITS
-                        continue
                     self.kernels.sum_soft_weights(weight * factor, cells, soft.weights[i, k, m])
                     if tile_sums is not None:
                         setting = (i * len(s.sigmas) + k) * len(s.dampings) + m
@@ -135,7 +131,7 @@ class OneVsRest:
         return np.asarray(weight)
 
     def _damping(self, s: SoftSettings, damping: float) -> Any:
-        u = self._uncertainty(s.uncertainty)
+        u = self._uncertainty(s.uncertainty) if damping else None
         return 1.0 if u is None else damping_factor(u[self.counted], damping, s.damping_form)
 
     def _uncertainty(self, name: str | None) -> Floats | None:

@@ -162,7 +162,9 @@ OWN_DIMS = (
 
 def _without_overflow(operation: np.ufunc, mine: Counts, theirs: Counts, name: str) -> Counts:
     result = operation(mine, theirs)
-    if operation is np.add and ((result < mine) & (theirs > 0)).any():
+    if operation is not np.add or not mine.size or int(mine.max()) + int(theirs.max()) < 1 << 63:
+        return np.asarray(result)
+    if ((result < mine) & (theirs > 0)).any():
         raise OverflowError(f"{name} exceeds 64-bit counts; keep these Summaries apart")
     return np.asarray(result)
 

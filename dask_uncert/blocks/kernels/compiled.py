@@ -15,6 +15,7 @@ from dask_uncert.blocks.kernels import singles
 from dask_uncert.blocks.kernels.binary import count_binary, count_binary_jointly
 from dask_uncert.blocks.kernels.ensemble import add_member, close_members
 from dask_uncert.blocks.kernels.histograms import (
+    count_cells,
     count_confidence,
     count_decisions,
     find_cells,
@@ -38,6 +39,7 @@ __all__ = [
     "close_members",
     "count_binary",
     "count_binary_jointly",
+    "count_cells",
     "count_confidence",
     "count_decisions",
     "count_joint",

@@ -112,6 +112,24 @@ def find_cells(p, positive, threshold):
 
 
 @compiled
+def count_cells(second, reference, class_index, threshold, counts):
+    """Add binary pixels with p in [0, 1] to counts (4,) of `soft_confusion.CELLS`; arguments as of `count_binary_jointly`."""
+    negative, positive = np.zeros(3, np.int64), np.zeros(3, np.int64)  # below the threshold, on it, above it
+    for i in range(reference.size):
+        x, c = second[i], reference[i]
+        p = np.float64(x if class_index == 1 else np.float32(1.0) - x)
+        side = np.int64(p >= threshold) + np.int64(p > threshold)
+        counted = np.int64((c >= 0) & (x >= np.float32(0.0)) & (x <= np.float32(1.0)))
+        hit = counted * np.int64(c == class_index)
+        positive[side] += hit
+        negative[side] += counted - hit
+    counts[TP] += positive[1] + positive[2]
+    counts[FN] += positive[0]
+    counts[TN] += negative[0] + negative[1]
+    counts[FP] += negative[2]
+
+
+@compiled
 def sum_soft_weights(weights, cells, sums):
     """Add weights in [0, 1] to the fixed-point sum (4 cells, 2 limbs) of their cell, except for negative cells."""
     flat = sums.reshape(-1)

@@ -5,6 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.blocks.kernels.reference_soft import (  # noqa: F401 (kernels, too)
+    class_probabilities,
+    count_joint,
+    find_cells,
+    find_rows,
+    sum_soft_weights,
+)
 from dask_uncert.blocks.kernels.types import (
     CLIPPED,
     ENTROPY_ROUNDING,
@@ -28,8 +35,6 @@ from dask_uncert.formulas.entropies import shannon_nats
 from dask_uncert.formulas.fixed_point import LIMB_BITS
 from dask_uncert.formulas.measure_values import measure_values
 from dask_uncert.formulas.measures import Measure, is_pointwise
-from dask_uncert.formulas.soft_confusion import cell_index as find_cells  # noqa: F401 (one of the kernels)
-from dask_uncert.formulas.soft_sweep import moment_powers
 from dask_uncert.formulas.typing import Bools, Counts, Floats, Indices
 
 
@@ -195,12 +200,6 @@ def _tallies(came_true: Bools, stated: Floats) -> Counts:
     return np.concatenate([counts, fixed_point.encode(stated)], axis=-1)
 
 
-def sum_soft_weights(weights: Floats, cells: Counts, sums: Counts) -> None:
-    """Add weights to the fixed-point sum of their cell; see `compiled.sum_soft_weights`."""
-    taken = cells >= 0
-    np.add.at(sums, cells[taken], fixed_point.encode(weights[taken]))
-
-
 def add_member(
     probabilities: AnyFloats,
     pixels: Indices,
@@ -250,38 +249,6 @@ def close_members(
     values[:, pixels] = [predictive, expected, np.where(information <= noise, 0.0, information), ratio]
 
 
-def class_probabilities(probabilities: AnyFloats, pixels: Indices, class_index: int, p: Floats) -> None:
-    """Write a class's probability, clipped to [0, 1]; see `joint.class_probabilities`."""
-    outer, inner = np.divmod(pixels, probabilities.shape[2])
-    p[:] = np.clip(probabilities[outer, class_index, inner].astype(np.float64), 0.0, 1.0)
-
-
-def find_rows(values: Floats, above: Bools, grid: RowGrid, rows: Counts, offsets: Floats) -> None:
-    """Find the row of each value of p and its place in the row; see `joint.find_rows`."""
-    edges = grid.edges
-    values = np.asarray(values, np.float64)
-    closed = np.maximum(np.searchsorted(edges, values, side="left") - 1, 0)
-    open_ = np.minimum(np.searchsorted(edges, values, side="right") - 1, edges.size - 2)
-    rows[:] = np.where(above, open_, closed)
-    low, high = edges[rows], edges[rows + 1]
-    offsets[:] = np.clip((2.0 * values - low - high) / (high - low), -1, 1)
-
-
-def count_joint(rows: Counts, offsets: Floats, levels: Counts, u: Floats, upper: float, moments: Counts) -> None:
-    """Add pixels to the moments of the joint histogram; see `joint.count_joint`."""
-    bins = moments.shape[2]
-    place = (u / upper if np.isfinite(upper) else 1 - 1 / (1 + u)) * bins
-    bin_of = np.minimum(place.astype(np.int64), bins - 1)
-    x = 2.0 * (place - bin_of) - 1.0
-    in_row = moments.shape[3] == len(moment_powers(True, bins > 1))
-    for k, (i, j) in enumerate(moment_powers(in_row, bins > 1)):
-        unit = (1.0, fixed_point.FIRST, fixed_point.SECOND)[min(i + j, 2)]
-        product = np.ones_like(x)
-        for factor in [offsets] * i + [x] * j:
-            product = product * factor
-        np.add.at(moments[..., k], (levels, rows, bin_of), np.rint(product * unit).astype(np.int64))
-
-
 def count_binary(
     p: AnyFloats, reference: Indices, finder: Finder, decisions: tuple[Counts, ...], scores: ScoreCounts, left: Indices
 ) -> int:
@@ -306,6 +273,13 @@ def count_binary_jointly(
     rows, offsets = np.empty(pixels.size, np.int64), np.empty(pixels.size)
     find_rows(probabilities[pixels, class_index, 0], positive, grid, rows, offsets)
     count_joint(rows, offsets, positive.astype(np.int64), u[pixels].astype(np.float64), upper, moments)
+
+
+def count_cells(second: AnyFloats, reference: Indices, class_index: int, threshold: float, counts: Counts) -> None:
+    """Add binary pixels that need no repair to counts of cells; see `histograms.count_cells`."""
+    probabilities, pixels = _plain_pairs(second, reference)
+    cells = find_cells(probabilities[pixels, class_index, 0], reference[pixels] == class_index, threshold)
+    counts += np.bincount(cells, minlength=counts.size)
 
 
 def _plain_pairs(second: AnyFloats, reference: Indices) -> tuple[AnyFloats, Indices]:
