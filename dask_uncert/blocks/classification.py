@@ -29,6 +29,7 @@ from dask_uncert.blocks.encoding import (
 )
 from dask_uncert.blocks.ensemble import Spread, spread_of
 from dask_uncert.blocks.kernels.types import MISSING, OFF, Pixels, Rounding
+from dask_uncert.blocks.own_measures import add_own
 from dask_uncert.blocks.tiles import TileCounter
 from dask_uncert.blocks.zones import BlockZones, with_zones, zones_of
 from dask_uncert.errors import UnusableBlockError
@@ -188,6 +189,7 @@ class _Block:
         for batch in batches if tiles is None else tiles.batches(pixels, STEP):
             if self.decisions is None:
                 measured = kernels.measure(stored, batch, request.measures, request.maxima, rounding)
+                add_own(request, stored, batch, measured)
             else:
                 measured = decided(self.decisions[batch], len(request.measures))
             truth = self.reference[batch]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 from dask_uncert.errors import InputError, InputWarning
 from dask_uncert.execution import chunking
 from dask_uncert.execution.plan import Plan
+from dask_uncert.formulas.own_measures import Function, with_references
 from dask_uncert.inputs.alignment import shared_geometry
 from dask_uncert.inputs.class_order import in_class_order
 from dask_uncert.inputs.cube import CLASS, Cube
@@ -195,11 +196,14 @@ def evaluate(
     for name in InputKeywords.__annotations__:
         if name in keywords:
             raise InputError(f"`{name}` belongs to one input: give `du.Input(array, {name}=...)`.")
+    keywords["measures"], own = with_references(keywords.get("measures", ()))
+    if "measures" not in options:
+        del keywords["measures"]
     pass_options = {name: keywords.pop(name) for name in PassOptions.model_fields if name in keywords}
     scene_options = with_distance_table_read(validated(SceneOptions, keywords))
     ignore, classes = scene_options.ignore, len(scene_options.table)
     cubes = open_arrays(inputs, axis, sample_axis, band_axis, ignore, classes)
-    return evaluate_plan(with_warnings(prepare(scene_options, cubes, **pass_options)), maps_store, compute)
+    return evaluate_plan(with_warnings(prepare(scene_options, cubes, own, **pass_options)), maps_store, compute)
 
 
 def with_warnings(plan: Plan) -> Plan:
@@ -228,10 +232,12 @@ def evaluate_plan(plan: Plan, maps_store: str | Path | None, compute: bool) -> A
     return result
 
 
-def prepare(options: SceneOptions, cubes: Mapping[str, Cube], **pass_options: Any) -> Plan:
+def prepare(
+    options: SceneOptions, cubes: Mapping[str, Cube], own: Mapping[str, Function] | None = None, **pass_options: Any
+) -> Plan:
     """Return the pass over a scene, checked and cut into blocks; no values are read.
 
-    pass_options: keywords of `PassOptions`. Raises InputError for all that can be checked before values are read.
+    own: functions of own measures, see `resolve`. pass_options: keywords of `PassOptions`. Raises InputError for all that can be checked before values are read.
     """
     checked = validated(PassOptions, pass_options)
     if "reference" not in cubes:
@@ -243,7 +249,7 @@ def prepare(options: SceneOptions, cubes: Mapping[str, Cube], **pass_options: An
         options = with_classes(options, cubes)
     table = options.table or [Class(code, str(code)) for code in range(prediction(cubes).sizes.get(CLASS, 2))]
     scene = make_scene(in_class_order(cubes, table), len(table))
-    request = resolve(options, scene)
+    request = resolve(options, scene, own)
     sources = {name: cube for name, cube in scene.cubes.items() if cube.kind != "features"}
     grid = chunking.plan_grid(sources, scene.dims, checked.block)
     metric = None if options.class_distances is None else options.class_distances.metric
@@ -266,7 +272,9 @@ def with_maps(plan: Plan, store: str, attributes: Mapping[str, Any] | None = Non
         position["grid_mapping"] = GRID_MAPPING
     for name, (dtype, fill, extra) in layers.items():
         missing = {} if dtype == "float32" or extra else {"_FillValue": fill}
-        about = {"long_name": name.replace("_", " "), "units": "1", **missing, **position}
+        upper = {measure.name: measure.upper for measure in getattr(plan.request, "measures", ())}.get(name)
+        reach = {} if upper is None else {"valid_min": 0.0, "valid_max": upper}
+        about = {"long_name": name.replace("_", " "), "units": "1", **reach, **missing, **position}
         maps[name] = (dtype, fill, about)
     extras = {name: layer.extra for name, layer in layers.items()}
     writer.create(maps, plan.scene.dims, plan.scene.shape, plan.grid.block, attributes or {}, extras)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from dask_uncert.errors import suggestion
+from dask_uncert.formulas.own_measures import installed, installed_names
 
 SampleKind = Literal["predictive_entropy", "expected_entropy", "mutual_information", "variation_ratio"]
 OtherKind = Literal[
@@ -25,8 +26,11 @@ OtherKind = Literal[
     "homophily",
     "confused_classes",
     "uncertainty",
+    "own",
 ]
 Kind = SampleKind | OtherKind
+OWN: Kind = "own"
+"""A user's own measure: a function found by `Measure.function`."""
 DISTANCES = ("euclidean", "kullback-leibler", "fisher-rao", "renyi")
 LARGEST_UNCERTAINTY = 2.0**20
 """The largest predicted uncertainty that is counted as a measure: powers up to the third stay exact sums."""
@@ -39,7 +43,7 @@ SAMPLE_KINDS: tuple[SampleKind, ...] = get_args(SampleKind)
 class Measure:
     """A measure with its parameters; two records are the same measure exactly when they are equal.
 
-    ``distances`` is the class-distance table H of homophily, as rows of floats, once it is known.
+    ``function`` and ``upper`` are `module:function` of a user's own measure, and its largest value. ``distances`` is the class-distance table H of homophily, as rows of floats, once it is known.
     """
 
     name: str
@@ -48,6 +52,8 @@ class Measure:
     n: int | None = None
     alpha: float | None = None
     distances: tuple[tuple[float, ...], ...] | None = None
+    function: str | None = None
+    upper: float | None = None
 
 
 MEASURES: dict[str, Measure] = {
@@ -72,17 +78,19 @@ MEASURES: dict[str, Measure] = {
 
 def is_pointwise(measure: Measure) -> bool:
     """Return whether the measure is a function of one probability vector alone."""
-    return measure.kind not in (*SAMPLE_KINDS, "confused_classes", "uncertainty")
+    return measure.kind not in (*SAMPLE_KINDS, "confused_classes", "uncertainty", OWN)
 
 
 def upper_bound(measure: Measure, classes: int) -> float:
     """Return the largest value the measure can take.
 
     ln C (in nats) for the entropies of samples, C for the number of confused classes, `LARGEST_UNCERTAINTY`
-    for a predicted uncertainty, else 1.
+    for a predicted uncertainty, what a user's own measure states, else 1.
     """
     if measure.kind == "uncertainty":
         return LARGEST_UNCERTAINTY
+    if measure.upper is not None:
+        return measure.upper
     if measure.kind == "confused_classes":
         return float(classes)
     in_nats = measure.kind in SAMPLE_KINDS and measure.kind != "variation_ratio"
@@ -106,8 +114,10 @@ def parse_measure(entry: str | Mapping[str, Any] | Measure) -> Measure:
             return _geometric({})
         if entry in MEASURES:
             return MEASURES[entry]
+        if (own := _own(entry, {})) is not None:
+            return own
         raise ValueError(
-            f"unknown measure {entry!r}. {suggestion(entry, (*sorted(MEASURES), 'geometric'), 'Known measures')}"
+            f"unknown measure {entry!r}. {suggestion(entry, (*sorted(MEASURES), 'geometric', *installed_names()), 'Known measures')}"
         )
     if len(entry) != 1:
         raise ValueError(f"a measure with parameters is one name with its parameters, found {dict(entry)!r}")
@@ -120,13 +130,33 @@ def parse_measure(entry: str | Mapping[str, Any] | Measure) -> Measure:
         measure = Measure(f"{name}({alpha:g})", MEASURES[name].kind, alpha=alpha)
     elif name in MEASURES:
         measure = MEASURES[name]
+    elif (own := _own(str(name), parameters)) is not None:
+        measure = own
     else:
         return parse_measure(str(name))
     if parameters:
-        known = {"geometric": ("distance", "n", "alpha"), "renyi": ("alpha",), "tsallis": ("alpha",)}.get(name, ())
+        known = {"geometric": ("distance", "n", "alpha"), "renyi": ("alpha",), "tsallis": ("alpha",)}.get(
+            name, ("upper",) if measure.kind == OWN else ()
+        )
         first = next(iter(parameters))
         raise ValueError(f"measure {name!r} has no parameter {first!r}. {suggestion(first, known, 'Its parameters')}")
     return measure
+
+
+def _own(name: str, parameters: dict[str, Any]) -> Measure | None:
+    """Return a user's own measure by `module:function` or the name of an entry point; None for any other name."""
+    reference = name if ":" in name else installed(name)
+    if reference is None:
+        return None
+    upper = parameters.pop("upper", 1.0)
+    if isinstance(upper, bool) or not isinstance(upper, int | float) or not 0 < upper <= LARGEST_UNCERTAINTY:
+        raise ValueError(
+            f"upper of measure {name!r} must be above 0 and at most {LARGEST_UNCERTAINTY:g}, found {upper!r}"
+        )
+    own = reference.rpartition(":")[2].rpartition(".")[2] if ":" in name else name
+    if own in MEASURES or own == "geometric":
+        raise ValueError(f"measure {name!r} has the name of another measure; rename the function")
+    return Measure(own, OWN, function=reference, upper=float(upper))
 
 
 def _geometric(parameters: dict[str, Any]) -> Measure:

@@ -18,6 +18,7 @@ from dask_uncert.clusters import connect
 from dask_uncert.clusters.monitor import LOG
 from dask_uncert.errors import without_secrets
 from dask_uncert.execution.plan import Plan
+from dask_uncert.formulas.own_measures import source_digest
 from dask_uncert.io.integrity import damaged, digest_of
 from dask_uncert.io.output_folder import RESULTS, peak_memory, read_record, versions, write_record
 from dask_uncert.io.paths import AnyPath
@@ -121,7 +122,12 @@ def fingerprint(job: AnyJob, plan: Plan, stored: Mapping[str, str | None]) -> st
     if any(mark is None for mark in stored.values()):
         return None
     keys = job.model_dump(mode="json", by_alias=True, exclude={"output", "cluster"})
-    return digest(keys, asdict(plan.request), stored, version("dask-uncert"))
+    return digest(keys, asdict(plan.request), stored, own_sources(plan.request), version("dask-uncert"))
+
+
+def own_sources(request: Any) -> list[str]:
+    """Return digests of the source files of a user's own measures; request: what has `measures`."""
+    return [source_digest(measure.function) for measure in getattr(request, "measures", ()) if measure.function]
 
 
 def read_retries(client: Client) -> dict[str, int]:

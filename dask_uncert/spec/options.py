@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Annotated, Any, Literal, Self, TypedDict
 
@@ -156,7 +156,8 @@ class ClassificationOptions(ReportedOptions):
     ignore: Codes = Field([], description="Reference codes of pixels that do not count")
     measures: MeasureList = Field(
         ["gini", "entropy", "fisher_rao"],
-        description=f"Names, or {{name: {{parameter: value}}}}: {', '.join(MEASURES)}, geometric",
+        description=f"Names, or {{name: {{parameter: value}}}}: {', '.join(MEASURES)}, geometric; or an own one, `module:function` or "
+        "the name of an entry point",
     )
     class_distances: ClassDistances | None = None
     soft_confusion: Annotated[list[SoftConfusion], one_or_more(SoftConfusion)] = Field([])
@@ -300,7 +301,7 @@ class PassOptions(StrictModel):
     engine: Literal["compiled", "reference"] = Field("compiled", description="The kernels")
 
 
-MeasureWord = str | Mapping[str, Mapping[str, Any] | None]
+MeasureWord = str | Callable[[Any], Any] | Mapping[Any, Mapping[str, Any] | None]
 
 
 class EvaluateOptions(TypedDict, total=False):

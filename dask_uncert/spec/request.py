@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from dask_uncert.formulas.measure_values import measure_maximum
 from dask_uncert.formulas.measures import Measure
+from dask_uncert.formulas.own_measures import Functions
 from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.io.maps import MAPS, RGB, Layer
@@ -59,7 +60,7 @@ class Request:
     unused), and the values that must be edges. `joint`: the bins of joint histograms, for sweeps. `raters`: the shares of a
     fuzzy reference are multiples of one over it. `leave_out_off`: pixels beyond the tolerance are left out, not refused.
     `share_tolerance`: how far the shares of a fuzzy reference and their sum may be off; `complete`: they must sum to 1.
-    `decisions_only`: the prediction is class codes, without probabilities. `weight_unit`: of pixels' weights, None where they have none. `tiles`: kept apart for intervals. `class_metric`: of
+    `decisions_only`: the prediction is class codes, without probabilities. `functions`: of own measures that were given in Python. `weight_unit`: of pixels' weights, None where they have none. `tiles`: kept apart for intervals. `class_metric`: of
     homophily, whose distances are unknown until `with_distances` if a metric measures them. `zones`: their names, none
     where they are called by their codes; None without zones.
     """
@@ -83,6 +84,7 @@ class Request:
     share_tolerance: float = 0.0
     complete: bool = False
     decisions_only: bool = False
+    functions: Functions | None = None
     zones: tuple[Zone, ...] | None = None
     report_options: ReportOptions = NOTHING_MORE
 

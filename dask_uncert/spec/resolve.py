@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +14,8 @@ import numpy as np
 from dask_uncert.errors import InputError, one_line
 from dask_uncert.formulas.array_dispatch import tolerance
 from dask_uncert.formulas.homophily import check_distances
-from dask_uncert.formulas.measures import SAMPLE_KINDS, parse_measure
+from dask_uncert.formulas.measures import OWN, SAMPLE_KINDS, Measure, parse_measure
+from dask_uncert.formulas.own_measures import Function, Functions, check, imported
 from dask_uncert.inputs.cube import CLASS, PREDICTION, Cube
 from dask_uncert.inputs.scene import Scene, prediction
 from dask_uncert.io.paths import named_path
@@ -28,14 +30,17 @@ from dask_uncert.summaries.zones import Zone
 AnyOptions = TypeVar("AnyOptions", bound=ClassificationOptions)
 
 
-def resolve(options: SceneOptions, scene: Scene) -> Request:
+def resolve(options: SceneOptions, scene: Scene, own: Mapping[str, Function] | None = None) -> Request:
     """Return the complete request that options make of a scene.
 
-    Only the distances of classes that a metric measures in the features are not known yet. Raises InputError where
+    own: functions of own measures that are not to be imported, by `module:function`. Only the distances of classes that a metric measures in the features are not known yet. Raises InputError where
     options contradict the inputs.
     """
     cubes, options = scene.cubes, with_classes(options, scene.cubes)
     check_inputs(options, {cube.kind for cube in cubes.values()})
+    for measure in options.records:
+        if measure.kind == OWN:
+            _check_own(measure, len(options.table), own or {})
     reference = cubes["reference"]
     kind: ReferenceKind = "shares" if CLASS in reference.dims else "codes"
     if kind == "codes" and reference.role == "shares":
@@ -61,6 +66,7 @@ def resolve(options: SceneOptions, scene: Scene) -> Request:
         share_tolerance=_share_tolerance(reference, len(options.table)),
         complete=reference.complete,
         decisions_only=PREDICTION in cubes,
+        functions=Functions(own) if own else None,
         zones=_zones_of(cubes),
         report_options=options.report_options(options.table),
     )
@@ -80,6 +86,20 @@ def _zones_of(cubes: Mapping[str, Cube]) -> tuple[Zone, ...] | None:
     if "zones" not in cubes:
         return None
     return tuple(Zone(code, name) for code, name in sorted((cubes["zones"].names or {}).items()))
+
+
+def _check_own(measure: Measure, classes: int, own: Mapping[str, Function]) -> None:
+    """Check a user's own measure: its function before anything is computed, one that is imported once a process."""
+    reference, upper = measure.function or "", measure.upper or 1.0
+    if reference in own:
+        check(reference, own[reference], classes, upper)
+    else:
+        _check_imported(reference, classes, upper)
+
+
+@lru_cache(maxsize=64)
+def _check_imported(reference: str, classes: int, upper: float) -> None:
+    check(reference, imported(reference), classes, upper)
 
 
 def for_decisions(options: SceneOptions, cubes: Mapping[str, Cube]) -> SceneOptions:

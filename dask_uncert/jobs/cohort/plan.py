@@ -11,6 +11,7 @@ from typing import Any
 from dask_uncert.errors import InputError
 from dask_uncert.execution.checkpoints import ENDING as BLOCKS
 from dask_uncert.execution.estimate import estimated
+from dask_uncert.formulas.own_measures import source_digest
 from dask_uncert.inputs.open import open_cubes
 from dask_uncert.io.paths import AnyPath
 from dask_uncert.io.summary_cache import CaseFolder
@@ -127,6 +128,7 @@ def plan_cohort(job: CohortJob, folder: Path) -> CohortPlan:
     reference = job.inputs.reference
     settings = digest(
         options.model_dump(mode="json"),
+        [source_digest(measure.function) for measure in options.records if measure.function],
         job.inputs.weight == "geometry",
         [[column, name, asdict(spec)] for column, name, spec in columns],
         reference.number,

@@ -173,7 +173,7 @@ def _ranking(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
 
 
 def _definition(distribution: Distribution) -> dict[str, Any]:
-    options = {key: getattr(distribution.measure, key) for key in ("kind", "distance", "n", "alpha")}
+    options = {key: getattr(distribution.measure, key) for key in ("kind", "distance", "n", "alpha", "function")}
     options["upper"] = distribution.upper
     return {key: value for key, value in options.items() if value is not None}
 
