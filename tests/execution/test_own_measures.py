@@ -1,6 +1,7 @@
 """A user's own measures: by name in jobs, as functions in Python; checked before anything is computed."""
 
 import json
+import re
 from importlib.metadata import EntryPoint
 
 import numpy as np
@@ -10,6 +11,7 @@ import zarr
 import dask_uncert as du
 from dask_uncert.clusters.connect import connect
 from dask_uncert.formulas import own_measures
+from tests.support import ROOT
 from tests.support.own_measures import spread
 
 SPREAD = "tests.support.own_measures:spread"
@@ -44,6 +46,12 @@ def test_functions_and_names_are_the_same_measure(data, tmp_path, monkeypatch):
     assert (du.evaluate(*data, measures="mine").measures["mine"].histogram == measure.histogram).all()
     with pytest.raises(du.InputError, match="Did you mean `mine`"):
         du.evaluate(*data, measures="mime")
+
+
+def test_the_how_to_runs():
+    text = (ROOT / "docs/how-to/own-measure.md").read_text()
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(block, {"__name__": "how_to"})
 
 
 def test_what_breaks_the_contract_is_refused(data):
