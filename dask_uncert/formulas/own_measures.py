@@ -10,8 +10,8 @@ import hashlib
 import inspect
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from importlib import import_module
 from importlib.metadata import entry_points
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -51,11 +51,8 @@ def installed_names() -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def imported(reference: str) -> Function:
     """Return the function at `module:function`; InputError where there is none."""
-    module, _, path = reference.partition(":")
     try:
-        found: Any = import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
+        found: Any = resolve_name(reference)
     except Exception as error:  # the module may raise anything
         raise InputError(
             f"measures: {reference} cannot be imported ({exception_text(error)}). Install the package that has it, or put "
