@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from types import ModuleType
 from typing import Any
 
@@ -31,7 +32,7 @@ from dask_uncert.blocks.ensemble import Spread, spread_of
 from dask_uncert.blocks.kernels.types import MISSING, OFF, Pixels, Rounding
 from dask_uncert.blocks.own_measures import add_own
 from dask_uncert.blocks.tiles import TileCounter
-from dask_uncert.blocks.zones import BlockZones, with_zones, zones_of
+from dask_uncert.blocks.zones import DENSE_ZONES, BlockZones, ZoneRows, with_tiles, zones_of
 from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.labels import NO_CODE, UNKNOWN, UNLABELLED
 from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY
@@ -41,7 +42,6 @@ from dask_uncert.io.maps import MAPS
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.ledger import INPUTS, OF_INPUT, REASONS
-from dask_uncert.summaries.sparse_rows import SparseRow
 from dask_uncert.summaries.tiles import Tiles
 from dask_uncert.summaries.weighted_decisions import LARGEST
 
@@ -98,20 +98,23 @@ def evaluate_block(
 
 def _count_zones(block: _Block, total: Evaluation, excluded: Indices, zones: BlockZones) -> Evaluation:
     """Count the pixels of a block zone by zone into an Evaluation, which is their sum."""
-    rows: dict[int, SparseRow] = {}
+    assert total.zones is not None
     tiles: dict[int, Tiles] = {}
-    sizes, alone = np.bincount(zones.of, minlength=len(zones.codes) + 1), replace(block.request, zones=None)
-    sums = total.alone()
-    for number, pixels in zones.parts(block.selected):
-        part = block.count(alone.zero(len(block.offset)), excluded[number], pixels)
-        _close(part, excluded[number], int(sizes[number]))
-        for (_, _, counts), (_, _, more) in zip(sums.arrays(), part.alone().arrays(), strict=True):
-            counts += more
-        if number < len(zones.codes):
-            rows[zones.codes[number]] = part.row()
-            if part.tiles is not None:
+    sizes, alone, width = np.bincount(zones.of, minlength=len(zones.codes) + 1), total.alone(), total.zones.width
+    sums, rows = np.zeros(width, np.int64), ZoneRows(block.kernels)
+    parts = zones.parts(block.selected)
+    while numbered := [*islice(parts, DENSE_ZONES)]:
+        dense = np.zeros((len(numbered), width), np.int64)
+        for counts, (number, pixels) in zip(dense, numbered, strict=True):
+            part = replace(alone.in_buffer(counts), tiles=total.tiles)
+            part = block.count(part, excluded[number], pixels)
+            _close(part, excluded[number], int(sizes[number]))
+            if number < len(zones.codes) and part.tiles is not None:
                 tiles[zones.codes[number]] = part.tiles
-    return with_zones(total, rows, tiles)
+        sums += dense.sum(axis=0)
+        rows.add(dense[: len(zones.codes) - numbered[0][0]])
+    total = replace(alone.in_buffer(sums), tiles=total.tiles, zones=rows.result(total.zones, zones.codes))
+    return total if total.tiles is None else with_tiles(total, tiles)
 
 
 def _close(total: Evaluation, excluded: Indices, pixels: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.sparse_rows import SparseRow, split_rows
 from dask_uncert.summaries.tiles import OPEN, Tiles
 from dask_uncert.summaries.zones import Zones, check_number
+
+DENSE_ZONES = 16  # whose counts are dense at a time
 
 
 class BlockZones(NamedTuple):
@@ -71,20 +74,42 @@ def zone_indices(
     return index, codes
 
 
-def with_zones(total: Evaluation, rows: Mapping[int, SparseRow], tiles: Mapping[int, Tiles]) -> Evaluation:
-    """Return a block's Evaluation, which has the counts of all zones, with those and the tiles of each by its code.
+class ZoneRows:
+    """Sparse rows of zones, in the order of their codes, made of dense ones."""
 
-    Tiles of zones have the code of the zone before their position; without it they add up to the block's.
+    def __init__(self, kernels: ModuleType) -> None:
+        self.kernels = kernels
+        self.numbers: list[Indices] = []
+        self.cells: list[Indices] = []
+        self.counts: list[Indices] = []
+
+    def add(self, dense: Indices) -> None:
+        """Add the counts of the next zones, (zones, width)."""
+        for kept, part in zip((self.numbers, self.cells, self.counts), self.kernels.filled_cells(dense), strict=True):
+            kept.append(part)
+
+    def result(self, empty: Zones, codes: tuple[int, ...]) -> Zones:
+        """Return the zones with these codes, which rise; some may have no pixel in the block."""
+        number = np.concatenate(self.numbers)
+        cells, counts = (parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in (self.cells, self.counts))
+        starts = np.concatenate([[0], np.cumsum(number[number > 0])])
+        filled = np.array(codes, np.int64)[number > 0]
+        return replace(empty, codes=filled, starts=starts, cells=cells, numbers=counts)
+
+
+def with_tiles(total: Evaluation, tiles: Mapping[int, Tiles]) -> Evaluation:
+    """Return a block's Evaluation with the tiles of each zone, by its code, and their sum.
+
+    Tiles of zones have the code of the zone before their position.
     """
     assert total.zones is not None
-    zones = Zones.of(total.zones.named, total.zones.width, rows, total.zones.tiles)
-    if zones.tiles is None or total.tiles is None:
-        return replace(total, zones=zones)
-    positions = [np.zeros((0, zones.tiles.positions.shape[1]), np.int64)]
+    assert total.zones.tiles is not None
+    assert total.tiles is not None
+    positions = [total.zones.tiles.positions]
     parts: list[SparseRow] = []
     for code, own in tiles.items():
         positions.append(np.insert(own.positions, 1, code, axis=1))
         parts += split_rows(own.starts, own.cells, own.numbers)
-    together = zones.tiles.with_rows((OPEN,), np.concatenate(positions), parts)
+    together = total.zones.tiles.with_rows((OPEN,), np.concatenate(positions), parts)
     whole = total.tiles.plus_all([*tiles.values()])
-    return replace(total, zones=replace(zones, tiles=together), tiles=whole)
+    return replace(total, zones=replace(total.zones, tiles=together), tiles=whole)

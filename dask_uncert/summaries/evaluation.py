@@ -19,7 +19,6 @@ from dask_uncert.summaries.joint_histogram import JointHistogram
 from dask_uncert.summaries.ledger import Ledger
 from dask_uncert.summaries.report_options import NOTHING_MORE, ReportOptions
 from dask_uncert.summaries.soft_confusion import SoftConfusion
-from dask_uncert.summaries.sparse_rows import SparseRow
 from dask_uncert.summaries.summary import Summary
 from dask_uncert.summaries.tiles import Tiles
 from dask_uncert.summaries.weighted_decisions import WeightedDecisions
@@ -239,25 +238,8 @@ class Evaluation(Summary):
             missing = [name for name in names if name not in code_of]
             raise InputError(f"there is no zone {listed(missing or ['without a name'], 5)}; {there}.")
         codes = [code_of[name] for name in names]
-        return replace(self._from_row(self.zones.row(codes)), tiles=self.zones.tiles_of(codes))
-
-    def row(self) -> SparseRow:
-        """Return all counts but those of tiles and zones, one array after the other."""
-        start, rows = 0, []
-        for _, _, array in self.alone().arrays():
-            row = SparseRow.of(array)
-            rows.append(SparseRow(row.cells + start, row.counts))
-            start += array.size
-        return SparseRow(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))
-
-    def _from_row(self, row: SparseRow) -> Evaluation:
-        """Return the Evaluation of this frame, without tiles and zones, whose `row` this is."""
-        alone, start, arrays = self.alone(), 0, {}
-        cells = row.dense((sum(array.size for _, _, array in alone.arrays()),))
-        for path, _, array in alone.arrays():
-            arrays[path] = cells[start : start + array.size].reshape(array.shape)
-            start += array.size
-        return type(self).from_plain(alone.frame(), arrays)
+        alone = self.alone().in_buffer(self.zones.row(codes).dense((self.zones.width,)))
+        return replace(alone, tiles=self.zones.tiles_of(codes))
 
     def plus_all(self, others: Sequence[Evaluation]) -> Evaluation:
         """Return the sum of many, as `sum` does, but each tile and zone is added once."""

@@ -116,6 +116,26 @@ class Summary:
                 for i, part in enumerate(value):
                     yield from part.arrays(f"{path}/{i}/")
 
+    def in_buffer(self, buffer: Counts) -> Self:
+        """Return the Summary of this frame whose arrays are parts of a buffer (cells,), one after the other."""
+        start, views = 0, {}
+        for path, _, array in self.arrays():
+            views[path] = buffer[start : start + array.size].reshape(array.shape)
+            start += array.size
+        return self._with_arrays(views, "")
+
+    def _with_arrays(self, arrays: Mapping[str, Counts], prefix: str) -> Self:
+        changes: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            value, path = getattr(self, field.name), f"{prefix}{field.name}"
+            if "dims" in field.metadata:
+                changes[field.name] = arrays[path]
+            elif isinstance(value, Summary):
+                changes[field.name] = value._with_arrays(arrays, f"{path}/")
+            elif _holds_parts(value):
+                changes[field.name] = tuple(p._with_arrays(arrays, f"{path}/{i}/") for i, p in enumerate(value))
+        return dataclasses.replace(self, **changes)
+
     @classmethod
     def from_plain(cls, frame: Mapping[str, Any], arrays: Mapping[str, Counts], prefix: str = "") -> Self:
         """Return the Summary with this `frame()` and these `arrays()` (int64 arrays by path).

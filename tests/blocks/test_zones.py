@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import zarr
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dask_uncert as du
@@ -55,28 +55,22 @@ def evaluated(inputs, options, zones=None, where=..., **more):
     return du.evaluate(**kept, zones=zones, **options, **more)
 
 
-@settings(max_examples=4, deadline=None)
-@example(0, "binary", (SIDE, SIDE))
-@example(1, "soft", (4, 13))
-@example(2, "codes", (5, 4))
-@given(
-    st.integers(0, 2**32 - 1),
-    st.sampled_from(["classes", "binary", "samples", "codes", "soft"]),
-    st.sampled_from([(5, 4), (13, 6)]),
-)
-def test_a_zone_is_the_evaluation_of_its_pixels_and_all_together_are_the_scene(seed, kind, block):
+@pytest.mark.parametrize("kind", ["classes", "binary", "samples", "codes", "soft"])
+@settings(max_examples=2, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), block=st.sampled_from([(5, 4), (13, 6)]))
+def test_a_zone_is_the_evaluation_of_its_pixels_and_all_together_are_the_scene(kind, seed, block):
     inputs, options = scene(seed, kind)
     codes = np.random.default_rng(seed + 1).choice([7, 2, 300], (SIDE, SIDE), p=[0.6, 0.3, 0.1])
     found = evaluated(inputs, options, du.Input(codes, names=NAMES), block=block)
     assert replace(found, zones=None) == evaluated(inputs, options)
     assert not found.zone("empty").ledger.pixels
-    for code, name in [*NAMES.items()][:3]:
+    for code, name in ((2, "north"), (300, "island")):
         assert found.zone(name) == evaluated(inputs, options, where=codes == code)
     assert found.zone(*NAMES.values()) == replace(found, zones=None) == du.zones(found).total()
     assert du.zones(found).names == tuple(sorted(NAMES.values()))
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_pixels_without_a_zone_are_left_out_for_that_first(seed):
     inputs, options = scene(seed, "classes")
@@ -96,7 +90,7 @@ def test_pixels_without_a_zone_are_left_out_for_that_first(seed):
     assert np.array_equal(lost, alone.ledger.lost())
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(5, 5), (4, 13), (13, 6)]))
 def test_tiles_are_cut_by_zones_and_add_up(seed, block):
     inputs, options = scene(seed, "soft")
