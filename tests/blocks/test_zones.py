@@ -149,7 +149,7 @@ def test_too_many_zones_are_another_array():
     p, many = np.full((1001, 2), 0.5), np.arange(1001)
     for block in ((1001,), (100,)):  # in a block, and in the sum of several
         with pytest.raises(InputError, match="more than 1000 codes, from 0 to 1000"):
-            du.evaluate(p, np.zeros(1001, int), zones=many, block=block)
+            du.evaluate(p, np.zeros(1001, int), zones=many, block=block, measures=[])
     with pytest.raises(InputError, match="there is no zone x; the zones are 0"):
         du.evaluate(p, np.zeros(1001, int), zones=many * 0).zone("x")
     with pytest.raises(InputError, match="without zones"):
