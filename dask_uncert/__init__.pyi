@@ -74,6 +74,9 @@ from .metrics.classification import (
     recall,
     weighted_kappa,
 )
+from .metrics.conventions import (
+    conventions,
+)
 from .metrics.distributions import (
     distribution,
     ecdf,
@@ -155,6 +158,7 @@ __all__ = [
     "confused_classes",
     "confusion_matrix",
     "connect",
+    "conventions",
     "convert",
     "corp",
     "coverage_at_risk",

@@ -21,10 +21,12 @@ LOW = 0.05
 
 def prediction_sets(evaluation: Evaluation, scalars: Mapping[str, Any], units: Units | None) -> list[dict[str, Any]]:
     """Return a row per wanted coverage; units: patients or tiles, whose own coverage is described."""
+    found = thresholds_of_sets(evaluation)
+    if not found:
+        return []
     edges, positives = np.asarray(evaluation.stated.edges), evaluation.stated.fine_by_class.positives
-    found, rows = thresholds_of_sets(evaluation), []
-    by_unit = None
-    if found and units is not None and units.names:
+    by_unit, rows = None, []
+    if units is not None and units.names:
         by_unit = _coverages(units, [at.edge for at in found])
     for i, at in enumerate(found):
         numbers = dict(scalars[str(at.wanted)])
@@ -40,7 +42,7 @@ def prediction_sets(evaluation: Evaluation, scalars: Mapping[str, Any], units: U
 
 def risk_control(evaluation: Evaluation, units: Units | None) -> list[dict[str, Any]]:
     """Return a row per class whose missed share is to be small; cases are the units that have the class."""
-    edges, rows = evaluation.stated.edges, []
+    rows = []
     for name, wanted in evaluation.report_options.missed:
         row: dict[str, Any] = {"class": name, "missed_wanted": wanted, "threshold": None, "missed": None}
         row |= {"units": 0, "without_class": 0}
@@ -50,7 +52,7 @@ def risk_control(evaluation: Evaluation, units: Units | None) -> list[dict[str, 
             row |= {"units": n, "without_class": len(units.names) - n}
             if edge >= 0:
                 missed = formulas.missed_share(counts)[:, edge]
-                row |= {"threshold": edges[edge], "missed": missed[~np.isnan(missed)].mean()}
+                row |= {"threshold": evaluation.stated.edges[edge], "missed": missed[~np.isnan(missed)].mean()}
         rows.append(row)
     return rows
 

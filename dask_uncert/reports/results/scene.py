@@ -14,6 +14,7 @@ from dask_uncert.formulas.missing_data_bounds import accuracy_bounds, f1_bounds
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.metrics import distributions
+from dask_uncert.metrics.conventions import conventions
 from dask_uncert.metrics.rankings import best_thresholds
 from dask_uncert.metrics.remarks import reference_remarks
 from dask_uncert.metrics.resampling_units import Units
@@ -79,6 +80,7 @@ def scene_results(
         **({"ranking": _ranking(evaluation, scalars["ranking"])} if stated else {}),
         "prediction_sets": prediction_sets(evaluation, scalars.get("prediction_sets", {}), units),
         "risk_control": risk_control(evaluation, units),
+        "conventions": [row._asdict() for row in conventions(evaluation, evaluation.report_options.conventions)],
         "soft_confusion": by_setting.soft_confusion(evaluation, scalars.get("soft_confusion", {})),
         "soft_confusion_overall": by_setting.soft_confusion_overall(evaluation),
         "class_distances": _class_distances(evaluation),

@@ -62,6 +62,8 @@ def scene_tables(
         yield "prediction_sets", prediction_sets_table(sets)
     if results["risk_control"]:
         yield "risk_control", _table(results["risk_control"], _columns(results["risk_control"][0]))
+    if results["conventions"]:
+        yield "conventions", _table(results["conventions"], _columns(results["conventions"][0]))
     yield "soft_confusion", _soft_confusion(results["soft_confusion"])
     yield "soft_confusion_overall", _soft_overall(results)
     yield "class_distances", _class_distances(results)
