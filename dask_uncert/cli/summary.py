@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from dask_uncert.io.paths import AnyPath
 
-MOST_MEASURES, MOST_REASONS = 3, 4
+MOST_MEASURES, MOST_REASONS, MOST_DICE = 3, 4, 6
 LABELS = {"accuracy": "accuracy", "kappa": "kappa", "macro_f1": "mean F1"}
 SCORES = {"ece": "calibration error (ECE)", "mce": "largest gap (MCE)"}
 FILES = {
@@ -41,6 +41,7 @@ def show(folder: AnyPath, as_json: bool = False) -> None:
 
 def lines(results: Mapping[str, Any], unit: str) -> Iterator[tuple[str, str]]:
     """Yield a label and a line; unit: what is counted, "pixels" or "voxels"."""
+    yield from _cohort(results)
     excluded = {reason: n for reason, n in results["excluded"].items() if n}
     reasons = [f"{n:,} {reason.replace('_', ' ')}" for reason, n in sorted(excluded.items(), key=lambda item: -item[1])]
     if len(reasons) > MOST_REASONS:
@@ -58,7 +59,6 @@ def lines(results: Mapping[str, Any], unit: str) -> Iterator[tuple[str, str]]:
         levels = ", ".join(f"{row['level']:g}: {_number(row['observed'])}" for row in regression["coverage"])
         yield "", f"coverage at {levels}"
         return
-    yield from _cohort(results)
     yield from _zones(results)
     yield "how good", ", ".join(_metrics(results["overall"], LABELS))
     sure = list(_metrics(results["calibration"], SCORES)) if "calibration" in results else []
@@ -81,11 +81,25 @@ def _cohort(results: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         return
     failed = f", {len(results['failed'])} failed" if results["failed"] else ""
     yield "cases", f"{cohort['cases']} of {cohort['patients']} patients{failed}"
-    for name in cohort["headline"][:MOST_MEASURES]:
+    shown = cohort["headline"][:MOST_DICE]
+    for name in shown[:MOST_MEASURES] + [name for name in shown[MOST_MEASURES:] if _label(name) != name]:
         row = cohort["metrics"][name]
         pooled, worst = _number(row["pooled"]), row["at"]["0.05"]
         over = f"{_with_interval(row, 'mean')} over patients, {pooled} pooled"
-        yield "", f"{name}: {over}{f', low at {worst}' if worst else ''}"
+        yield "", f"{_label(name)}: {over}{f', low at {worst}' if worst else ''}"
+
+
+def _label(name: str) -> str:
+    """Return what a metric is called: the Dice of a class, or the mean of several; any other by its name.
+
+    >>> _label("classes/lesion/f1"), _label("overall/kappa")
+    ('Dice of lesion', 'overall/kappa')
+    """
+    if name.startswith("classes/") and name.endswith("/f1"):
+        return f"Dice of {name.removeprefix('classes/').removesuffix('/f1')}"
+    return {"overall/foreground_f1": "mean Dice of the foreground", "overall/macro_f1": "mean Dice of the classes"}.get(
+        name, name
+    )
 
 
 def _zones(results: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -48,6 +48,7 @@ EXAMPLES = {
     "zones": "zones: {store: folds.tif, names: {1: train, 2: test}}",
     "geometry": "geometry: {like: case.nii.gz}",
     "like": "like: case.nii.gz",
+    "background": "background: background",
     "prediction": "prediction: {store: labels.nii.gz}",
     "names": "names: {1: train, 2: test}",
     "table": "table: distances.csv",

@@ -149,6 +149,9 @@ def _agreement(evaluation: Evaluation, confusion: Counts) -> dict[Path, Floats]:
     for name in MACRO:
         values = getattr(confusion_formulas, name)(confusion)
         results["overall", f"macro_{name}"] = confusion_formulas.macro(values, support).value
+        if (kept := evaluation.foreground) is not None:
+            mean = confusion_formulas.macro(values[..., kept], support[..., kept])
+            results["overall", f"foreground_{name}"] = mean.value
     metrics = confusion_formulas.cell_metrics(*confusion_formulas.cells(confusion))
     for i, c in enumerate(evaluation.classes):
         results |= {("classes", c.name, name): values[..., i] for name, values in metrics.items()}

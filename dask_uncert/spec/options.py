@@ -315,6 +315,7 @@ class EvaluateOptions(TypedDict, total=False):
     uncertainty_confusion: Mapping[str, Any]
     calibration: Mapping[str, Any]
     ordered: bool
+    background: str | None
     prediction_sets: Mapping[str, Any] | None
     conventions: str | Sequence[str]
     confidence: Mapping[str, Any] | None

@@ -48,12 +48,21 @@ class ReportedOptions(StrictModel):
         [], description="Packages whose numbers stand beside ours where they differ"
     )
 
+    background: str | None = Field(
+        None,
+        description="The class that is no foreground: results have means over the other classes, too, and for cohorts their "
+        "Dice comes first",
+    )
+
     def report_options(self, table: tuple[Class, ...]) -> ReportOptions:
         """Return what is to be read from counts of these classes; InputError for a class that is not in the table."""
         sets, names = self.prediction_sets, [name for _, name in table]
         for name in () if sets is None else sets.missed:
             if name not in names:
                 raise InputError(f"prediction_sets: there is no class {name!r}. {suggestion(name, names, 'Classes')}")
+        if self.background is not None and self.background not in names:
+            hint = suggestion(self.background, names, "Classes")
+            raise InputError(f"background: there is no class {self.background!r}. {hint}")
         coverages = () if sets is None else tuple(sorted(sets.coverages))
         missed = () if sets is None else tuple(MissedShare(*item) for item in sets.missed.items())
-        return ReportOptions(self.ordered, coverages, missed, tuple(self.conventions))
+        return ReportOptions(self.ordered, coverages, missed, tuple(self.conventions), self.background)

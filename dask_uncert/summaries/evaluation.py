@@ -178,6 +178,12 @@ class Evaluation(Summary):
         return self.calibration
 
     @property
+    def foreground(self) -> list[int] | None:
+        """Positions of all classes but the background; None where the job names none."""
+        background = self.report_options.background
+        return None if background is None else [i for i, name in enumerate(self.class_names) if name != background]
+
+    @property
     def class_names(self) -> list[str]:
         """Name of every class, in the order of the class axis."""
         return [name for _, name in self.classes]

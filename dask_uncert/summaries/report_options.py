@@ -19,12 +19,14 @@ class ReportOptions:
 
     ordered: whether the classes have an order, that of their table. coverages: wanted ones of prediction sets. missed:
     wanted mean missed shares of classes by case. conventions: other packages whose numbers stand beside ours.
+    background: the class that means over the foreground leave out.
     """
 
     ordered: bool = False
     coverages: tuple[float, ...] = ()
     missed: tuple[MissedShare, ...] = ()
     conventions: tuple[str, ...] = ()
+    background: str | None = None
 
     @property
     def sets(self) -> bool:

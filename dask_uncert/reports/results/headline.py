@@ -1,6 +1,6 @@
 """The headline metrics of a cohort: their names, labels, best values and ranges.
 
-Of two classes, the second is the one of interest; of up to ten, all are. All other metrics are in `tables/`.
+Of two classes, the second is the one of interest, if no background is named; of up to ten, all are. All other metrics are in `tables/`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ class Metric(NamedTuple):
 
 
 def headline(evaluation: Evaluation) -> tuple[Metric, ...]:
-    """Return the metrics in display order; cases are sorted by the first."""
+    """Return the metrics in display order, of the foreground if there is a background; cases are sorted by the first."""
     classes = evaluation.classes
+    foreground = [evaluation.class_names[i] for i in evaluation.foreground or ()]
     if len(classes) == 2:
-        name, path = classes[1].name, f"classes/{classes[1].name}"
+        name = foreground[0] if foreground else classes[1].name
+        path = f"classes/{name}"
         metrics = [
             Metric(f"{path}/f1", f"F1 (Dice) of {name}", "F1", 1.0, "f1"),
             Metric(f"{path}/precision", f"Precision of {name}", "Precision", 1.0, "precision"),
@@ -49,7 +51,9 @@ def headline(evaluation: Evaluation) -> tuple[Metric, ...]:
         ]
     else:
         metrics = [Metric("overall/macro_f1", "Mean F1 (Dice) of classes", "Mean F1", 1.0, "f1")]
-        names = evaluation.class_names if len(classes) <= MOST_CLASSES else []
+        if foreground:
+            metrics = [Metric("overall/foreground_f1", "Mean F1 (Dice) of the foreground", "Mean F1", 1.0, "f1")]
+        names = (foreground or evaluation.class_names) if len(classes) <= MOST_CLASSES else []
         metrics += [Metric(f"classes/{n}/f1", f"F1 of {n}", f"F1 {n}", 1.0, "f1") for n in names]
     metrics += soft_f1(evaluation)
     metrics += [

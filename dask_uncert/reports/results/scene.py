@@ -124,8 +124,10 @@ def _overall(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, Any]:
     support, numbers = confusion.support(matrix), {}
     for key, value in scalars.items():
         numbers[key] = value
-        if key.removeprefix("macro_") in MACRO:
-            mean = confusion.macro(getattr(confusion, key.removeprefix("macro_"))(matrix), support)
+        over, _, metric = key.partition("_")
+        if over in ("macro", "foreground") and metric in MACRO:
+            kept = slice(None) if over == "macro" else evaluation.foreground
+            mean = confusion.macro(getattr(confusion, metric)(matrix)[kept], support[kept])
             numbers |= {f"{key}_n": mean.n, f"{key}_undefined": mean.undefined}
     return {**numbers, "accuracy_bounds": accuracy_bounds(matrix, lost)} if lost.any() else numbers
 
