@@ -158,7 +158,8 @@ def test_conventions_of_a_job_are_in_results_table_and_page():
     assert {row["package"] for row in results["conventions"]} == {*PACKAGES}
     assert len(dict(scene_tables(evaluation, results))["conventions"]) == 1 + len(results["conventions"])
     page = environment("pixel").get_template("conventions.html.jinja").render(results=results)
-    assert page.count("<tr>") == 1 + len(results["conventions"])
+    assert page.count("<tr>") == len(PACKAGES) + len(results["conventions"])
+    assert all(row["reason"] in page for row in results["conventions"])
     labels = du.evaluate(prediction=p.argmax(axis=1), reference=y, classes=list("abcd"), conventions="monai")
     assert any(row["number"] == "classes/d/f1" for row in scene_results(labels)["conventions"])
     with pytest.raises(InputError, match="no package 'keras'"):

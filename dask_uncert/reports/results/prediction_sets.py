@@ -31,7 +31,7 @@ def prediction_sets(evaluation: Evaluation, scalars: Mapping[str, Any], units: U
     for i, at in enumerate(found):
         numbers = dict(scalars[str(at.wanted)])
         classes = numbers.pop("classes")
-        own = edges[formulas.conformal_edge(positives, at.wanted)]
+        own = np.where(positives.sum(axis=1) > 0, edges[formulas.conformal_edge(positives, at.wanted)], np.nan)
         row = {"coverage_wanted": at.wanted, "threshold": edges[at.edge], **numbers}
         row["by_unit"] = None if by_unit is None else _described(by_unit[:, i], at.wanted)
         names = evaluation.class_names
