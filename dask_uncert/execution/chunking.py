@@ -89,6 +89,10 @@ def plan_grid(
         unit = [min(n, _chunk(largest, d)) for d, n in zip(dims, shape, strict=True)]
     size = list(unit)
     pixels = max(1, min(target_bytes // max(pixel_bytes, 1), math.prod(shape) // (min_blocks or MIN_BLOCKS)))
+    if all(cube.chunks is None for cube in cubes.values()):  # in memory: pixels that follow each other need no copy
+        for i in reversed(range(len(size))):
+            size[i] = max(1, min(shape[i], pixels // math.prod(size[i + 1 :])))
+        return Grid(dims, shape, tuple(size))
     while True:
         # Double the shortest side that is not whole yet, as long as the block stays within the target.
         for i in sorted((i for i in range(len(size)) if size[i] < shape[i]), key=lambda i: size[i]):

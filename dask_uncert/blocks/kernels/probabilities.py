@@ -65,7 +65,7 @@ def _count_singles(probabilities, pixels, reference, finder, slack, counts, tile
     scale, last = np.float32(bins), np.float32(bins - 0.5)
     flags = np.empty(TILE, np.int32)  # of shares so near to an edge that it must be searched
     pairs = flags.view(np.int64)
-    start = 0
+    start = np.int64(0)
     while start < reference.size:
         start, width = _next(probabilities, pixels, reference, start, taken, truth, p)
         errors[:] = nothing
@@ -126,7 +126,7 @@ def _count_doubles(probabilities, pixels, reference, finder, counts, tiles):
     p, whole = np.zeros((classes, STRIDE)), np.empty((classes, STRIDE), np.int64)
     bin_of = np.zeros((classes, STRIDE), np.int64)
     taken, truth, scores = np.empty(STRIP, np.int64), np.zeros(STRIP, np.int32), np.zeros((2, STRIP))
-    start = 0
+    start = np.int64(0)
     while start < reference.size:
         start, width = _next(probabilities, pixels, reference, start, taken, truth, p)
         scores[0, :] = 0.0
@@ -164,7 +164,7 @@ def _next(probabilities, pixels, reference, start, taken, truth, p):
             truth[width] = reference[start]
             width += 1
         start += 1
-    gather(probabilities, taken, 0, width, p)
+    gather(probabilities, taken, np.int64(0), width, p)
     back, i = width, start
     while back > 0:  # from numbers of pixels in the block to those in the batch
         i -= 1
