@@ -100,6 +100,7 @@ CASES = {
     "tiles": (
         probabilities(), WIDE, {"classes": of_classes(16), "measures": MEASURES, "confidence": {"unit": "tile", "size": 32}},
     ),
+    "zones": ({**probabilities(), "zones": codes(10)}, WIDE, {"classes": of_classes(16), "measures": MEASURES}),
     "whole numbers": (probabilities("u1", scale=0.004, tolerance=0.9), WIDE, {"classes": of_classes(16), "measures": MEASURES}),
     "codes for no data": (probabilities(nodata=-1.0), WIDE, {"classes": of_classes(16), "measures": ["entropy"]}),
     "logits": (probabilities(logits=True), WIDE, {"classes": of_classes(16), "measures": ["entropy"]}),
