@@ -33,7 +33,9 @@ def test_dice_of_the_foreground_comes_first():
     shown = [text for _, text in lines(results, "pixels")]
     mean = results["cohort"]["metrics"]["overall/foreground_f1"]
     low, high = mean["mean_interval"]
-    assert shown[1].startswith(f"mean Dice of the foreground: {mean['mean']:.4f} ({low:.4f} to {high:.4f}) over patients")
+    assert shown[1].startswith(
+        f"mean Dice of the foreground: {mean['mean']:.4f} ({low:.4f} to {high:.4f}) over patients"
+    )
     assert [text.split(":")[0] for text in shown[2:4]] == ["Dice of liver", "Dice of tumour"]
 
 
