@@ -21,7 +21,7 @@ from dask_uncert.inputs.scene import Encoding
 from dask_uncert.io.summary_store import load, save
 from dask_uncert.jobs import run
 from dask_uncert.metrics.resampling_units import jackknife, unit_scalars, weighted_totals
-from dask_uncert.metrics.scalars import scalars
+from dask_uncert.metrics.scalars import BRIER_PARTS, scalars
 from dask_uncert.metrics.tile_bootstrap import GROUPS, TileUnits, tile_intervals, tile_layout
 from dask_uncert.reports.results.scene import scene_results
 from dask_uncert.reports.results.schema import results_schema
@@ -47,9 +47,8 @@ WORDS = {
     ],
 }
 NOT_OF_TILES = {
-    "calibration/equal_mass_ece",
     *(f"calibration/brier/{part}" for part in ("reliability", "resolution", "uncertainty", "within_bins")),
-    *(f"calibration/corp/{part}" for part in ("brier", "mcb", "dsc", "unc")),
+    *(f"calibration/classes/{name}/brier/{part}" for name in "abc" for part in BRIER_PARTS),
     *(f"ranking/{name}/{area}" for name in "abc" for area in ("auroc", "average_precision")),
 }
 
