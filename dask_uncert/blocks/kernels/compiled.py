@@ -73,7 +73,16 @@ GEOMETRIC_CODES = {
     "fisher-rao": FISHER_RAO,
     "renyi": RENYI,
 }
-SINGLES = (EUCLIDEAN, KULLBACK_LEIBLER, FISHER_RAO, VARIANCE, HOMOPHILY, OTHER)  # in float32 where the data are
+SINGLES = (
+    EUCLIDEAN,
+    KULLBACK_LEIBLER,
+    FISHER_RAO,
+    VARIANCE,
+    MAX_PROBABILITY,
+    MARGIN,
+    HOMOPHILY,
+    OTHER,
+)  # in float32 where the data are
 CODES = {
     "renyi": RENYI,
     "tsallis": TSALLIS,
@@ -167,6 +176,11 @@ def _measure_singles(probabilities, pixels, rows, codes, orders, alphas, squares
             elif codes[m] == VARIANCE:
                 for j in range(TILE):
                     values[j] = np.float32(4.0) * top[j] * rest[j]
+            elif codes[m] == MAX_PROBABILITY:
+                values[:] = rest
+            elif codes[m] == MARGIN:
+                for j in range(TILE):
+                    values[j] = rest[j] + p[second[j], j]
             elif codes[m] == HOMOPHILY:
                 singles.homophily(p, squares[m], values)
             else:
