@@ -106,7 +106,7 @@ def merge_command(out: AnyPath, folders: tuple[AnyPath, ...], as_json: bool, **o
 @cli.command("report")
 @console.folder_argument
 @click.option("--against", type=console.PATH, help="Cohort of another model on the same cases to compare with.")
-@click.option("--all-figures", is_flag=True, help="Draw every figure, not only those that the page shows.")
+@click.option("--all-figures", is_flag=True, help="Draw every figure as PNG and SVG, not only what the page shows.")
 @console.quiet_option
 @console.json_option
 def report_command(folder: AnyPath, quiet: bool, as_json: bool, **options: Any) -> None:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.typing import Counts, Floats
@@ -47,6 +46,8 @@ def paired_t_test(differences: ArrayLike) -> Significance:
             return np.nan, np.nan
         if (column == column[0]).all():
             return (np.nan, np.nan) if column[0] == 0 else (float(np.copysign(np.inf, column[0])), 0.0)
+        from scipy import stats  # loaded where two models are compared only: a second
+
         result = stats.ttest_1samp(column, 0.0)
         return float(result.statistic), float(result.pvalue)
 
@@ -70,6 +71,8 @@ def signed_rank_test(differences: ArrayLike) -> Significance:
         if not len(left):
             return np.nan, np.nan
         exact = len(left) <= EXACT_RANKS and len(np.unique(np.abs(left))) == len(left)
+        from scipy import stats
+
         result = stats.wilcoxon(left, method="exact" if exact else "approx")
         return float(result.statistic), float(result.pvalue)
 

@@ -32,6 +32,7 @@ from dask_uncert.summaries.sparse_rows import SparseRow
 from dask_uncert.summaries.stack import Layout, layout_of
 from dask_uncert.summaries.summary import Summary
 
+REFERENCE_LABEL = ""  # of the summary against the reference; those against raters have their names
 LOGGER = logging.getLogger(__name__)
 MAGIC = f"dask-uncert case {FORMAT}\n".encode()
 UNSIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)

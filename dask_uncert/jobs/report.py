@@ -53,7 +53,7 @@ def report(
     fresh : bool, default False
         Replace another finished result in `folder`.
     all_figures : bool, default False
-        Draw every figure, not only those that the page shows.
+        Draw every figure as PNG and SVG, not only what the page shows.
     progress : callable, optional
         Called as ``progress(stage, done, total)`` as work goes on.
 

@@ -54,7 +54,7 @@ def write_all(
     maps: subsampled maps.
     about: provenance shown on the page, text by label; `title` is the heading.
     cohort: the cases whose sum is the evaluation, if they were kept.
-    all_figures: also those that the page does not show; drawing takes most of the time of a small run.
+    all_figures: also those that the page does not show, and each as PNG and SVG; drawing takes most of the time of a small run.
     unit: what is counted, "pixel" or "voxel". progress: called with the stage, the steps that are done, and their number.
     without_checksum: inputs whose stored chunks have no checksum.
 
@@ -111,12 +111,12 @@ def figures_and_page(
 ) -> dict[str, bytes]:
     """Return the contents of the figures and of the page by path."""
     if isinstance(evaluation, RegressionEvaluation):
-        pictures = figure_files(regression_figures(evaluation, maps), unit)
+        pictures = figure_files(regression_figures(evaluation, maps), unit, all_figures)
         page = regression_page(results, maps, about, pictures, unit)
     else:
         only = None if all_figures else {*page_figures(evaluation, maps), "comparison"}
         drawn = figures(evaluation, maps, only, statistics, partial(report, "report: figures"))
-        pictures = figure_files(drawn, unit)
+        pictures = figure_files(drawn, unit, all_figures)
         report("report: page", 0, 1)
         page = scene_page(evaluation, results, maps, about, pictures, statistics, unit)
         report("report: page", 1, 1)

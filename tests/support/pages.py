@@ -16,7 +16,7 @@ def write_page(evaluation, path, maps=None, about=None, results=None, statistics
     """Write the page of an evaluation, drawing no other figures."""
     maps = maps or {}
     results = scene_results(evaluation) if results is None else results
-    files = figure_files(figures(evaluation, maps, {*FIGURES, "confusion", *page_maps(maps).values()}))
+    files = figure_files(figures(evaluation, maps, {*FIGURES, "confusion", *page_maps(maps).values()}), both=False)
     text = scene_page(evaluation, results, maps, about or {}, files, statistics)
     Path(path).write_text(text, encoding="utf-8")
 

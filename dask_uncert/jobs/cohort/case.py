@@ -27,7 +27,7 @@ from dask_uncert.inputs.open import InputSpec, open_cubes
 from dask_uncert.inputs.pixel_area import pixel_sizes
 from dask_uncert.inputs.raters import mean_of_raters, raters_of
 from dask_uncert.io.file_cache import forget_beyond
-from dask_uncert.io.summary_cache import CaseFolder, Frame, replacing_folder
+from dask_uncert.io.summary_cache import REFERENCE_LABEL, CaseFolder, Frame, replacing_folder
 from dask_uncert.jobs.cohort.manifest import ManifestRow
 from dask_uncert.jobs.provenance import ABOUT_MAPS, digest
 from dask_uncert.jobs.schema import CaseInputs
@@ -35,7 +35,6 @@ from dask_uncert.spec.options import SceneOptions
 from dask_uncert.summaries.registry import AnyEvaluation
 
 LARGE = 1 << 30  # decoded bytes; above it, a case is run like a scene: about 16 s of one core at 16 classes
-REFERENCE_LABEL = ""
 """Label of a case's evaluation against its reference; those against single raters have the raters' names."""
 
 

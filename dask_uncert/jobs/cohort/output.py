@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dask_uncert.errors import InputError
 from dask_uncert.io.integrity import seal_summary
@@ -19,13 +19,15 @@ from dask_uncert.io.output_folder import is_finished, read_record
 from dask_uncert.io.owned_folder import RECORD, check_owned, remove_files
 from dask_uncert.io.paths import AnyPath, as_path, copy_tree, is_remote, list_files
 from dask_uncert.io.stack_store import has_cases, make_groups, read_cases, write_cases
-from dask_uncert.io.summary_cache import CaseFolder, Frame
+from dask_uncert.io.summary_cache import REFERENCE_LABEL, CaseFolder, Frame
 from dask_uncert.io.summary_store import save
-from dask_uncert.jobs.cohort.case import REFERENCE_LABEL, CaseOutcome
 from dask_uncert.reports.results.cohort import Cohort, OtherModel
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.sparse_rows import SparseRow, StreamedSum
 from dask_uncert.summaries.stack import Case, Stack
+
+if TYPE_CHECKING:
+    from dask_uncert.jobs.cohort.case import CaseOutcome  # whose modules of computing a report does not need
 
 THUMBNAIL = 160  # pixels of a side
 SUMMARY, RATERS, MAPS = "summary.zarr", "raters", "maps.zarr"

@@ -30,15 +30,24 @@ from dask_uncert.reports.results.cohort import CohortStatistics
 from dask_uncert.summaries.evaluation import Evaluation
 
 Draw = Callable[[], Figure | None]
+OF_PIXELS = ("map_", "soft_maps_", "confusion")
 
 
-def figure_files(figures: Iterable[tuple[str, Figure]], unit: str = "pixel") -> dict[str, bytes]:
-    """Return every figure as PNG (150 dpi) and as SVG, by file name; unit: what is counted, "pixel" or "voxel"."""
+def figure_files(figures: Iterable[tuple[str, Figure]], unit: str = "pixel", both: bool = True) -> dict[str, bytes]:
+    """Return the files of every figure by name.
+
+    unit: what is counted, "pixel" or "voxel".
+    both: as PNG (150 dpi) and as SVG; else maps and matrices as PNG, others as SVG, as the page shows them.
+    """
     files = {}
     for name, figure in figures:
         if unit != "pixel":
             _rename_units(figure, unit)
-        files[f"{name}.png"], files[f"{name}.svg"] = png(figure), svg(figure)
+        of_pixels = name.startswith(OF_PIXELS)
+        if both or of_pixels:
+            files[f"{name}.png"] = png(figure)
+        if both or not of_pixels:
+            files[f"{name}.svg"] = svg(figure)
     return files
 
 

@@ -1,7 +1,7 @@
 """The page of an evaluation: one file that works without a network, and without its controls if scripts are off.
 
 Numbers are those of `results.json`, maps are embedded pictures, the script has its counts from `payload` and its charts
-from `bokeh_charts`. Every name is escaped. The same arguments give the same bytes.
+from `charts`. Every name is escaped. The same arguments give the same bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dask_uncert.reports.figures import curves
 from dask_uncert.reports.figures.layout import svg
 from dask_uncert.reports.figures.maps import Maps, map_figure_names, soft_maps
 from dask_uncert.reports.names import file_names, pretty, unit
-from dask_uncert.reports.page import bokeh_charts
+from dask_uncert.reports.page.charts import chart_texts
 from dask_uncert.reports.page.cohort import cohort_context
 from dask_uncert.reports.page.payload import payload
 from dask_uncert.reports.page.templates import common_context, environment, file_text, image_source
@@ -58,6 +58,7 @@ def scene_page(
     names = [*(SCRIPTS if explores else OTHER_SCRIPTS), *(["cohort"] if statistics else [])]
     scripts = [file_text(f"{name}.js", counted_unit) for name in names]
     shown, hidden = _maps(evaluation, maps, figures)
+    charts = chart_texts()
     context = {
         **common_context(results, about, TITLE, counted_unit),
         "overall": results["overall"],
@@ -73,9 +74,9 @@ def scene_page(
         "has_joint": bool(evaluation.joint),
         "explores": explores,
         "cohort": None if statistics is None else cohort_context(statistics, results, evaluation),
-        "scripts": [Markup(bokeh_charts.bokeh_script()), *map(Markup, scripts)],
-        "charts": Markup(bokeh_charts.charts()),
-        **bokeh_charts.CONTEXT,
+        **charts,
+        "scripts": [Markup(charts["script"]), *map(Markup, scripts)],
+        "charts": Markup(charts["charts"]),
     }
     template = environment(counted_unit).get_template("scene.html.jinja")
     # Joint histograms may fill what is left of the page without any of them.

@@ -18,6 +18,8 @@ import pytest
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.reports.figures.layout import png
 from dask_uncert.reports.figures.maps import picture
+from dask_uncert.reports.page import bokeh_charts
+from dask_uncert.reports.page.charts import chart_texts
 from dask_uncert.reports.page.scene import FIGURES, MOST_BYTES
 from dask_uncert.reports.page.templates import common_context, environment
 from dask_uncert.reports.results.scene import scene_results, to_json
@@ -66,7 +68,8 @@ def test_write_all_writes_the_same_bytes_again(written_page, tmp_path):
     everything = write_all(evaluation, tmp_path, some_maps(), ABOUT, all_figures=True)
     drawn = {name for name in written if name.startswith("figures/")}
     shown = {*FIGURES, "map_gini", "map_predicted"}
-    assert drawn == {f"figures/{name}.{kind}" for name in shown for kind in ("png", "svg")}
+    assert drawn == {f"figures/{name}.{'png' if name.startswith('map_') else 'svg'}" for name in shown}
+    assert {f"figures/{name}.{kind}" for name in shown for kind in ("png", "svg")} <= set(everything)
     assert {f"figures/{name}.png" for name in ("ecdf", "confusion", "soft_weights")} <= set(everything) - set(written)
     for name in written:
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
@@ -220,6 +223,22 @@ def test_charts_are_the_same_bytes_in_every_process():
         for seed in ("1", "2")
     }
     assert len(texts) == 1
+
+
+def test_charts_are_kept_for_the_next_page_unless_damaged(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(bokeh_charts, "bokeh_script", lambda: made.append(1) or "script")
+    first = chart_texts()
+    assert chart_texts() == first
+    assert len(made) == 1
+    (file,) = (tmp_path / "dask-uncert").iterdir()
+    file.write_text(file.read_text().replace('"script"', '"changed"', 1))
+    assert chart_texts() == first
+    assert len(made) == 2
+    monkeypatch.setenv("XDG_CACHE_HOME", str(file / "no folder"))
+    assert chart_texts() == first
+    assert len(made) == 3
 
 
 def test_the_schema_describes_every_key():
