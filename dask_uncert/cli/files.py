@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,7 +64,8 @@ def export_command(folder: AnyPath, name: str, target: str, quiet: bool, as_json
 @click.command("demo")
 @click.argument("folder", metavar="[DIR]", type=console.FILE, default=Path("dask_uncert_demo"))
 @click.option("--seed", default=0, help="Another seed makes another scene.")
-def demo_command(folder: Path, seed: int) -> None:
+@console.json_option
+def demo_command(folder: Path, seed: int, as_json: bool) -> None:
     """Write a small scene with a job to try.
 
     DIR is a new folder, by default dask_uncert_demo.
@@ -71,6 +73,9 @@ def demo_command(folder: Path, seed: int) -> None:
     from dask_uncert.jobs.demo import demo
 
     job = demo(folder, seed=seed)
+    if as_json:
+        click.echo(json.dumps({"job": str(job), "data": str(job.parent / "scene.zarr")}))
+        return
     click.echo(f"Wrote {job} and {job.parent / 'scene.zarr'}. Next:\n")
     click.echo(f"  cd {shlex.quote(str(job.parent))} && dask-uncert run {job.name}")
     click.echo("  open results/report.html in a browser, or read its numbers: cat results/results.json")
@@ -79,7 +84,8 @@ def demo_command(folder: Path, seed: int) -> None:
 @click.command("init")
 @click.argument("files", type=console.FILE, nargs=-1, required=True)
 @click.option("--out", type=console.FILE, default=Path("job.yaml"), help="The job file to write.")
-def init_command(files: tuple[Path, ...], out: Path) -> None:
+@console.json_option
+def init_command(files: tuple[Path, ...], out: Path, as_json: bool) -> None:
     """Look at your files and write a job for them.
 
     FILES are those of a scene (predictions, reference, others), or for a cohort one folder for each input, with one
@@ -88,6 +94,9 @@ def init_command(files: tuple[Path, ...], out: Path) -> None:
     from dask_uncert.jobs.init import guesses, init
 
     job = init(*files, out=out)
+    if as_json:
+        click.echo(json.dumps({"job": str(job), "guesses": guesses(job)}, ensure_ascii=False))
+        return
     click.echo(f"Wrote {job}. Check each guess in it:\n")
     for line in guesses(job):
         click.echo(f"  {' '.join(line.split())}")

@@ -201,14 +201,18 @@ def sweep_command(
 
 @cli.command("schema")
 @click.argument("key", required=False)
-def schema_command(key: str | None) -> None:
+@console.json_option
+def schema_command(key: str | None, as_json: bool) -> None:
     """Explain a job key, or print the JSON Schema of job files.
 
     KEY is a key such as `ignore`, or a path such as `confidence.size`. Without it, the schema is printed.
     """
     from dask_uncert.jobs.schema import job_schema
 
-    click.echo(job_schema(key), nl=False)
+    text = job_schema(key)
+    if as_json and key is not None:
+        text = json.dumps({"key": key, "explanation": text.splitlines()}, ensure_ascii=False) + "\n"
+    click.echo(text, nl=False)
 
 
 for command in (*choose.COMMANDS, *files.COMMANDS, *submit.COMMANDS):

@@ -1,6 +1,7 @@
 """The first try: a scene made from a seed, and a job written for a user's own files."""
 
 import csv
+import json
 import re
 from types import SimpleNamespace
 
@@ -46,6 +47,10 @@ def test_commands_say_what_comes_next(tmp_path):
     said = command("init", "scene.zarr", "--out", "own.yaml", cwd=tmp_path / "my demo", check=0).stdout
     assert len(re.findall(MARK, said)) == len(guesses(tmp_path / "my demo" / "own.yaml")) > 3
     assert "dask-uncert run own.yaml" in said
+    again = command("init", "scene.zarr", "--out", "b.yaml", "--json", cwd=tmp_path / "my demo", check=0).stdout
+    assert json.loads(again) == {"job": "b.yaml", "guesses": guesses(tmp_path / "my demo" / "b.yaml")}
+    written = json.loads(command("demo", "c", "--json", cwd=tmp_path, check=0).stdout)
+    assert all((tmp_path / path).exists() for path in written.values())
     refused = command("init", "scene.zarr", cwd=tmp_path / "my demo", check=2)
     assert "job.yaml exists" in refused.stderr
 
