@@ -45,6 +45,7 @@ from .jobs.submit import (
     submit,
     wait,
 )
+from .metrics.advice import advice
 from .metrics.calibration import (
     brier,
     classwise_calibration_error,
@@ -142,6 +143,7 @@ __all__ = [
     "Stack",
     "Sweep",
     "accuracy",
+    "advice",
     "allocation_disagreement",
     "augrc",
     "aurc",

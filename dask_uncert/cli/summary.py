@@ -72,6 +72,8 @@ def lines(results: Mapping[str, Any], unit: str) -> Iterator[tuple[str, str]]:
             "",
             f"in brackets: {100 * confidence['level']:g} % intervals from {confidence['units']} {confidence['unit']}s",
         )
+    for i, sentence in enumerate(results.get("advice", ())):
+        yield "" if i else "what next", sentence["text"]
 
 
 def _cohort(results: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

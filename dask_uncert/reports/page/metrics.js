@@ -20,6 +20,8 @@ const metrics = (() => {
       joint: payload.joint.map(decodeArrays),
       measures: payload.measures.map(decodeArrays),
       calibration: payload.calibration.map(decodeArrays),
+      edges: decode(payload.edges),
+      thresholds: payload.thresholds.map(decodeArrays),
     };
   }
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dask_uncert.formulas import confusion
 from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics.sweep import UNDAMPED
@@ -25,6 +26,7 @@ from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram, row_ends
 
 SIGMA, DAMPING = 0.1, 1.0  # initial values of the controls
+THRESHOLD_BYTES = 1_000_000  # of the classes' counts for decision thresholds; the page leaves out the smaller classes
 BY_CLASS_BYTES = 2_000_000  # if histograms by reference class are larger, the page has only those of all classes
 
 
@@ -43,6 +45,7 @@ def payload(evaluation: Evaluation, most_bytes: int) -> Payload:
         "classes": evaluation.class_names,
         "measures": _measures(evaluation),
         "calibration": _calibration(evaluation),
+        **_thresholds(evaluation),
         "start": {"sigma": SIGMA, "damping": DAMPING},
         "joint": joint,
     }
@@ -167,6 +170,26 @@ def _measures(evaluation: Evaluation) -> list[dict[str, Any]]:
         }
         for name, measure in evaluation.measures.items()
     ]
+
+
+def _thresholds(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the fine edges of the probability, and each class's pixels and hits between them, the largest that fit.
+
+    `decided` has TP, FP, FN and TN where the most probable class is the decision.
+    """
+    calibration, used = evaluation.calibration, 0
+    if calibration is None:
+        return {"edges": encode([]), "thresholds": []}
+    tp, tn, fp, fn = confusion.cells(evaluation.decisions.confusion)
+    cells = np.stack([tp, fp, fn, tn], axis=-1)
+    support, kept = evaluation.decisions.confusion.sum(axis=1), {}
+    for i in np.argsort(-support, kind="stable").tolist():
+        n, hits = (encode(part[i]) for part in calibration.fine_by_class[:2])
+        used += len(n["data"]) + len(hits["data"])
+        if used > THRESHOLD_BYTES:
+            break
+        kept[i] = {"class": evaluation.class_names[i], "n": n, "hits": hits, "decided": cells[i].tolist()}
+    return {"edges": encode(calibration.edges), "thresholds": [kept[i] for i in sorted(kept)]}
 
 
 def _calibration(evaluation: Evaluation) -> list[dict[str, Any]]:

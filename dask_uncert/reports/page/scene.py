@@ -32,7 +32,7 @@ MOST_CLASSES = 60
 """Above this number of classes the confusion matrix is a picture, and class distances are only in the CSV file."""
 FIGURES = ("reliability", "risk_coverage", "uncertainty_confusion")
 """Figures on the page besides maps and ECDFs."""
-SCRIPTS = ("soft_confusion", "metrics", "formatting", "charts", "explorer", "sort_and_enlarge")
+SCRIPTS = ("soft_confusion", "metrics", "formatting", "charts", "explorer", "decision_threshold", "sort_and_enlarge")
 """Names of the scripts, in the order in which they depend on each other."""
 OTHER_SCRIPTS = ("sort_and_enlarge",)
 """Names of the scripts of a page that has nothing to explore."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dask_uncert.formulas.bootstrap_intervals import Confidence, Interval
+from dask_uncert.metrics.advice import Advice, with_failed_cases
 from dask_uncert.metrics.cohort import GroupStatistics, case_scalars, case_table
 from dask_uncert.metrics.cohort import cohort as statistics_of
 from dask_uncert.metrics.cohort import cohort_by as statistics_by
@@ -111,6 +112,9 @@ def cohort_results(evaluation: Evaluation, statistics: CohortStatistics) -> dict
     """Return the results of a cohort: those of its pooled evaluation, and the statistics of its cases."""
     cohort, whole = statistics.cohort, statistics.whole
     results = scene_results(evaluation, cohort_intervals(statistics), patients(cohort.stack))
+    sentences = [Advice(**sentence) for sentence in results["advice"]]
+    told = with_failed_cases(sentences, len(cohort.failed), len(cohort.failed) + len(cohort.stack))
+    results["advice"] = [sentence._asdict() for sentence in told]
     confidence = {"confidence": results.pop("confidence")} if "confidence" in results else {}
     results["cohort"] = {
         "cases": len(cohort.stack),

@@ -14,6 +14,7 @@ from dask_uncert.formulas.missing_data_bounds import accuracy_bounds, f1_bounds
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.metrics import distributions
+from dask_uncert.metrics.advice import advice
 from dask_uncert.metrics.conventions import conventions
 from dask_uncert.metrics.rankings import best_thresholds
 from dask_uncert.metrics.remarks import reference_remarks
@@ -56,6 +57,7 @@ def scene_results(
         "excluded": ledger.reasons(),
         "excluded_by_class": excluded_by_class(evaluation),
         "remarks": reference_remarks(evaluation),
+        "advice": [sentence._asdict() for sentence in advice(evaluation)],
         "repaired": dict(zip(REPAIRS, ledger.repaired.tolist(), strict=True)),
         "overall": _overall(evaluation, scalars["overall"]),
         "classes": _classes(evaluation, scalars["classes"]),

@@ -17,6 +17,7 @@ from dask_uncert.formulas import selective
 from dask_uncert.metrics import calibration as calibration_metrics
 from dask_uncert.metrics import classification
 from dask_uncert.metrics import distributions as distribution_metrics
+from dask_uncert.metrics.rankings import best_threshold, threshold_table
 from dask_uncert.metrics.sweep import sweep
 from dask_uncert.reports.page import payload
 from dask_uncert.spec.inputs import Input
@@ -271,6 +272,21 @@ def test_the_slider_of_tau_updates_the_uncertainty_confusion(browser, page, name
         near(ecdf["share"][np.searchsorted(ecdf["u"], edges, side="right") - 1], shares)
         near(curve["risk"][-1], risk[-1])
         near(curve["coverage"][-1], 1.0)
+
+
+def test_the_decision_threshold_of_a_class_gives_the_numbers_of_its_table(browser, page):
+    evaluation = page("full")
+    for number, (name, at) in enumerate(zip(evaluation.class_names, (0.359, 0.0, 1.0), strict=True)):
+        found = move(browser, threshold_class=number, threshold_box=at)
+        expected = threshold_table(evaluation, name).sel(threshold=at, method="nearest")
+        for key in ("TP", "FP", "FN", "precision", "recall", "f1"):
+            np.testing.assert_equal(found[f"chosen.{key}"], expected[key].item(), f"{name} {key}")
+        np.testing.assert_equal(found["decided.f1"], classification.f1(evaluation).sel({"class": name}).item())
+    move(browser, threshold_class=0)
+    browser.find_element("css selector", "[data-best=f1]").click()
+    assert float(browser.find_element("id", "threshold-box").get_attribute("value")) == pytest.approx(
+        best_threshold(evaluation, "grass").threshold, abs=1e-4
+    )
 
 
 def test_thresholds_of_the_job_are_ticks_of_tau(browser, page):

@@ -104,14 +104,24 @@ def test_the_page_is_accessible(written_page):
     assert all(attrs.get("scope") for tag, attrs in page.tags if tag == "th")
     labelled = {attrs.get("for") for tag, attrs in page.tags if tag == "label"}
     controls = [attrs for tag, attrs in page.tags if tag in ("input", "select")]
-    assert len(controls) == 11
+    assert len(controls) == 14
     assert all(attrs["id"] in labelled or attrs.get("aria-label") for attrs in controls)
     assert all(attrs.get("aria-describedby", "t-hint") in page.ids for attrs in controls)
 
 
 def test_what_a_person_asks_comes_first_and_the_explorer_after_it(written_page):
     ids = Page(written_page[1] / "report.html").ids
-    asked = ["maps", "classes", "confusion", "measures", "calibration", "uncertainty-confusion", "excluded"]
+    asked = [
+        "advice",
+        "maps",
+        "classes",
+        "confusion",
+        "threshold",
+        "measures",
+        "calibration",
+        "uncertainty-confusion",
+        "excluded",
+    ]
     order = [*asked, "explorer", "soft-confusion", "class-distances", "provenance"]
     assert [name for name in ids if name in order] == order
 
