@@ -16,6 +16,7 @@ from dask_uncert.reports.figures import (
     calibration,
     cohort,
     confusion,
+    corp,
     curves,
     distributions,
     mistakes,
@@ -70,7 +71,7 @@ def figures(
 
     progress: called with the number of figures that are drawn and written, and how many there are.
     """
-    every = (*_scene_figures(evaluation, maps), *_cohort_figures(statistics))
+    every = (*_scene_figures(evaluation, maps, statistics), *_cohort_figures(statistics))
     chosen = [(name, draw) for name, draw in every if only is None or name in only]
     for number, (name, draw) in enumerate(chosen):
         if progress is not None:
@@ -82,7 +83,9 @@ def figures(
         progress(len(chosen), len(chosen))
 
 
-def _scene_figures(evaluation: Evaluation, maps: Maps) -> Iterator[tuple[str, Draw]]:
+def _scene_figures(
+    evaluation: Evaluation, maps: Maps, statistics: CohortStatistics | None
+) -> Iterator[tuple[str, Draw]]:
     if evaluation.measures:
         yield "ecdf", lambda: curves.panels(evaluation, curves.ecdf)
         yield "densities", lambda: distributions.densities(evaluation)
@@ -95,6 +98,7 @@ def _scene_figures(evaluation: Evaluation, maps: Maps) -> Iterator[tuple[str, Dr
         yield "risk_coverage", lambda: curves.risk_coverage(evaluation)
     if evaluation.calibration is not None:
         yield "reliability", lambda: calibration.reliability(evaluation)
+        yield "corp", lambda: corp.scene_curve(evaluation, statistics)
         yield "class_calibration", lambda: calibration.class_curves(evaluation)
     yield "confusion", lambda: confusion.confusion(evaluation)
     yield "classes", lambda: confusion.classes(evaluation)

@@ -30,7 +30,7 @@ MOST_BYTES, MOST_MAP_BYTES = 8_000_000, 3_000_000
 """Size of the page and of its maps; joint histograms and maps beyond it are left out and listed."""
 MOST_CLASSES = 60
 """Above this number of classes the confusion matrix is a picture, and class distances are only in the CSV file."""
-FIGURES = ("reliability", "risk_coverage", "uncertainty_confusion")
+FIGURES = ("reliability", "corp", "risk_coverage", "uncertainty_confusion")
 """Figures on the page besides maps and ECDFs."""
 SCRIPTS = ("soft_confusion", "metrics", "formatting", "charts", "explorer", "decision_threshold", "sort_and_enlarge")
 """Names of the scripts, in the order in which they depend on each other."""
