@@ -319,7 +319,7 @@ def test_maps_hold_every_pixel_with_both_numbers(tmp_path):
 
 
 def test_the_example_says_which_is_which(capsys):
-    main = runpy.run_path(str(ROOT / "examples" / "regression_calibration.py"))["main"]
+    main = runpy.run_path(str(ROOT / "examples" / "jospin_regression.py"))["main"]
     main.__globals__.update(SHAPE=(60, 60, 2), CHUNKS=(30, 60, 2))
     main()
     lines = capsys.readouterr().out.splitlines()

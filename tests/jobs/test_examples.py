@@ -98,7 +98,7 @@ def test_building_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     np.savez(tmp_path / "labels_and_masks.npz", test_mask=raw["held_out"])
     np.savez(tmp_path / "rf_proba.npz", proba=raw["random_forest"])
     np.savez(tmp_path / "rf_ensemble_proba.npz", samples=raw["forest_samples"])
-    script = [sys.executable, str(EXAMPLES / "build_indian_pines.py"), str(tmp_path)]
+    script = [sys.executable, str(EXAMPLES / "data" / "build_indian_pines.py"), str(tmp_path)]
     built = tmp_path / "built.zarr"
     seen = []
     for _ in range(2):  # the second one replaces the first

@@ -40,7 +40,7 @@ def voxels(path: Path) -> NDArray[Any]:
 
 
 def script(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, next((ROOT / "examples" / "data").rglob(f"{name}.py")))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -120,7 +120,7 @@ def test_the_nodules_can_be_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     np.savez(tmp_path / "lidc_4rater_masks_packed.npz", **packed)
     (tmp_path / "meta.json").write_text(json.dumps(meta))
     refused = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "build_lidc_nodules.py"), str(tmp_path), str(tmp_path / "out")],
+        [sys.executable, str(NODULES / "build_lidc_nodules.py"), str(tmp_path), str(tmp_path / "out")],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert refused.returncode == 1

@@ -1,6 +1,6 @@
 """Rebuild ``examples/data/indian_pines.zarr`` from the raw arrays, to the same bytes each time.
 
-    python examples/build_indian_pines.py SOURCE examples/data/indian_pines.zarr
+    python examples/data/build_indian_pines.py SOURCE examples/data/indian_pines.zarr
 
 SOURCE holds ``indian_pines.npz``, ``labels_and_masks.npz``, ``rf_proba.npz`` and
 ``rf_ensemble_proba.npz``, in itself or in folders of any depth; ``SOURCE.md`` beside the store says where

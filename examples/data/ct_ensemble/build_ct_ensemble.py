@@ -1,6 +1,6 @@
 """Rebuild ``examples/data/ct_ensemble`` from the raw arrays, to the same values and the same table each time.
 
-    python examples/build_ct_ensemble.py SOURCE examples/data/ct_ensemble
+    python examples/data/ct_ensemble/build_ct_ensemble.py SOURCE examples/data/ct_ensemble
 
 SOURCE holds ``rf_ensemble_f16.npz`` and ``labels.npz``, in itself or in folders of any depth; ``SOURCE.md`` in the
 destination says where they come from. The digests of the arrays are checked before anything is written. What the

@@ -1,6 +1,6 @@
 """Rebuild ``examples/data/lidc_nodules`` from the packed masks, to the same voxels and the same table each time.
 
-    python examples/build_lidc_nodules.py SOURCE examples/data/lidc_nodules
+    python examples/data/lidc_nodules/build_lidc_nodules.py SOURCE examples/data/lidc_nodules
 
 SOURCE holds ``lidc_4rater_masks_packed.npz`` and ``meta.json``, in itself or in folders of any depth; ``SOURCE.md``
 in the destination says where they come from. Their digests are checked before anything is written. What the
