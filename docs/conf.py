@@ -21,6 +21,7 @@ numpydoc_show_class_members = False
 plot_formats = [("png", 110)]
 plot_html_show_formats = plot_html_show_source_link = False
 plot_include_source = False
+plot_pre_code = f"__file__ = {str(HERE.parent / 'examples' / 'script.py')!r}"
 nitpicky = False
 
 write_references(HERE / "generated")

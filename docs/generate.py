@@ -36,7 +36,12 @@ def write_references(folder: Path) -> None:
     """Write `job.md`, `results.md` and `names.md` into a folder, each only if it changes."""
     folder.mkdir(exist_ok=True)
     schema = json.loads((PACKAGE / "reports" / "results" / "results.schema.json").read_text(encoding="utf-8"))
-    pages = {"job.md": _job(du.job_schema()), "results.md": _results(schema), "names.md": _names(), "measures.md": _measures()}
+    pages = {
+        "job.md": _job(json.loads(du.job_schema())),
+        "results.md": _results(schema),
+        "names.md": _names(),
+        "measures.md": _measures(),
+    }
     for name, lines in pages.items():
         text = "\n".join(lines) + "\n"
         path = folder / name
@@ -45,10 +50,16 @@ def write_references(folder: Path) -> None:
 
 
 def _job(schema: Mapping[str, Any]) -> Iterator[str]:
-    yield from ("# Keys of a job", "", "`dask-uncert schema KEY` says the same in the terminal. A key in bold must be given.", "")
-    kinds = {kind: ref.rpartition("/")[2] for kind, ref in schema["discriminator"]["mapping"].items()}
+    yield from (
+        "# Keys of a job",
+        "",
+        "`dask-uncert schema KEY` says the same in the terminal. A key in bold must be given.",
+        "",
+    )
+    names = [ref["$ref"].rpartition("/")[2] for ref in schema["oneOf"]]
+    kinds = {schema["$defs"][name]["properties"]["kind"]["const"]: name for name in names}
     sections = {f"A job of `kind: {kind}`": name for kind, name in kinds.items()}
-    sections |= {name: name for name in sorted(schema["$defs"]) if name not in kinds.values()}
+    sections |= {f"{name} options": name for name in sorted(schema["$defs"]) if name not in kinds.values()}
     for title, name in sections.items():
         part = schema["$defs"][name]
         yield from (f"({_anchor(name)})=", f"## {title}", "", _text(part.get("description", "")), "")
@@ -64,7 +75,12 @@ def _job(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _results(schema: Mapping[str, Any]) -> Iterator[str]:
-    yield from ("# Numbers of a result", "", "What `results.json` holds. JSON has no NaN: an undefined number is `null`.", "")
+    yield from (
+        "# Numbers of a result",
+        "",
+        "What `results.json` holds. JSON has no NaN: an undefined number is `null`.",
+        "",
+    )
     parts = {schema.get("title", "results.json"): schema, **schema.get("$defs", {})}
     for name, part in parts.items():
         yield from (f"(result-{_anchor(name)})=", f"## {name}", "", _text(part.get("description", "")), "")
@@ -102,7 +118,12 @@ def _type(value: Mapping[str, Any], prefix: str = "") -> str:
 
 
 def _measures() -> Iterator[str]:
-    yield from ("# Measures", "", "The names that `measures` takes. [The cards](names.md) have formula, range and source.", "")
+    yield from (
+        "# Measures",
+        "",
+        "The names that `measures` takes. [The cards](names.md) have formula, range and source.",
+        "",
+    )
     yield from ("| measure | largest value, 2 classes | 16 classes | card |", "|---|---|---|---|")
     for name, measure in MEASURES.items():
         card = CARDS.get(measure.kind, "sample_uncertainty")
@@ -113,8 +134,10 @@ def _measures() -> Iterator[str]:
 def _names() -> Iterator[str]:
     yield from ("# Public names", "", "Everything `import dask_uncert as du` gives, from the docstrings.", "")
     groups = {title: names.split() for title, names in GROUPS.items()}
-    others = [name for name in du.__all__ if name not in sum(groups.values(), [])]
-    errors = [name for name in others if isinstance(getattr(du, name), type) and issubclass(getattr(du, name), Exception)]
+    others = [name for name in du.__all__ if all(name not in names for names in groups.values())]
+    errors = [
+        name for name in others if isinstance(getattr(du, name), type) and issubclass(getattr(du, name), Exception)
+    ]
     groups |= {"Metrics": [name for name in others if name not in errors], "Errors": errors}
     for title, names in groups.items():
         yield from (f"## {title}", "")

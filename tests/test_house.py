@@ -38,7 +38,7 @@ EVERYWHERE = {"numpy", "scipy", "yaml", "packaging", "psutil", "lazy_loader", *s
 LONGEST, MOST_PARAMETERS = 350, 12
 TOP = (
     "dask_uncert workflows cluster examples tests docs .ci .github .git .gitignore .gitattributes "
-    "pyproject.toml README.md LICENSE CHANGELOG.md DESIGN.md"
+    "pyproject.toml README.md LICENSE CHANGELOG.md DESIGN.md CONTRIBUTING.md CITATION.cff"
 )
 
 

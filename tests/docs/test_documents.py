@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import os
 import re
 import runpy
@@ -32,7 +33,7 @@ def run_commands(example: Example) -> None:
     lines = re.sub(r"^\S*python3? -m pip install [^&\n]*(&& )?", "", example.parsed, flags=re.M)
     if "pytest" in lines:
         return
-    ran = subprocess.run(["bash", "-eo", "pipefail", "-c", lines], capture_output=True, text=True, check=False)
+    ran = subprocess.run(["bash", "-eo", "pipefail", "-c", lines], capture_output=True, text=True, check=False, timeout=400)
     assert ran.returncode == 0, ran.stderr
     example.namespace["output"] = ran.stdout
 
@@ -50,7 +51,7 @@ def read_job(example: Example) -> None:
     if name:
         Path(name[1]).write_text(example.parsed, encoding="utf-8")
     else:
-        known = {key for part in du.job_schema()["$defs"].values() for key in part.get("properties", {})}
+        known = {key for part in json.loads(du.job_schema())["$defs"].values() for key in part.get("properties", {})}
         assert {*loaded} <= known
 
 
