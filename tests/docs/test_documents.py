@@ -33,7 +33,9 @@ def run_commands(example: Example) -> None:
     lines = re.sub(r"^\S*python3? -m pip install [^&\n]*(&& )?", "", example.parsed, flags=re.M)
     if "pytest" in lines:
         return
-    ran = subprocess.run(["bash", "-eo", "pipefail", "-c", lines], capture_output=True, text=True, check=False, timeout=400)
+    ran = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", lines], capture_output=True, text=True, check=False, timeout=400
+    )
     assert ran.returncode == 0, ran.stderr
     example.namespace["output"] = ran.stdout
 
