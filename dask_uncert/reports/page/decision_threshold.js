@@ -62,10 +62,11 @@
     setText("threshold-class", item.class);
     write("decided", row(...item.decided));
     ["precision", "recall", "f1"].forEach(draw);
-    show(nearest(0.5));
+    show(slider.valueAsNumber);
   }
 
   slider.max = edges.length - 1;
+  slider.value = nearest(0.5);
   select.replaceChildren(...classes.map((item, i) => new Option(item.class, i)));
   select.addEventListener("change", () => choose(classes[Number(select.value)]));
   slider.addEventListener("input", () => show(slider.valueAsNumber));
