@@ -73,7 +73,8 @@ def equal_mass_calibration_error(evaluation: Evaluation) -> float:
 
     Notes
     -----
-    There are as many bins as the job asks for, merged from fine bins of at most .001.
+    There are as many bins as the job asks for, merged from fine bins of at most .001. `results.json` says how far that may
+    be off bins cut between pixels.
 
     {Examples: three pixels}
     >>> round(du.equal_mass_calibration_error(evaluation), 4)
@@ -81,6 +82,13 @@ def equal_mass_calibration_error(evaluation: Evaluation) -> float:
     """
     tallies = evaluation.stated
     return float(calibration.equal_mass_calibration_error(*tallies.fine, tallies.bins))
+
+
+def equal_mass_bound(evaluation: Evaluation) -> float:
+    """Return how far the equal-mass calibration error may be off that of bins cut between pixels."""
+    tallies = evaluation.stated
+    n, hits, _ = tallies.fine
+    return float(calibration.equal_mass_bound(n, hits, tallies.edges, tallies.bins))
 
 
 @shared_sections

@@ -96,6 +96,24 @@ def test_equal_mass_error_agrees_with_sorted_items():
     np.testing.assert_array_equal(total.sum(axis=0), fine[2].sum(axis=0))
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    size=st.integers(1, 400),
+    bins=st.sampled_from([1, 4, 32, 1024]),
+    groups=st.integers(1, 12),
+    seed=st.integers(0, 2**32),
+)
+def test_equal_mass_bound_holds_for_groups_cut_between_items(size, bins, groups, seed):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(*rng.choice([0.2, 1, 8], 2), size)
+    hit = (rng.random(size) < p ** rng.choice([0.5, 1, 3])).astype(int)
+    order, place = np.argsort(p), np.arange(size) * groups // size
+    gap = np.bincount(place, (hit - p)[order], groups)
+    n, hits, sums = state(p, hit, bins)
+    bound = ca.equal_mass_bound(n, hits, np.arange(bins + 1) / bins, groups)
+    assert abs(ca.equal_mass_calibration_error(n, hits, sums, groups) - np.abs(gap).sum() / size) <= bound + 1e-12
+
+
 def classwise(p, y, bins):
     each = [state(p[:, c], y == c, bins) for c in range(p.shape[1])]
     n, positives, total = (np.stack(part) for part in zip(*each, strict=True))

@@ -191,6 +191,7 @@ def _calibration(evaluation: Evaluation, scalars: dict[str, Any]) -> dict[str, A
     return {
         **{key: scalars[key] for key in ("ece", "mce", "classwise_ece")},
         **scalars,
+        "equal_mass_ece_bound": calibration_metrics.equal_mass_bound(evaluation),
         "nll": {"value": nll["value"], "infinite": calibration.infinite, **nll},
         "bins": _reliability(calibration.binned(calibration.fine)),
         "classes": [

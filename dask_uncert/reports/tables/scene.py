@@ -125,6 +125,7 @@ def _of_calibration(calibration: dict[str, Any]) -> list[tuple[str, Any, str]]:
     errors = ("ece", "mce", "classwise_ece", "equal_mass_ece", "debiased_l2")
     parts = {name: calibration[name] for name in _with_ends(calibration, *errors)}
     numbers = [(name, value, "1") for name, value in _beside(parts).items()]
+    numbers.append(("equal_mass_ece_bound", calibration["equal_mass_ece_bound"], "1"))
     numbers += [(f"corp_{name}", value, "1") for name, value in _beside(calibration["corp"]).items()]
     numbers += [(f"brier_{name}", value, "1") for name, value in _beside(calibration["brier"]).items()]
     nll = {"nll": "value", "nll_infinite": "infinite", "nll_finite": "finite"}
