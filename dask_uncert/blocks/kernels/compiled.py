@@ -118,13 +118,13 @@ def measure(
         np.empty(n),
         np.empty(n, np.uint8),
     )
-    rows = np.arange(len(measures))
+    rows, values = np.arange(len(measures)), steps.any_layout(probabilities)
     if probabilities.dtype == np.float32:
         single = np.isin(tables[0], SINGLES)
-        _measure_singles(probabilities, pixels, rows[single], *tables, rounding, out)
+        _measure_singles(values, pixels, rows[single], *tables, rounding, out)
         rows = rows[~single]
     if rows.size or probabilities.dtype != np.float32:
-        _measure(probabilities, pixels, rows, *tables, rounding, out)
+        _measure(values, pixels, rows, *tables, rounding, out)
     return out
 
 

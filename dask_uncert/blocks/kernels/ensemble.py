@@ -7,8 +7,9 @@ Members are added in their order, so a pixel has the same bits in every block.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled, find_logs, gather
+from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, any_layout, compiled, find_logs, gather
 from dask_uncert.blocks.kernels.types import (
     CLIPPED,
     ENTROPY_ROUNDING,
@@ -16,11 +17,21 @@ from dask_uncert.blocks.kernels.types import (
     OFF,
     RENORMALISED,
     SMALLEST_SUM,
+    AnyFloats,
 )
+from dask_uncert.formulas.typing import Floats, Indices
 
 
-@compiled
-def add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes, state):
+def add_member(
+    probabilities: AnyFloats,
+    pixels: Indices,
+    tolerance: float,
+    exact: float,
+    sums: Floats,
+    entropies: Floats,
+    votes: NDArray[np.int32],
+    state: NDArray[np.uint8],
+) -> None:
     """Add one member at these pixels.
 
     probabilities: (a, classes, b) float32 or float64, any strides, not written to; pixel number i * b + j is
@@ -28,6 +39,11 @@ def add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes, 
     normalised vectors, entropies (N,) in nats, votes (N, classes) for the largest as stored (ties to the
     lowest index), state (N,) the bits MISSING, OFF, CLIPPED, RENORMALISED of all members together.
     """
+    _add_member(any_layout(probabilities), pixels, tolerance, exact, sums, entropies, votes, state)
+
+
+@compiled
+def _add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes, state):
     classes = probabilities.shape[1]
     p, logs = np.empty((classes, STRIDE)), np.empty((classes, STRIDE))
     best, lowest, total, entropy = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.blocks.kernels.measures import STRIP, compiled
+from dask_uncert.blocks.kernels.measures import STRIP, any_layout, compiled
+from dask_uncert.blocks.kernels.types import AnyFloats
 from dask_uncert.formulas.fixed_point import FIRST, SECOND
+from dask_uncert.formulas.typing import Floats, Indices
+
+
+def class_probabilities(probabilities: AnyFloats, pixels: Indices, class_index: int, p: Floats) -> None:
+    """Write a class's probability, clipped to [0, 1], of these pixels; probabilities, pixels as for `measure`."""
+    _class_probabilities(any_layout(probabilities), pixels, class_index, p)
 
 
 @compiled
-def class_probabilities(probabilities, pixels, class_index, p):
-    """Write a class's probability, clipped to [0, 1], of these pixels; probabilities, pixels as for `measure`."""
+def _class_probabilities(probabilities, pixels, class_index, p):
     inner = probabilities.shape[2]
     outer, start = 0, 0
     for i in range(pixels.size):
@@ -19,7 +25,7 @@ def class_probabilities(probabilities, pixels, class_index, p):
             outer = pixels[i] // inner
             start = outer * inner
             within = pixels[i] - start
-        x = np.float64(probabilities[outer, class_index, within])
+        x = np.float64(probabilities[outer, class_index, within, 0])
         p[i] = min(1.0, max(0.0, x))
 
 

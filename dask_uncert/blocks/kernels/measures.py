@@ -18,7 +18,7 @@ from dask_uncert.blocks.kernels.elementary import (
     log_one_plus,
     logarithm_or_zero,
 )
-from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED, SMALLEST_SUM
+from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED, SMALLEST_SUM, AnyFloats
 
 STRIP = 128
 STRIDE = STRIP + 8  # rows of a strip are 1088 bytes apart: not all in the same cache sets
@@ -33,6 +33,14 @@ def compiled(function):
         return numba.njit(nogil=True, error_model="numpy")(function)
 
 
+def any_layout(probabilities: AnyFloats) -> AnyFloats:
+    """Return (a, classes, b, 2), a view that holds each value twice: of one type for numba, however the values lie in memory.
+
+    So a kernel is compiled once for a dtype, not again for values in another order or values that may not be written.
+    """
+    return np.broadcast_to(probabilities[..., np.newaxis], (*probabilities.shape, 2))
+
+
 @compiled
 def gather(probabilities, pixels, start, width, p):
     """Fill a strip with pixels[start : start + width], and the rest of it with a harmless pixel."""
@@ -45,7 +53,7 @@ def gather(probabilities, pixels, start, width, p):
         for c in range(classes):
             for j in range(width):
                 p[np.uint64(c), np.uint64(j)] = probabilities[
-                    np.uint64(i + along * j), np.uint64(c), np.uint64(k + across * j)
+                    np.uint64(i + along * j), np.uint64(c), np.uint64(k + across * j), np.uint64(0)
                 ]
     else:
         for j in range(width):
@@ -54,7 +62,7 @@ def gather(probabilities, pixels, start, width, p):
                 i = pixels[start + j] // inner
                 k = pixels[start + j] - i * inner
             for c in range(classes):
-                p[np.uint64(c), np.uint64(j)] = probabilities[np.uint64(i), np.uint64(c), np.uint64(k)]
+                p[np.uint64(c), np.uint64(j)] = probabilities[np.uint64(i), np.uint64(c), np.uint64(k), np.uint64(0)]
     for j in range(width, p.shape[1]):
         for c in range(classes):
             p[c, j] = 1.0 if c == 0 else 0.0

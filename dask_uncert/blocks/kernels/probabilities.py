@@ -10,7 +10,7 @@ import numpy as np
 
 from dask_uncert.blocks.kernels.bins import add, find_bin, find_bins, find_bins_of_singles, fixed, fixed_share
 from dask_uncert.blocks.kernels.elementary import logarithm_or_zero
-from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled, gather
+from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, any_layout, compiled, gather
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts, TileRows
 from dask_uncert.formulas.fixed_point import LIMB_BITS
 from dask_uncert.formulas.typing import Indices
@@ -36,14 +36,15 @@ def count_probabilities(
     probabilities, pixels: as for `measure`. finder: of bins over [0, 1] whose edges are as the data's dtype has them.
     counts: the `ScoreCounts`. tiles: starts of squared errors, of log losses, of infinite ones and of each class's tally.
     """
+    stated = any_layout(probabilities)
     if probabilities.dtype == np.float32:
         slack = uneven(finder)
         for start in range(0, pixels.size, ITEMS):
             part = slice(start, start + ITEMS)
             rows = tiles._replace(row=tiles.row[part])
-            _count_singles(probabilities, pixels[part], reference[part], finder, slack, counts, rows)
+            _count_singles(stated, pixels[part], reference[part], finder, slack, counts, rows)
     else:
-        _count_doubles(probabilities, pixels, reference, finder, counts, tiles)
+        _count_doubles(stated, pixels, reference, finder, counts, tiles)
 
 
 def uneven(finder: Finder) -> np.float32:
