@@ -117,5 +117,5 @@ def test_what_was_the_others_fault_ends_well(tmp_path, cluster, many, monkeypatc
     poisoned(folder, *((y, x) for y in range(0, 300, 100) for x in range(0, 200, 100)), word="once")
     assert du.run(scene.job, cluster=address) == scene.wanted()
     assert len(tried) == 1
-    assert len(lines(folder / "deaths")) == 6
+    assert len(set(lines(folder / "deaths"))) == 6
     assert not list(tmp_path.glob("out.blocks"))
