@@ -111,7 +111,7 @@ def test_every_command_speaks_json(volume, tmp_path, dask_uncert_command):
     assert answer("export", out, target, "--map", "gini") == {"output": str(target)}
     target = tmp_path / "y.zarr"
     assert answer("convert", tmp_path / "y.npy", target, "--dims", "z,y,x") == {"output": str(target)}
-    Submission("j", str(out), "tcp://h:1", "scheduler", "k").create()
+    Submission("j", str(out), "tcp://127.0.0.1:1", "scheduler", "k").create()
     waiting = answer("status", out)
     assert (waiting["output"], waiting["status"]) == (str(out), "waiting")
     assert answer("status")[-1] == waiting
@@ -123,7 +123,7 @@ def test_every_command_speaks_json(volume, tmp_path, dask_uncert_command):
 def test_status_without_an_id_lists_the_jobs(tmp_path, monkeypatch, dask_uncert_command):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert "no job was submitted" in dask_uncert_command("status")[1]
-    jobs = [Submission("j", str(tmp_path / name), "tcp://h:1", "scheduler", "k") for name in "ab"]
+    jobs = [Submission("j", str(tmp_path / name), "tcp://127.0.0.1:1", "scheduler", "k") for name in "ab"]
     for job in (*jobs, jobs[0]):
         if job is jobs[0] and (tmp_path / "a.job").exists():
             Submission.read(job.output).end("failed", "no such file")
@@ -132,7 +132,7 @@ def test_status_without_an_id_lists_the_jobs(tmp_path, monkeypatch, dask_uncert_
     lines = dask_uncert_command("status")[1].splitlines()
     assert [line.split("  ")[0] for line in lines] == [str(tmp_path / "b"), str(tmp_path / "a")]
     assert lines[0].endswith("done: the result is there")
-    assert "waiting: sent to tcp://h:1" in lines[1]
+    assert "waiting: sent to tcp://127.0.0.1:1" in lines[1]
     assert [*du.submissions()] == [str(tmp_path / "b"), str(tmp_path / "a")]
     (tmp_path / "a.job" / "progress.json").write_text("{}")  # one that cannot be read hides no other
     found = [*du.submissions().values()]

@@ -96,6 +96,7 @@ def test_local_is_one_process_with_threads_on_loopback() -> None:
     assert client.status == "closed"
 
 
+@pytest.mark.slow
 def test_local_processes_listen_on_loopback() -> None:
     with connect(processes=True, workers=2, threads=1, memory_limit="300 MiB") as client:
         workers = client.scheduler_info()["workers"].values()
@@ -149,6 +150,7 @@ def test_an_existing_client_is_left_open() -> None:
         not_connected(InputError, "workers describe a local cluster", client, workers=2)
 
 
+@pytest.mark.slow
 def test_a_running_scheduler_is_reached_and_left_running(scheduler: str) -> None:
     for _ in range(2):
         with connect(scheduler) as client:
@@ -252,6 +254,7 @@ def test_the_client_is_the_one_dask_uses() -> None:
         assert where().compute() == client.scheduler.address
 
 
+@pytest.mark.slow
 def test_a_performance_report_needs_no_network(tmp_path: Path) -> None:
     import numpy as np
     import yaml

@@ -113,6 +113,7 @@ def test_a_run_whose_workers_are_all_paused_ends_in_time(job, pause_soon, monkey
         du.run(job, cluster=client)
 
 
+@pytest.mark.slow
 def test_items_of_paused_workers_end_in_time(pause_soon):
     client, pause = pause_soon
     pause(0)

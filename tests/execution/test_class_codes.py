@@ -80,6 +80,7 @@ def test_codes_without_a_decision_are_left_out(data):
         assert du.confusion_matrix(found).sel(predicted="sea").sum() == 0
 
 
+@pytest.mark.slow
 def test_jobs_from_files_with_flipped_axes(data, tmp_path, shared_client, without_pictures):
     affine, flipped = np.diag([2.0, 3, 1, 1]), np.array([[-2.0, 0, 0, 46], [0, 3, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
     for name, values in (("reference", data["reference"]), ("uncertainty", data["uncertainty"])):

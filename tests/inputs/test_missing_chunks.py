@@ -38,6 +38,7 @@ def asked(du_command, folder, inputs, status=0, **words):
     return (json.loads((folder / "out" / "results.json").read_text()) if status == 0 else None), printed + said
 
 
+@pytest.mark.slow
 def test_a_default_label_store(tmp_path, dask_uncert_command):
     """Background that is ignored is never written: right by default, and said."""
     np.save(tmp_path / "p.npy", P)

@@ -95,6 +95,7 @@ def test_sizes_come_from_affines_and_from_coordinates():
         pixel_sizes({"reference": Cube("reference", y, dims)})
 
 
+@pytest.mark.slow
 def test_a_job_weighs_by_geometry(tmp_path):
     rng = np.random.default_rng(1)
     p, y = rng.random((4, 5, 6)).astype("f4"), rng.integers(0, 2, (4, 5, 6)).astype("u1")

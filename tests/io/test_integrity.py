@@ -139,6 +139,7 @@ def flips_in_a_scene(tmp_path, client, flips: int) -> int:
     return sum(refused_or_same(out, draw.choice(files), draw, read, wanted) for _ in range(flips))
 
 
+@pytest.mark.slow
 def test_flipped_bits_in_a_scene_are_refused_or_change_nothing(tmp_path, shared_client, without_pictures):
     assert flips_in_a_scene(tmp_path, shared_client, 5) > 2
 

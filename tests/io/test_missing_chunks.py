@@ -103,6 +103,7 @@ def at_once(monkeypatch):
     monkeypatch.setattr(retries, "FIRST_WAIT", 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "rule"), [(503, "leave_out"), (403, "refuse"), (None, "leave_out")])
 @pytest.mark.usefixtures("at_once")
 def test_a_passing_failure_is_not_a_missing_chunk(served, tmp_path, dask_uncert_command, answer, rule):

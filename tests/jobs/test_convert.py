@@ -74,6 +74,7 @@ def test_blocks_tile_the_array_and_never_share_a_chunk_or_a_shard(shape, itemsiz
             assert part.stop % side == 0 or part.stop == n
 
 
+@pytest.mark.slow
 def test_z4_random_numbers_through_shards_come_back_to_the_bit(tmp_path, shared_client):
     values = np.random.default_rng(0).random((400, 400))
     np.save(tmp_path / "a.npy", values)

@@ -92,6 +92,7 @@ def test_the_store_is_small_and_says_where_it_comes_from() -> None:
     assert len(set(re.findall(r"\b[0-9a-f]{64}\b", source))) == 6
 
 
+@pytest.mark.slow
 def test_building_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     raw = {name: array(name)[...] for name in ARRAYS}
     np.savez(tmp_path / "indian_pines.npz", cube=raw["reflectance"], gt=raw["labels"])

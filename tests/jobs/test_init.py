@@ -41,6 +41,7 @@ def test_demo_is_a_scene_that_can_be_evaluated(tmp_path):
     assert job.read_text() == before
 
 
+@pytest.mark.slow
 def test_commands_say_what_comes_next(tmp_path):
     said = command("demo", "my demo", cwd=tmp_path, check=0).stdout
     assert "cd 'my demo' && dask-uncert run job.yaml" in said

@@ -70,6 +70,7 @@ def test_a_server_that_fails_and_stalls_changes_no_bit(tmp_path, server, scene, 
             assert object_stores.SECRET.encode() not in file.read_bytes(), file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["busy", "denied"])
 def test_a_passing_failure_is_not_a_missing_object(tmp_path, server, scene, dask_uncert_command, answer):
     p, y = scene
@@ -109,6 +110,7 @@ def test_a_server_that_goes_on_failing_ends_in_an_error(server, scene, monkeypat
     assert retries.retry_count()[1] - before == 2
 
 
+@pytest.mark.slow
 def test_an_object_that_is_gone_is_an_error_not_zeros(tmp_path, server, scene, dask_uncert_command):
     import s3fs
 

@@ -52,6 +52,7 @@ def test_the_report_of_arrays_is_a_finished_folder(tmp_path):
     assert not (out / "maps.zarr").exists()
 
 
+@pytest.mark.slow
 def test_the_report_of_cases_is_a_cohort(tmp_path):
     cases = {f"P{i}": scene(seed=i, tiles=None) for i in range(4)}
     stack = du.Stack.of(cases, groups={"site": {"P0": "A", "P1": "B", "P2": "A", "P3": "B"}})

@@ -156,6 +156,7 @@ def test_wrong_requests_say_what_there_is(scene):
         du.choose(evaluation.alone(), {"zone": "a"}, class_name="y")
 
 
+@pytest.mark.slow
 def test_the_command_reads_scenes_with_zones_and_cohorts(scene, tmp_path, dask_uncert_command):
     du.report(scene[-1], tmp_path / "scene")
     status, out, _ = dask_uncert_command(

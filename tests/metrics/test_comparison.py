@@ -38,6 +38,7 @@ def numbers(evaluation):
     return np.array([float(found[name]) for name in METRICS])
 
 
+@pytest.mark.slow
 def test_differences_and_tests_by_hand():
     first, second = models(0)
     names = list(first)

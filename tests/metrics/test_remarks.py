@@ -54,6 +54,7 @@ def test_labels_that_count_from_one():
         du.evaluate(RIGHT, LABELS, classes=NAMES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["scene", "cohort"])
 def test_labels_that_count_from_one_in_a_job(tmp_path, dask_uncert_command, kind):
     status, _, said = dask_uncert_command("run", written(tmp_path, kind=kind, classes=NAMES, ignore=[16]))
@@ -66,6 +67,7 @@ def test_labels_that_count_from_one_in_a_job(tmp_path, dask_uncert_command, kind
     assert remark in dask_uncert_command("run", tmp_path / "job.yaml")[2]
 
 
+@pytest.mark.slow
 def test_unlabelled_pixels_of_a_geotiff(tmp_path, dask_uncert_command):
     """37 right, 10 wrong, 53 unlabelled: bounds [.37, .90] until 0 is ignored."""
     y = np.repeat(np.array([1, 2, 0], "u1"), [27, 20, 53]).reshape(10, 10)

@@ -119,6 +119,7 @@ def test_hard_counts_are_exact_at_named_thresholds(kind, name):
         assert decode(evaluation.soft_confusion[0].weights[i, 0, 0]).tolist() == hard
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),

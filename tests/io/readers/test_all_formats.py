@@ -92,6 +92,7 @@ def test_lossless_formats_give_the_same_bits(command, name):
     assert found.ledger.pixels == 64 * 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFERENCES)
 def test_references_in_any_format_are_the_same(command, name):
     found = command({}, {"store": str(CROSS_FORMAT / name), **REFERENCES[name]})
@@ -100,6 +101,7 @@ def test_references_in_any_format_are_the_same(command, name):
     assert found.ledger.reasons() == truth.ledger.reasons()
 
 
+@pytest.mark.slow
 def test_rasters_and_volumes_on_one_grid(command):
     tif = {"store": str(CROSS_FORMAT / "proba_strip_band.tif"), "dims": CYX}
     assert parts(command(tif, {"store": str(CROSS_FORMAT / "gt.tif")})) == parts(command({}))
@@ -108,6 +110,7 @@ def test_rasters_and_volumes_on_one_grid(command):
     assert parts(command(volume, codes)) == parts(command({}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "words", "step"),
     [

@@ -77,6 +77,7 @@ def test_pooled_and_averaged_are_both_offered_and_named(tmp_path, run):
     assert ece["pooled"] == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_undefined_numbers_are_counted_the_same_in_every_report(tmp_path, run):
     cases = {"P1": of_cells(tp=4, fp=2), "P2": of_cells(tn=5), "P3": of_cells(tp=3, fn=4)}
     cohort = cohort_with(tmp_path, cases)
@@ -94,6 +95,7 @@ def test_undefined_numbers_are_counted_the_same_in_every_report(tmp_path, run):
     assert [table[name][DICE] for name in ("P1", "P2", "P3")] == ["0.8", "", "0.6"]
 
 
+@pytest.mark.slow
 def test_the_tables_say_who_failed_and_the_intervals_are_of_patients(tmp_path, run):
     cohort = Cohort(tmp_path, ["P0", "P1", "P2", "P3"], visits="when")
     for i, row in enumerate(cohort.rows.values()):
@@ -207,6 +209,7 @@ def test_the_table_shows_both_differences_with_their_tests(models):
     assert f"A  {models / 'model_p'}" in output
 
 
+@pytest.mark.slow
 def test_compare_refuses_what_is_not_two_models_on_the_same_cases(models, tmp_path):
     one = models / "model_p"
     with pytest.raises(InputError, match=r"model_p alone has P2, P5\. .*5 cases that both have \(--common\)"):
@@ -234,6 +237,7 @@ def test_compare_refuses_what_is_not_two_models_on_the_same_cases(models, tmp_pa
     assert (tmp_path / "mine.csv").read_text() == "do not lose me"
 
 
+@pytest.mark.slow
 def test_a_report_against_another_model_and_without_it_again(models):
     one, other = models / "model_p", models / "model_q"
     before = (one / "results.json").read_bytes()

@@ -82,6 +82,7 @@ def test_a_cohort_is_its_cases_and_their_sum(tmp_path, go):
     assert record["counted"] == 3 * 20 + 14
 
 
+@pytest.mark.slow
 def test_a_performance_report_shows_the_cases(tmp_path, shared_client, without_pictures):
     cohort = Cohort(tmp_path, ["A", "B"])
     du.run(cohort.job(), cluster=shared_client, performance_report=tmp_path / "page.html")
@@ -113,6 +114,7 @@ def test_what_is_finished_is_not_computed_again(tmp_path, go):
     assert cohort.bits() == again.bits()
 
 
+@pytest.mark.slow
 def test_regrouping_reads_no_voxel(tmp_path, go):
     cohort = Cohort(tmp_path, NAMES[:3])
     before = go(cohort)
@@ -123,6 +125,7 @@ def test_regrouping_reads_no_voxel(tmp_path, go):
     assert read_cases(str(cohort.out / "summary.zarr")).groups == {"site": ("Rome",) * 3}
 
 
+@pytest.mark.slow
 def test_a_store_that_was_rewritten_gives_new_results(tmp_path, go):
     cohort = Cohort(tmp_path, NAMES[:3])
     before = go(cohort)
@@ -132,6 +135,7 @@ def test_a_store_that_was_rewritten_gives_new_results(tmp_path, go):
     assert after == before - alone(1) + alone(50)
 
 
+@pytest.mark.slow
 def test_another_job_does_not_replace_a_finished_folder(tmp_path, go):
     cohort = Cohort(tmp_path, NAMES[:2])
     go(cohort)
@@ -183,6 +187,7 @@ def test_bins_of_another_kind_do_not_add(tmp_path, go):
     assert list(cohort.statuses().values()) == ["computed", "failed", "computed"]
 
 
+@pytest.mark.slow
 def test_a_large_case_is_run_like_a_scene_and_leaves_the_same_bits(tmp_path, go, monkeypatch):
     cohort = Cohort(tmp_path, NAMES[:3], maps=["correct"])
     go(cohort)
@@ -277,6 +282,7 @@ def test_raters_in_columns_and_along_an_axis(tmp_path, go, monkeypatch):
     assert "Comparison with each rater" in (cohort.out / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("along_an_axis", [False, True])
 def test_each_rater_leaves_out_only_its_own_missing_chunks(tmp_path, go, along_an_axis):
     classes = {1: "background", 7: "lesion"}  # the fill value 0 is not a code
@@ -311,6 +317,7 @@ def test_each_rater_leaves_out_only_its_own_missing_chunks(tmp_path, go, along_a
     assert accuracy(first) == accuracy(wanted)
 
 
+@pytest.mark.slow
 def test_samples_in_columns(tmp_path, go):
     inputs = {"samples": {"array": "p", "members": ["one", "two"]}, "reference": {"array": "y"}}
     cohort = Cohort(tmp_path, NAMES[:2], inputs=inputs, measures=["mutual_information"])
@@ -341,6 +348,7 @@ def test_nifti_files_that_lie_differently(tmp_path, go):
     assert go(cohort, inputs=inputs, output="raters") == shares
 
 
+@pytest.mark.slow
 def test_class_distances_of_a_cohort_are_a_table(tmp_path, go):
     cohort = Cohort(tmp_path, NAMES[:2], measures=["homophily"])
     with pytest.raises(InputError, match="with a metric every case would have different distances"):
@@ -380,6 +388,7 @@ def test_merging_and_leaving_out_read_no_voxel(tmp_path, go):
     assert (tmp_path / "less" / "results.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_case_is_found_by_each_encoding_of_its_name(tmp_path, go, without_pictures):
     composed, decomposed = "José", "Jose\u0301"
     cohort = Cohort(tmp_path, [decomposed, "P"], measures=["gini"], maps=["gini"])

@@ -62,6 +62,7 @@ def written_page(tmp_path_factory):
     return evaluation, folder, write_all(evaluation, folder, some_maps(), ABOUT)
 
 
+@pytest.mark.slow
 def test_write_all_writes_the_same_bytes_again(written_page, tmp_path):
     evaluation, folder, written = written_page
     assert sorted(written) == sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
