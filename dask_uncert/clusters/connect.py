@@ -246,9 +246,11 @@ def _start_local(local: Local) -> Iterator[Client]:
         scratch = stack.enter_context(folder)  # entered first, hence removed last
         _scratch_folders.append(scratch)
         # distributed would name the machine's outer address, where nothing listens
-        config = {"distributed.dashboard.link": "http://127.0.0.1:{port}/status"}
+        config: dict[str, Any] = {"distributed.dashboard.link": "http://127.0.0.1:{port}/status"}
         # Otherwise a worker whose restart takes longer than this would be given up
         config["distributed.deploy.lost-worker-timeout"] = "1000 days"
+        # Its samples of other threads' frames have crashed workers (a segmentation fault with Python 3.11)
+        config["distributed.worker.profile.enabled"] = False
         stack.enter_context(dask.config.set(config))
         if local.processes:
             stack.enter_context(_main_not_imported())

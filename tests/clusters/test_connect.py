@@ -92,6 +92,7 @@ def test_local_is_one_process_with_threads_on_loopback() -> None:
         assert listening(psutil.Process()) <= {"127.0.0.1"}
         assert client.scheduler.address.startswith("inproc://")  # no port for dask's protocol at all
         assert Client.current() is client
+        assert client.profile()["count"] == 0  # no other thread's frames are looked at
         progress_counts_each_task_once(client)
     assert client.status == "closed"
 

@@ -39,7 +39,7 @@ def test_a_cluster_that_is_lost_ends_the_run_in_time(job, cluster, which, said):
 
     def kill():
         """Once a block is done."""
-        while not over.is_set() and not list(job.parent.glob("out.blocks/*.case")):
+        while not over.is_set() and not scenes.finished(job.parent / "out.blocks"):
             time.sleep(0.002)
         processes[which].send_signal(signal.SIGKILL)
 
@@ -53,7 +53,7 @@ def test_a_cluster_that_is_lost_ends_the_run_in_time(job, cluster, which, said):
     over.set()
     assert time.monotonic() - start < 100
     assert not (job.parent / "out").exists()
-    assert list(job.parent.glob("out.blocks/*.case"))
+    assert scenes.finished(job.parent / "out.blocks")
     du.run(job)
     assert (job.parent / "out" / "run.json").exists()
 
@@ -169,7 +169,7 @@ def test_a_read_that_hangs_ends_the_run_in_time(job, tmp_path):
         ):
             du.run(job, cluster=address)
         assert 6 < time.monotonic() - start < 60
-    assert len(list(job.parent.glob("out.blocks/*.case"))) > 10  # all others
+    assert len(scenes.finished(job.parent / "out.blocks")) > 10  # all others
     du.run(job)
 
 
@@ -189,7 +189,7 @@ def test_a_case_that_hangs_ends_a_cohort_in_time(tmp_path):
     with (
         schedulers.scheduler(tmp_path, workers=1, environment=environment) as (address, _),
         dask.config.set({"dask-uncert.stall": 6}),
-        pytest.raises(ClusterError, match=r"nothing has moved for 6 s \(B.* on tcp://.*Finished cases are kept"),
+        pytest.raises(ClusterError, match=r"nothing has moved for 6 s \(.*B on tcp://.*Finished cases are kept"),
     ):
         du.run(cohort.job(), cluster=address)
     du.run(cohort.job())

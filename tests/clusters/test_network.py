@@ -137,7 +137,7 @@ def test_whatever_happens_the_bits_are_the_same(job, tmp_path, seed, record_prop
         kept, start = tmp_path / "out.blocks", time.monotonic()
         command = cluster.command(job[0], out)
         many = rng.randint(0, 60)
-        while len(list(kept.glob("*.case"))) < many and command.poll() is None:
+        while len(scenes.finished(kept)) < many and command.poll() is None:
             time.sleep(0.005)
         struck = time.time()
         cluster.strike(fault, command)
@@ -146,7 +146,7 @@ def test_whatever_happens_the_bits_are_the_same(job, tmp_path, seed, record_prop
         assert time.monotonic() - start < LIMIT
         if status:
             assert fault in ("client", "scheduler", "cable", "frozen"), message
-            done = len(list(kept.glob("*.case")))
+            done = len(scenes.finished(kept))
             net.cable("w1", whole=True)
             cluster.down()
             cluster.up()

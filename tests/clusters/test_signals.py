@@ -28,7 +28,7 @@ def test_a_signal_ends_a_run_at_once(tmp_path, number):
             if re.match("evaluate: [1-9]", line):
                 break
         start = time.monotonic()
-        while len(list((tmp_path / "out.blocks").glob("*"))) < 4 and time.monotonic() - start < SECONDS:
+        while len(scenes.finished(tmp_path / "out.blocks")) < 4 and time.monotonic() - start < SECONDS:
             time.sleep(0.01)  # until groups of blocks are kept
         start = time.monotonic()
         process.send_signal(number)

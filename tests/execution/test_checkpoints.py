@@ -103,12 +103,12 @@ def test_a_run_that_was_killed_goes_on(job, seed):
     out, rng = f"out{seed}", random.Random(seed)
     files, many = job / f"{out}.blocks", rng.randint(1, 12)
     process = start(job, out)
-    while len(list(files.glob("*.case"))) < many and process.poll() is None:
+    while len(scenes.finished(files)) < many and process.poll() is None:
         time.sleep(0.005)
     time.sleep(rng.random() * 0.05)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    done = len([path for path in files.glob("*.case") if "unfinished" not in path.name])
+    done = len(scenes.finished(files))
     assert start(job, out).wait() == 0
     assert du.load(job / out) == du.load(job / "whole")
     for name in ("entropy", "correct"):

@@ -47,7 +47,7 @@ def test_a_job_on_a_scheduler_outlives_its_command_and_its_worker(tmp_path, job,
     assert sent.stdout.strip() == str(out)
     kept = tmp_path / "out.blocks"
     is_ended = (tmp_path / "out.job" / "end.json").exists
-    wait_for(lambda: len(list(kept.glob("*.case"))) >= 2 or is_ended())
+    wait_for(lambda: len(scenes.finished(kept)) >= 2 or is_ended())
     again = command("submit", job[0], "--cluster", address, "--out", out)
     if not is_ended():
         assert again.returncode == 2
@@ -74,11 +74,11 @@ def test_a_cancelled_job_ends_and_goes_on_when_it_is_sent_again(tmp_path, job, s
     address, _ = scheduler
     out = tmp_path / "out"
     command("submit", job[0], "--cluster", address, "--out", out, check=0)
-    wait_for(lambda: list((tmp_path / "out.blocks").glob("*.case")))
+    wait_for(lambda: scenes.finished(tmp_path / "out.blocks"))
     command("cancel", out, check=0)
     assert command("status", out).stdout.startswith(("cancelled", "done"))
     if not out.exists():
-        assert list((tmp_path / "out.blocks").glob("*.case"))
+        assert scenes.finished(tmp_path / "out.blocks")
     command("submit", job[0], "--cluster", address, "--out", out, check=0)
     command("wait", out, "--timeout", 200, check=0)
     assert du.load(out) == job[1]

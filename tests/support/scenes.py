@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -58,3 +60,10 @@ def command(job, out, *words, many=None) -> list[str]:
 def record(out: Path) -> dict:
     """What `run.json` says."""
     return json.loads((out / "run.json").read_text())
+
+
+def finished(blocks: Path) -> list[str]:
+    """Return the files of finished groups in a `.blocks` folder, which a run that ends removes at any moment."""
+    with suppress(FileNotFoundError):
+        return [name for name in os.listdir(blocks) if name.endswith(".case") and "unfinished" not in name]
+    return []
