@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm, Normalize, to_rgb
+from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.curves import lowest, powers, value_label
-from dask_uncert.reports.figures.style import BLUE, COLORS, VERMILION, YELLOW, styled
+from dask_uncert.reports.figures.style import BLUE, VERMILION, class_colours, styled
 from dask_uncert.reports.names import axis_name, file_names, pretty, unit
 from dask_uncert.spec.map_names import soft_labels, soft_picture_label, soft_weight_map
 from dask_uncert.summaries.distribution import Distribution
@@ -206,11 +206,8 @@ def levels_of(evaluation: Evaluation, name: str, values: NDArray[Any]) -> Levels
     if name == "correct":
         return CORRECT_OR_WRONG
     if name == "predicted":
-        hues = np.array([to_rgb(color) for color in (*COLORS[:-1], YELLOW)])
-        shades = np.concatenate([hues, hues * 0.55, 1 - (1 - hues) * 0.45])  # normal, dark, light
-        return [
-            (c.code, axis_name(c.name, 20), tuple(shades[i % len(shades)])) for i, c in enumerate(evaluation.classes)
-        ]
+        colours = class_colours(len(evaluation.classes))
+        return [(c.code, axis_name(c.name, 20), colour) for c, colour in zip(evaluation.classes, colours, strict=True)]
     if name == "confused_classes":
         most = int(np.nanmax(values, initial=1))
         colors = colormaps["viridis"](np.linspace(0, 1, most))

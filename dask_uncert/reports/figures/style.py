@@ -1,4 +1,4 @@
-"""How figures look: colours of Okabe and Ito, dashes, marks, and matplotlib's settings."""
+"""How figures look: colours of Okabe and Ito, colours of classes, dashes, marks, and matplotlib's settings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ from dask_uncert.metrics import distributions
 BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE, GREY, YELLOW = (
     "#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#595959", "#F0E442")  # fmt: skip
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, GREY)
+MANY = (
+    "#1f77b3", "#ff7e0e", "#2ba02b", "#d62628", "#9367bc", "#8c564b", "#e277c1", "#7e7e7e", "#bcbc21", "#16bdcf",
+    "#3a0182", "#004201", "#0fffa8", "#5d003f", "#bcbcff", "#d8afa1", "#b80080", "#004d52", "#6b6400", "#7c0100",
+    "#6026ff", "#ffff9a", "#564964", "#8cb893", "#93fbff", "#018267", "#90ff00", "#8200a0", "#ac8944", "#5b3400",
+    "#ffbff2", "#ff6e75", "#798cff", "#dd00ff", "#505646", "#004489", "#ffbf60", "#ff018c", "#bdc8cf", "#af97b5",
+    "#b65600", "#017000", "#cd87ff", "#1cd646", "#bfebc3", "#7997b5", "#a56089", "#6e8956", "#bc7c75", "#8a2844",
+    "#00acff", "#8ed4ff", "#4b6d77", "#00d4b1", "#9300f2", "#8a9500", "#5d5b9e", "#fddfba", "#00939e", "#ffdb00",
+)  # fmt: skip
+"""Sixty colours by Glasbey's method, the first ten like matplotlib's: `glasbey_category10` of colorcet (CC BY 4.0)."""
 DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)))
 OUTCOMES: tuple[tuple[distributions.Outcome, str, str], ...]
 OUTCOMES = (("correct", BLUE, "-"), ("wrong", VERMILION, "--"))
@@ -41,6 +50,16 @@ SETTINGS = {
 styled = rc_context(SETTINGS)
 """Decorator of functions that draw."""
 MOST_CURVES = 6  # of a panel
+
+
+def class_colours(number: int) -> list[str]:
+    """Return the colours of this many classes: up to seven those of Okabe and Ito, else `MANY`, again after sixty.
+
+    >>> class_colours(3)
+    ['#0072B2', '#D55E00', '#009E73']
+    """
+    palette = (*COLORS[:-1], YELLOW) if number < len(COLORS) + 1 else MANY
+    return [palette[i % len(palette)] for i in range(number)]
 
 
 def thin_out(values: Sequence[float], most: int) -> list[float]:
