@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import yaml
 
-from dask_uncert.clusters import connect
 from dask_uncert.clusters.monitor import LOG
 from dask_uncert.errors import without_secrets
-from dask_uncert.execution.plan import Plan
 from dask_uncert.formulas.own_measures import source_digest
 from dask_uncert.io.integrity import damaged, digest_of
 from dask_uncert.io.output_folder import RESULTS, peak_memory, read_record, versions, write_record
 from dask_uncert.io.paths import AnyPath
 from dask_uncert.io.readers.stored_array import StoredArray
 from dask_uncert.io.retries import retry_count
-from dask_uncert.jobs.schema import AnyJob, CohortJob
 from dask_uncert.summaries.registry import AnyEvaluation
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from dask_uncert.execution.plan import Plan
+    from dask_uncert.jobs.schema import AnyJob, CohortJob
 
 ABOUT_MAPS = {"Conventions": "CF-1.11", "source": "dask-uncert " + version("dask-uncert")}
 """Attributes of `maps.zarr`."""
@@ -137,6 +137,8 @@ def read_retries(client: Client) -> dict[str, int]:
 
 def cluster_record(client: Client, retries_before: Mapping[str, int]) -> RunRecord:
     """Return facts about the cluster after a pass; none if the cluster is gone, as the result no longer needs it."""
+    from dask_uncert.clusters import connect
+
     with suppress(Exception):
         retries = read_retries(client).items()
         return {

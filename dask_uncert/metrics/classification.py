@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import xarray as xr
 
 from dask_uncert.formulas import confusion
 from dask_uncert.formulas.docs import shared_sections
@@ -14,6 +13,9 @@ from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.soft_confusion import SoftConfusion
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @shared_sections
@@ -31,6 +33,8 @@ def confusion_matrix(evaluation: Evaluation) -> xr.DataArray:
     >>> du.confusion_matrix(evaluation).sel(reference="1").values.tolist()
     [1, 1]
     """
+    import xarray as xr
+
     names = evaluation.class_names
     coordinates = {"reference": names, "predicted": names}
     attributes = {"long_name": "confusion matrix", "units": "pixels"}
@@ -243,6 +247,8 @@ def iou(evaluation: Evaluation) -> xr.DataArray:
 
 def _by_class(evaluation: Evaluation, metric: str) -> xr.DataArray:
     """Return a metric of the confusion matrix, labelled by class."""
+    import xarray as xr
+
     values: Any = getattr(confusion, metric)(evaluation.decisions.confusion)
     names = evaluation.class_names
     return xr.DataArray(values, {"class": names}, name=metric, attrs={"long_name": metric, "units": "1"})

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import xarray as xr
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas import prediction_sets as formulas
 from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.summaries.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 class SetThreshold(NamedTuple):
@@ -61,6 +63,8 @@ def prediction_sets(evaluation: Evaluation, threshold: float | Sequence[float]) 
     >>> sets.coverage.item(), round(sets.mean_size.item(), 4)
     (1.0, 1.3333)
     """
+    import xarray as xr
+
     at = np.atleast_1d(np.asarray(threshold, np.float64))
     if at.ndim != 1 or not np.all((at >= 0) & (at <= 1)):
         raise InputError(f"threshold: must lie in [0, 1], found {threshold!r}.")
@@ -113,6 +117,8 @@ def conformal_threshold(evaluation: Evaluation, coverage: float = 0.9, *, by_cla
     >>> round(du.conformal_threshold(evaluation, 0.5).item(), 3)
     0.799
     """
+    import xarray as xr
+
     if not 0 < coverage < 1:
         raise InputError(f"coverage: must lie between 0 and 1, found {coverage!r}.")
     tallies = evaluation.stated

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
-import xarray as xr
 
 from dask_uncert.errors import InputError
 from dask_uncert.formulas import rankings
@@ -13,6 +12,9 @@ from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.rankings import Bounded
 from dask_uncert.summaries.evaluation import Evaluation, class_position
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 class Threshold(NamedTuple):
@@ -46,6 +48,8 @@ def threshold_table(evaluation: Evaluation, class_name: str) -> xr.Dataset:
     >>> table.sel(threshold=0.3, method="nearest").TP.item()
     2
     """
+    import xarray as xr
+
     position = class_position(evaluation, class_name)
     tallies = evaluation.stated
     table = rankings.threshold_table(tallies.fine_by_class.number[position], tallies.fine_by_class.positives[position])
@@ -179,6 +183,8 @@ def average_precision(evaluation: Evaluation, *, bound: bool = False) -> Any:
 
 
 def _by_class(evaluation: Evaluation, formula: Any, bound: bool) -> xr.DataArray | xr.Dataset:
+    import xarray as xr
+
     number, positives, _ = evaluation.stated.fine_by_class
     bounded: Bounded = formula(number, positives)
     names = evaluation.class_names

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from dask_uncert.errors import InputError, plural, suggestion
 from dask_uncert.formulas.confusion import cell_metrics
@@ -22,6 +21,9 @@ from dask_uncert.summaries import display
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram
 from dask_uncert.summaries.stack import composed
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 UNDAMPED = "none"
 WIDE = 0.05
@@ -109,6 +111,8 @@ class Sweep:
 
     def to_dataset(self) -> xr.Dataset:
         """Return values, `<name>_bound` and share as an xarray Dataset over threshold, sigma and damping."""
+        import xarray as xr
+
         dims = ("threshold", "sigma", "damping")
         bounds = {f"{name}_bound": bound for name, bound in self.bounds.items()}
         arrays = {"share": self.share, **self.values, **bounds}

@@ -8,8 +8,6 @@ from html import escape
 from itertools import islice
 from typing import Any
 
-import xarray as xr
-
 LINES = 10
 """Lines of a result in a terminal, at most."""
 SHOWN = 50
@@ -24,6 +22,8 @@ STYLE = (
 
 def dataframe(index: str, labels: Sequence[Any], columns: Mapping[str, Sequence[Any]]) -> Any:
     """Return a pandas DataFrame of these columns, with an index of this name."""
+    import xarray as xr
+
     variables = {name: (index, [*values]) for name, values in columns.items()}
     return xr.Dataset(variables, coords={index: [*labels]}).to_dataframe()
 

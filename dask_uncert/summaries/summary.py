@@ -15,12 +15,14 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
-import xarray as xr
 
 from dask_uncert.formulas.typing import Counts
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 class UnequalFramesError(ValueError):
@@ -164,6 +166,8 @@ class Summary:
             are the same in every part, but for those such as ``bin`` that a part sizes for itself: they carry
             its name.
         """
+        import xarray as xr
+
         variables = {}
         for path, dims, value in self.arrays():
             part, _, _ = path.rpartition("/")
