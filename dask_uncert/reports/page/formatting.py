@@ -51,14 +51,14 @@ def percent(part: float | None, of: float) -> str:
 
 
 def shade(share: float) -> str:
-    """Return the style of a table cell for a share in [0, 1], from white to dark blue.
+    """Return the style of a table cell for a share in [0, 1], from white to dark blue, with text of contrast 4.5 or more.
 
     >>> shade(0), shade(1)
-    ('background:#ffffff;color:#1b1f24', 'background:#08467f;color:#ffffff')
+    ('background:#ffffff;color:#000000', 'background:#08467f;color:#ffffff')
     """
     low, high = (255, 255, 255), (8, 70, 127)
     mixed = (round(a + (b - a) * share) for a, b in zip(low, high, strict=True))
-    ink = "#ffffff" if share > 0.55 else "#1b1f24"
+    ink = "#ffffff" if share > 0.725 else "#000000"
     return "background:#" + "".join(f"{part:02x}" for part in mixed) + f";color:{ink}"
 
 

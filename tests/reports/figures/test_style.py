@@ -7,6 +7,7 @@ from coloraide import Color
 
 from dask_uncert.reports.figures.maps import UNDEFINED
 from dask_uncert.reports.figures.style import class_colours
+from dask_uncert.reports.page.formatting import shade
 
 BACKGROUNDS = ("#ffffff", "#14181c", UNDEFINED)  # of the page in light and dark, and of pixels without a value
 
@@ -27,3 +28,9 @@ def test_fewer_classes_have_the_first_colours_and_more_have_them_again():
     assert class_colours(5) == class_colours(7)[:5]
     assert class_colours(8) == class_colours(20)[:8]
     assert class_colours(61) == [*class_colours(60), class_colours(60)[0]]
+
+
+def test_numbers_on_every_shade_can_be_read():
+    for share in range(1001):
+        behind, ink = (part.partition(":")[2] for part in shade(share / 1000).split(";"))
+        assert Color(behind).contrast(ink) >= 4.5

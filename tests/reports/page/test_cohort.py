@@ -304,21 +304,6 @@ def test_the_table_of_cases_sorts_and_pictures_enlarge(browser, page, reported):
     assert dialog.find_element("tag name", "figcaption").text == f"{worst}: Gini, y × x"
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_is_wider_than_the_window(browser, page, width):
-    page(width)
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    boxes = browser.execute_script(
-        """return [...document.querySelectorAll(".strip, .plot, .case, .column, .strips .plot > svg")].map((element) => {
-          const box = element.getBoundingClientRect();
-          return [element.closest("[hidden]") !== null, box.left, box.right];
-        });"""
-    )
-    shown = [(left, right) for hidden, left, right in boxes if not hidden]
-    assert len(shown) > 20
-    assert all(0 <= left < right - 100 < right <= width for left, right in shown)
-
-
 def test_prints_have_strips_and_no_help(browser, page):
     page()
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
