@@ -182,3 +182,10 @@ def test_leading_dimensions_of_moments():
     n = np.full((2, 4), 50)
     for f in (di.mean, di.standard_deviation, di.skewness):
         np.testing.assert_array_equal(f(n, state), by_slice(f, n, state))
+
+
+@settings(max_examples=40, deadline=None)
+@given(hnp.arrays(np.float64, st.integers(2, 40), elements=st.floats(-1, 1).map(lambda v: round(v, 3)), unique=True))
+def test_the_gaussian_density_is_that_of_scipy(x):
+    at = np.linspace(-1.2, 1.2, 7)
+    np.testing.assert_allclose(di.gaussian_density(x, at), stats.gaussian_kde(x)(at), rtol=1e-9, atol=1e-12)

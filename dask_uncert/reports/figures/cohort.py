@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Polygon, Rectangle
 
 from dask_uncert.metrics import cohort as cohort_metrics
 from dask_uncert.reports.figures import layout
@@ -20,7 +20,7 @@ from dask_uncert.reports.names import axis_name
 from dask_uncert.reports.results.cohort import CohortStatistics, OtherModel
 from dask_uncert.reports.results.headline import Metric
 
-INK = "#1b1f24"
+INK, VIOLIN = "#1b1f24", "#7f9bb0"
 ACROSS, TALL = 4.6, 0.95  # inches of a strip
 FOOT = 32.0  # pixels below the dots, for mean and pooled
 POINTS = 0.72  # per pixel of the page
@@ -31,7 +31,7 @@ MARKS = (("D", INK, INK, 4.6, 9.0), ("s", VERMILION, "white", 4.8, 24.0))
 
 @styled
 def cohort_strips(statistics: CohortStatistics) -> Figure:
-    """Draw a strip per metric: a dot per case, quantiles over patients, and means with intervals."""
+    """Draw a strip per metric: a dot per case, their density, quantiles over patients, and means with intervals."""
     several = len(statistics.cohort.stack) > len(statistics.whole.patients)
     figure, _ = _strip_panels((metric, strip, metric.better) for metric, strip in whole_strips(statistics))
     _legend(figure, "case" if several else "patient", "pooled", spread=True)
@@ -122,6 +122,9 @@ def draw_strip(axes: Axes, strip: Strip) -> None:
         axes.add_patch(Rectangle((q[1], 1), q[3] - q[1], HEIGHT - 2, color="#dce9f3", lw=0))
         axes.add_patch(Rectangle((q[0], HEIGHT / 2 - 2), q[4] - q[0], 4, color="#c9d6e0", lw=0))
         axes.vlines(q[2], 1, HEIGHT - 1, color="#4d6f8a", lw=1.5)
+    if strip.violin is not None:  # without a fill, which would hide the quantiles
+        outline = [(value(x), y) for x, y in strip.violin]
+        axes.add_patch(Polygon(outline, fill=False, ec=VIOLIN, lw=1.0, zorder=2))
     area = (2 * strip.radius * POINTS) ** 2
     axes.scatter([dot.value for dot in strip.dots], [dot.y for dot in strip.dots], area, BLUE, alpha=0.5, lw=0, zorder=3,
                  clip_on=False)  # fmt: skip
@@ -158,6 +161,7 @@ def _legend(figure: Figure, dot: str | None, pooled: str, spread: bool) -> None:
     entries: list[tuple[str, Any]] = []
     if dot is not None:
         entries.append((dot, Line2D([], [], ls="", marker="o", color=BLUE, alpha=0.5, mew=0, ms=5)))
+        entries.append((f"density of {dot}s", Line2D([], [], color=VIOLIN, lw=1.0)))
     if spread:
         entries.append(("middle half of patients", Rectangle((0, 0), 1, 1, color="#dce9f3")))
     for (marker, colour, fill, points, _), label in zip(MARKS, ("mean over patients", pooled), strict=True):

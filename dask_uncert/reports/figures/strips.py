@@ -1,4 +1,4 @@
-"""Strip plots: a dot per case along an axis, quantiles over patients, and means with intervals.
+"""Strip plots: a dot per case along an axis, their density, quantiles over patients, and means with intervals.
 
 Positions along the axis are in percent, so that a strip fits any window while dots and text keep their size; positions
 across it are in pixels.
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dask_uncert.formulas.distributions import gaussian_density
 from dask_uncert.formulas.typing import Floats
 
 WIDTH = 660.0  # pixels, the width for which dots are placed
@@ -19,6 +20,7 @@ MOST_DOTS = 1200
 """Dots of a strip; of more cases, the lowest, the highest and evenly spaced ones between them are drawn."""
 RADII = ((150, 3.6), (600, 2.6), (MOST_DOTS, 1.8))
 """Up to how many dots have which radius, in pixels."""
+LEAST_FOR_VIOLIN, VIOLIN_POINTS = 5, 61  # values that a density says anything about; points of its outline
 TICKS = 4  # least number of steps between ticks
 
 
@@ -77,7 +79,8 @@ class Axis(NamedTuple):
 class Strip(NamedTuple):
     """A strip plot: its dots and their radius, five quantiles, the mean and the pooled number.
 
-    drawn: number of dots; None if all cases are drawn.
+    drawn: number of dots; None if all cases are drawn. violin: outline of the density of all values, as positions along
+    and across the strip; None for few or equal values.
     """
 
     axis: Axis
@@ -87,6 +90,7 @@ class Strip(NamedTuple):
     mean: Mark
     pooled: Mark
     drawn: int | None
+    violin: list[tuple[float, float]] | None
 
 
 def axis_of(values: Iterable[float], low: float = -math.inf, high: float = math.inf) -> Axis:
@@ -138,7 +142,24 @@ def strip(
         Mark(*(axis.percent(value) for value in mean)),
         Mark(*(axis.percent(value) for value in pooled)),
         number if number < len(order) else None,
+        violin(axis, values[order], height),
     )
+
+
+def violin(axis: Axis, values: Floats, height: float) -> list[tuple[float, float]] | None:
+    """Return the outline of the density of rising values, from the lowest to the highest, `height` across ([A22] figure 2).
+
+    >>> violin(Axis(0.0, 1.0, 0.25), np.array([0.2, 0.4, 0.5, 0.6]), 58.0) is None
+    True
+    """
+    if values.size < LEAST_FOR_VIOLIN or axis.percent(float(values[0])) == axis.percent(float(values[-1])):
+        return None
+    at = np.linspace(values[0], values[-1], VIOLIN_POINTS)
+    density = gaussian_density(values, at)
+    half = (height / 2 - 1) * density / density.max()
+    along = [axis.percent(float(x)) or 0.0 for x in at]
+    upper = [(x, round(height / 2 - float(y), 2)) for x, y in zip(along, half, strict=True)]
+    return [*upper, *((x, round(height - y, 2)) for x, y in reversed(upper))]
 
 
 def positions_across(along: Sequence[float], radius: float, height: float) -> list[float]:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import gaussian_kde
 
-from dask_uncert.reports.figures.strips import MOST_DOTS, WIDTH, axis_of, positions_across, strip
+from dask_uncert.reports.figures.strips import MOST_DOTS, WIDTH, axis_of, positions_across, strip, violin
 
 values = st.lists(st.floats(-1, 1) | st.just(float("nan")), min_size=1, max_size=60)
 
@@ -65,3 +66,21 @@ def test_the_lowest_and_highest_of_many_cases_are_drawn():
     assert len(drawn.dots) == drawn.drawn == MOST_DOTS
     assert (drawn.dots[0].value, drawn.dots[-1].value) == (many.min(), many.max())
     assert drawn.quantiles == sorted(drawn.quantiles)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.sampled_from([36.0, 58.0]))
+def test_a_violin_spans_the_values_and_is_as_wide_as_their_density(numbers, height):
+    rising, axis = np.sort(numbers), axis_of(numbers)
+    outline = violin(axis, rising, height)
+    if len(numbers) < 5 or axis.percent(rising[0]) == axis.percent(rising[-1]):
+        assert outline is None
+        return
+    upper, lower = outline[: len(outline) // 2], outline[len(outline) // 2 :][::-1]
+    assert [x for x, _ in upper] == [x for x, _ in lower]
+    assert [y + mirrored for (_, y), (_, mirrored) in zip(upper, lower, strict=True)] == pytest.approx(
+        [height] * len(upper)
+    )
+    assert (value_at(axis, upper[0][0]), value_at(axis, upper[-1][0])) == (rising[0], rising[-1])
+    widths = np.array([b - a for (_, a), (_, b) in zip(upper, lower, strict=True)])
+    density = gaussian_kde(rising)(np.linspace(rising[0], rising[-1], len(upper)))
+    np.testing.assert_allclose(widths / (height - 2), density / density.max(), atol=1e-3)
