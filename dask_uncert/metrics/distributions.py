@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+import xarray as xr
 from numpy.typing import ArrayLike
 
+from dask_uncert.errors import InputError, listed
 from dask_uncert.formulas import distributions
 from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Counts, Floats
@@ -185,3 +187,55 @@ def uncertainty_confusion(
 def right_and_wrong(evaluation: Evaluation, measure: str) -> tuple[Counts, Counts]:
     """Return the histograms (bins,) of a measure over right and over wrong decisions."""
     return histogram(evaluation, measure, "correct"), histogram(evaluation, measure, "wrong")
+
+
+@shared_sections
+def joint_distribution(evaluation: Evaluation, measure: str) -> xr.DataArray:
+    """Return the joint distribution of the confidence and a measure, over correct and over wrong predictions.
+
+    {Parameters: evaluation, measure}
+
+    Returns
+    -------
+    xarray.DataArray of int64
+        Pixels over ``outcome`` (correct, wrong), ``confidence``, the stated probability of the winning class, and
+        ``uncertainty``, the measure. The coordinates are the upper edges of the bins; bins are right-closed, and the
+        first also hold 0.
+
+    Raises
+    ------
+    InputError
+        If the joint distribution of this measure was not kept.
+
+    References
+    ----------
+    [A22], figure 5.
+
+    Examples
+    --------
+    >>> import dask_uncert as du
+    >>> p = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]
+    >>> evaluation = du.evaluate(p, [0, 1, 1], measures="gini", joint_distributions="gini")
+    >>> joint = du.joint_distribution(evaluation, "gini")
+    >>> joint.sum(["confidence", "uncertainty"]).values.tolist()
+    [2, 1]
+    """
+    kept = {joint.measure: joint for joint in evaluation.confidence_joint}
+    if measure not in kept:
+        raise InputError(
+            f"the joint distribution of {measure!r} and the confidence was not kept; there are "
+            f"{listed([*kept] or ['none'], 10)}. Name the measure in `joint_distributions` of the job or of `evaluate`."
+        )
+    joint = kept[measure]
+    outcomes = [outcome for outcome in OUTCOMES if outcome != "all"]
+    pixels = np.stack([joint.pixels[list(OUTCOMES[outcome])].sum(axis=0) for outcome in outcomes])
+    return xr.DataArray(
+        pixels,
+        dims=("outcome", "confidence", "uncertainty"),
+        coords={
+            "outcome": [str(outcome) for outcome in outcomes],
+            "confidence": np.asarray(joint.confidence_edges)[1:],
+            "uncertainty": np.asarray(joint.edges)[1:],
+        },
+        name=measure,
+    )

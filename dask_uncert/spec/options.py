@@ -163,6 +163,11 @@ class ClassificationOptions(ReportedOptions):
     soft_confusion: Annotated[list[SoftConfusion], one_or_more(SoftConfusion)] = Field([])
     uncertainty_confusion: UncertaintyConfusion = UncertaintyConfusion()
     calibration: Calibration = Calibration()
+    joint_distributions: Strings = Field(
+        [],
+        description="Measures that are counted together with the confidence, over correct and wrong predictions; by default "
+        "none, because it takes time",
+    )
     maps: MapList = Field(
         [],
         description="Measures, or correct, predicted, confused_classes; those of soft_confusion are asked for there",
@@ -214,6 +219,12 @@ class ClassificationOptions(ReportedOptions):
             if name not in names:
                 raise InputError(
                     f"uncertainty_confusion: {name!r} is not among the measures asked for: {', '.join(names)}."
+                    f"{_near(name, names)}"
+                )
+        for name in self.joint_distributions:
+            if name not in names:
+                raise InputError(
+                    f"joint_distributions: {name!r} is not among the measures asked for: {', '.join(names)}."
                     f"{_near(name, names)}"
                 )
         for name in self.maps:
@@ -318,6 +329,7 @@ class EvaluateOptions(TypedDict, total=False):
     background: str | None
     prediction_sets: Mapping[str, Any] | None
     conventions: str | Sequence[str]
+    joint_distributions: str | Sequence[str]
     confidence: Mapping[str, Any] | None
     maps: str | Sequence[str]
     overlap: bool

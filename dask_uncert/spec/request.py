@@ -16,6 +16,7 @@ from dask_uncert.io.maps import MAPS, RGB, Layer
 from dask_uncert.metrics.tile_bootstrap import tile_layout
 from dask_uncert.spec.map_names import soft_picture, soft_weight_map
 from dask_uncert.summaries.calibration import Calibration
+from dask_uncert.summaries.confidence_joint import ConfidenceJoint
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Class, Evaluation
@@ -62,7 +63,8 @@ class Request:
     `share_tolerance`: how far the shares of a fuzzy reference and their sum may be off; `complete`: they must sum to 1.
     `decisions_only`: the prediction is class codes, without probabilities. `functions`: of own measures that were given in Python. `weight_unit`: of pixels' weights, None where they have none. `tiles`: kept apart for intervals. `class_metric`: of
     homophily, whose distances are unknown until `with_distances` if a metric measures them. `zones`: their names, none
-    where they are called by their codes; None without zones.
+    where they are called by their codes; None without zones. `joint_distributions`: measures counted together with the
+    confidence.
     """
 
     classes: tuple[Class, ...]
@@ -87,6 +89,7 @@ class Request:
     functions: Functions | None = None
     zones: tuple[Zone, ...] | None = None
     report_options: ReportOptions = NOTHING_MORE
+    joint_distributions: tuple[str, ...] = ()
 
     @property
     def layers(self) -> dict[str, Layer]:
@@ -110,17 +113,21 @@ class Request:
         """Return the Evaluation of no pixels, in new arrays; dimensions: their number in the grid."""
         classes = len(self.classes)
         pairs = zip(self.measures, self.thresholds, strict=True)
+        distributions = tuple(Distribution.zero(*pair, classes) for pair in pairs)
         zero = Evaluation(
             classes=self.classes,
             class_metric=self.class_metric,
             ledger=Ledger.zero(classes),
             decisions=Decisions.zero(classes),
-            distributions=tuple(Distribution.zero(*pair, classes) for pair in pairs),
+            distributions=distributions,
             calibration=None if self.decisions_only else Calibration.zero(self.calibration_bins, classes),
             soft_confusion=tuple(SoftConfusion.zero(settings) for settings in self.soft),
             joint=tuple(JointHistogram.zero(settings) for settings in self.joint),
             weighted=() if self.weight_unit is None else (WeightedDecisions.zero(classes, self.weight_unit),),
             report_options=self.report_options,
+            confidence_joint=tuple(
+                ConfidenceJoint.zero(d) for d in distributions if d.measure.name in self.joint_distributions
+            ),
         )
         tiles, zones = None, None
         if self.tiles is not None:

@@ -69,6 +69,7 @@ def resolve(options: SceneOptions, scene: Scene, own: Mapping[str, Function] | N
         functions=Functions(own) if own else None,
         zones=_zones_of(cubes),
         report_options=options.report_options(options.table),
+        joint_distributions=tuple(options.joint_distributions),
     )
     if options.class_distances is not None and options.class_distances.table is not None:
         request = _with_class_distances(request, options.class_distances)
@@ -116,7 +117,7 @@ def for_decisions(options: SceneOptions, cubes: Mapping[str, Cube]) -> SceneOpti
     for measure in measures:
         if measure != "uncertainty":
             raise InputError(f"measures: {parse_measure(measure).name}: {why} `uncertainty` is an input of its own.")
-    for name in ("prediction_sets", "soft_confusion", "calibration", "class_distances"):
+    for name in ("prediction_sets", "soft_confusion", "calibration", "class_distances", "joint_distributions"):
         if name in stated and getattr(options, name):
             raise InputError(f"{name}: {why}")
     if "confused_classes" in options.maps:

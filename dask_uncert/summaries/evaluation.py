@@ -13,6 +13,7 @@ from dask_uncert.errors import InputError, listed, plural, suggestion
 from dask_uncert.formulas import calibration, confusion
 from dask_uncert.summaries import display
 from dask_uncert.summaries.calibration import Calibration
+from dask_uncert.summaries.confidence_joint import ConfidenceJoint
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.joint_histogram import JointHistogram
@@ -65,6 +66,8 @@ class Evaluation(Summary):
         Counts of each zone; `zone` gives the Evaluation of one.
     report_options : ReportOptions
         What a report reads from the counts besides what it always does.
+    confidence_joint : tuple of ConfidenceJoint
+        Joint distributions of the confidence and the measures of the job's `joint_distributions`.
 
     Examples
     --------
@@ -88,6 +91,7 @@ class Evaluation(Summary):
     weighted: tuple[WeightedDecisions, ...] = ()
     zones: Zones | None = None
     report_options: ReportOptions = NOTHING_MORE
+    confidence_joint: tuple[ConfidenceJoint, ...] = ()
 
     def _classes(self) -> dict[str, Any]:
         """Return support, predicted and the main metrics of each class, (classes,) each."""

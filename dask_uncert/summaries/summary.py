@@ -152,7 +152,7 @@ class Summary:
             path = f"{prefix}{field.name}"
             if "dims" in field.metadata:
                 values[field.name] = arrays[path]
-            else:
+            elif field.name in frame or field.default is dataclasses.MISSING:  # older data lack what was added since
                 values[field.name] = _from_plain(_hints(cls)[field.name], frame[field.name], arrays, path)
         return cls(**values)
 
@@ -179,7 +179,7 @@ class Summary:
 
 OWN_DIMS = (
     "bin", "reason", "threshold", "sigma", "damping", "level", "row", "interval", "power", "known_class", "sum2", "sum3",
-    "tile", "axis", "start", "entry",
+    "tile", "axis", "start", "entry", "confidence",
 )  # fmt: skip
 """Dimensions that a part sizes for itself."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from dask_uncert.blocks.kernels import measures as steps
 from dask_uncert.blocks.kernels import singles
 from dask_uncert.blocks.kernels.binary import count_binary, count_binary_jointly
+from dask_uncert.blocks.kernels.confidence_joint import count_with_confidence
 from dask_uncert.blocks.kernels.ensemble import add_member, close_members
 from dask_uncert.blocks.kernels.histograms import (
     count_cells,
@@ -46,6 +47,7 @@ __all__ = [
     "count_probabilities",
     "count_values",
     "count_wide_values",
+    "count_with_confidence",
     "filled_cells",
     "find_cells",
     "find_rows",

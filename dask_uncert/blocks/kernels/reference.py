@@ -155,6 +155,22 @@ def count_confidence(
         _add_tallies(tiles, tiles.row[counted], int(tiles.starts[0]), bins, tallies)
 
 
+def count_with_confidence(
+    values: Floats,
+    upper: float,
+    bins: Finder,
+    reference: Indices,
+    batch: Pixels,
+    confidence_bins: Finder,
+    counts: Counts,
+) -> None:
+    """Add pixels to the joint counts of confidence and a measure; see `compiled.count_with_confidence`."""
+    counted = reference >= 0
+    right = (batch.predicted[counted] == reference[counted]).astype(np.int64)
+    cells = (right, _bins(confidence_bins, batch.confidence[counted]), _bins(bins, values[counted]))
+    np.add.at(counts, cells, 1)
+
+
 def count_probabilities(
     probabilities: AnyFloats,
     pixels: Indices,

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from dask_uncert.reports.figures import (
     calibration,
     cohort,
+    confidence_joint,
     confusion,
     corp,
     curves,
@@ -31,7 +32,7 @@ from dask_uncert.reports.results.cohort import CohortStatistics
 from dask_uncert.summaries.evaluation import Evaluation
 
 Draw = Callable[[], Figure | None]
-OF_PIXELS = ("map_", "soft_maps_", "confusion")
+OF_PIXELS = ("map_", "soft_maps_", "confusion", "joint_distributions")
 
 
 def figure_files(figures: Iterable[tuple[str, Figure]], unit: str = "pixel", both: bool = True) -> dict[str, bytes]:
@@ -89,6 +90,7 @@ def _scene_figures(
     if evaluation.measures:
         yield "ecdf", lambda: curves.panels(evaluation, curves.ecdf)
         yield "densities", lambda: distributions.densities(evaluation)
+        yield "joint_distributions", lambda: confidence_joint.joint_distributions(evaluation)
         yield "by_class", lambda: distributions.by_class(evaluation)
         if evaluation.calibration is not None:
             yield "by_confused_classes", lambda: distributions.by_confused_classes(evaluation)

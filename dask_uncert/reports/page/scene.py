@@ -12,8 +12,10 @@ from typing import Any
 from markupsafe import Markup
 
 from dask_uncert.reports.figures import curves
-from dask_uncert.reports.figures.layout import svg
+from dask_uncert.reports.figures.confidence_joint import joint_distributions
+from dask_uncert.reports.figures.layout import png, svg
 from dask_uncert.reports.figures.maps import Maps, map_figure_names, soft_maps
+from dask_uncert.reports.figures.style import OUTCOMES
 from dask_uncert.reports.names import file_names, pretty, unit
 from dask_uncert.reports.page.charts import chart_texts
 from dask_uncert.reports.page.cohort import cohort_context
@@ -99,6 +101,14 @@ def _pictures(evaluation: Evaluation, figures: Mapping[str, bytes]) -> dict[str,
     pictures["ecdf"] = {
         name: image_source("svg+xml", svg(curves.panels(evaluation, curves.ecdf, [name])))
         for name in evaluation.measures
+    }
+    pictures["joint"] = {  # the outcomes apart, so that a narrow screen has them below one another
+        joint.measure: {
+            outcome: image_source("png", png(drawn))
+            for outcome, _, _ in OUTCOMES
+            if (drawn := joint_distributions(evaluation, [joint.measure], [outcome])) is not None
+        }
+        for joint in evaluation.confidence_joint
     }
     if len(evaluation.classes) > MOST_CLASSES:
         pictures["confusion"] = image_source("png", figures["confusion.png"])

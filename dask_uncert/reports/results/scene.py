@@ -22,7 +22,7 @@ from dask_uncert.metrics.resampling_units import Units
 from dask_uncert.metrics.scalars import MACRO, scalars_by_path
 from dask_uncert.metrics.tile_bootstrap import TileUnits
 from dask_uncert.reports.results import by_setting
-from dask_uncert.reports.results.breakdowns import by_class, by_confused, by_second_best
+from dask_uncert.reports.results.breakdowns import by_class, by_confused, by_second_best, joint_distributions
 from dask_uncert.reports.results.intervals import Intervals, nested, scene_intervals
 from dask_uncert.reports.results.prediction_sets import prediction_sets, risk_control
 from dask_uncert.reports.results.zones import zone_results
@@ -83,6 +83,7 @@ def scene_results(
         "prediction_sets": prediction_sets(evaluation, scalars.get("prediction_sets", {}), units),
         "risk_control": risk_control(evaluation, units),
         "conventions": [row._asdict() for row in conventions(evaluation, evaluation.report_options.conventions)],
+        **({"joint_distributions": joints} if (joints := joint_distributions(evaluation)) else {}),
         "soft_confusion": by_setting.soft_confusion(evaluation, scalars.get("soft_confusion", {})),
         "soft_confusion_overall": by_setting.soft_confusion_overall(evaluation),
         "class_distances": _class_distances(evaluation),

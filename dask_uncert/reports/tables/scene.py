@@ -17,6 +17,7 @@ from dask_uncert.metrics.scalars import QUANTILES, SELECTIVE, scalars_by_path
 from dask_uncert.reports.names import file_names, unit
 from dask_uncert.reports.results.intervals import INTERVAL, Intervals, without_intervals
 from dask_uncert.reports.results.scene import undefined_as_null
+from dask_uncert.reports.tables.joint_distributions import joint_distributions_table
 from dask_uncert.reports.tables.prediction_sets import prediction_sets_table
 from dask_uncert.summaries.evaluation import Evaluation
 
@@ -47,6 +48,8 @@ def scene_tables(
     if calibration is not None:
         yield "by_confused_classes", _by_confused_classes(evaluation, results)
         yield "by_second_best", _by_second_best(evaluation, results)
+    if "joint_distributions" in results:
+        yield "joint_distributions", joint_distributions_table(results["joint_distributions"])
     yield "uncertainty_confusion", _uncertainty_confusion(evaluation, results)
     yield "selective", _selective(results)
     yield "selective_points", _selective_points(results)

@@ -1,0 +1,35 @@
+"""Confidence and uncertainty to their joint counts, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dask_uncert.blocks.kernels.bins import find_bins
+from dask_uncert.blocks.kernels.measures import STRIP, compiled
+
+
+@compiled
+def count_with_confidence(values, upper, bins, reference, batch, confidence_bins, counts):
+    """Add pixels to counts (right, confidence, bin) of one measure's values and the winning class's probability.
+
+    values: (n,) in [0, upper]. bins, confidence_bins: `Finder`s over [0, upper] and [0, 1]. reference: (n,) class index,
+    negative where the pixel does not count.
+    """
+    flat, rows, columns = counts.reshape(-1), counts.shape[1], counts.shape[2]
+    strip, shares, confidence = np.zeros(STRIP), np.zeros(STRIP), np.zeros(STRIP)
+    bin_of, row_of = np.empty(STRIP, np.int64), np.empty(STRIP, np.int64)
+    for start in range(0, reference.size, STRIP):
+        width = min(STRIP, reference.size - start)
+        for j in range(width):
+            counted = reference[start + j] >= 0
+            strip[j] = values[start + j] if counted else 0.0
+            confidence[j] = batch.confidence[start + j] if counted else 0.0
+        for j in range(STRIP):
+            shares[j] = strip[j] / upper
+        find_bins(strip, shares, bins, bin_of)
+        find_bins(confidence, confidence, confidence_bins, row_of)
+        for j in range(width):
+            c = reference[start + j]
+            if c >= 0:
+                right = np.int64(batch.predicted[start + j] == c)
+                flat[(right * rows + row_of[j]) * columns + bin_of[j]] += 1
