@@ -35,6 +35,7 @@ EXAMPLES = {
     "class": "class: water",
     "prediction_sets": "prediction_sets: {coverages: [0.9, 0.95], missed: {water: 0.1}}",
     "missed": "missed: {water: 0.1}",
+    "joint_distributions": "joint_distributions: [entropy]",
     "conventions": "conventions: [torchmetrics, scikit-learn]",
     "uncertainty": "uncertainty: entropy",
     "manifest": "manifest: cases.csv",

@@ -23,7 +23,6 @@ from dask_uncert.summaries.evaluation import Evaluation
 SIDE, MARGINAL, GAP = 2.2, 0.42, 0.06  # inches of a square, of its marginals, and between them
 LEFT, ABOVE, BELOW, BAR = 0.62, 0.3, 0.5, 0.62
 FACES = "viridis_r"  # few pixels are pale, as no pixels are white
-DECADES = 1e4  # of shares that colours tell apart
 TICKS = 5
 
 
@@ -42,8 +41,9 @@ def joint_distributions(
     figure = Figure(figsize=(len(outcomes) * block[0] + BAR + 0.15, len(joints) * block[1]), dpi=DPI)
     for row, joint in enumerate(joints):
         shares = _shares(joint)
-        largest = max((float(s.max(initial=0.0)) for s in shares.values()), default=0.0) or 1.0
-        norm = LogNorm(largest / DECADES, largest, clip=True)
+        filled = np.concatenate([s[s > 0] for s in shares.values()])
+        largest = float(filled.max(initial=0.0)) or 1.0
+        norm = LogNorm(float(filled.min(initial=largest / 10)), largest)
         top = row * block[1] + ABOVE
         for column, outcome in enumerate(outcomes):
             mesh = _square(figure, evaluation, joint, outcome, (column * block[0] + LEFT, top), shares[outcome], norm)
@@ -74,7 +74,7 @@ def _square(
     color, style = next((color, style) for name, color, style in STYLES if name == outcome)
     n = int(joint.pixels[list(OUTCOMES[outcome])].sum())
     x, y = np.asarray(joint.confidence_edges), np.asarray(joint.edges)
-    first = int(np.searchsorted(x, 1 / len(evaluation.classes), side="right")) - 1  # no confidence is below 1/C
+    first = int(np.searchsorted(x, 1 / len(evaluation.classes), side="left")) - 1  # no confidence is below 1/C
     filled = np.flatnonzero(joint.pixels.sum(axis=(0, 1)))
     low, high = (int(filled[0]), int(filled[-1]) + 1) if measure.wide and filled.size else (0, len(y) - 1)
     at = np.arange(len(y)) if measure.wide else y  # octaves are equally high
