@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike
 
 from dask_uncert.errors import InputError, listed
 from dask_uncert.formulas import distributions
 from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Counts, Floats
+from dask_uncert.summaries.confidence_joint import ConfidenceJoint
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Outcome = Literal["correct", "wrong", "all"]
 OUTCOMES: dict[Outcome, tuple[int, ...]] = {"correct": (1,), "wrong": (0,), "all": (0, 1)}
@@ -220,22 +223,27 @@ def joint_distribution(evaluation: Evaluation, measure: str) -> xr.DataArray:
     >>> joint.sum(["confidence", "uncertainty"]).values.tolist()
     [2, 1]
     """
+    import xarray as xr
+
+    counts, joint = joint_counts(evaluation, measure)
+    return xr.DataArray(
+        counts,
+        dims=("outcome", "confidence", "uncertainty"),
+        coords={
+            "outcome": ["correct", "wrong"],
+            "confidence": np.asarray(joint.confidence_edges)[1:],
+            "uncertainty": np.asarray(joint.edges)[1:],
+        },
+        name=measure,
+    )
+
+
+def joint_counts(evaluation: Evaluation, measure: str) -> tuple[Counts, ConfidenceJoint]:
+    """Return pixels (correct and wrong, confidence, uncertainty), and where they are kept."""
     kept = {joint.measure: joint for joint in evaluation.confidence_joint}
     if measure not in kept:
         raise InputError(
             f"the joint distribution of {measure!r} and the confidence was not kept; there are "
             f"{listed([*kept] or ['none'], 10)}. Name the measure in `joint_distributions` of the job or of `evaluate`."
         )
-    joint = kept[measure]
-    outcomes = [outcome for outcome in OUTCOMES if outcome != "all"]
-    pixels = np.stack([joint.pixels[list(OUTCOMES[outcome])].sum(axis=0) for outcome in outcomes])
-    return xr.DataArray(
-        pixels,
-        dims=("outcome", "confidence", "uncertainty"),
-        coords={
-            "outcome": [str(outcome) for outcome in outcomes],
-            "confidence": np.asarray(joint.confidence_edges)[1:],
-            "uncertainty": np.asarray(joint.edges)[1:],
-        },
-        name=measure,
-    )
+    return kept[measure].pixels[[1, 0]], kept[measure]

@@ -14,7 +14,7 @@ from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.metrics.distributions import OUTCOMES, Outcome
 from dask_uncert.reports.figures import layout
-from dask_uncert.reports.figures.curves import value_label
+from dask_uncert.reports.figures.curves import powers, value_label
 from dask_uncert.reports.figures.style import DPI, GREY, styled
 from dask_uncert.reports.figures.style import OUTCOMES as STYLES
 from dask_uncert.summaries.confidence_joint import ConfidenceJoint
@@ -48,8 +48,9 @@ def joint_distributions(
         for column, outcome in enumerate(outcomes):
             mesh = _square(figure, evaluation, joint, outcome, (column * block[0] + LEFT, top), shares[outcome], norm)
         bar = layout.add_panel(figure, len(outcomes) * block[0] + 0.1, top + MARGINAL + GAP, 0.09, SIDE)
-        figure.colorbar(mesh, cax=bar, label="share of the outcome’s pixels")
-        bar.tick_params(labelsize=7)
+        ticks, labels = powers(norm.vmin, norm.vmax)
+        figure.colorbar(mesh, cax=bar, label="share of the outcome").set_ticks(ticks, labels=labels)
+        bar.minorticks_off()
     return figure
 
 
@@ -96,7 +97,7 @@ def _square(
     for axes in (above, beside):
         axes.spines[["left" if axes is above else "bottom"]].set_visible(False)
         axes.spines[["bottom", "left"]].set_color(GREY)
-    layout.label_panel(above, f"{outcome} (n = {n:,} pixels)", "", "", far=0.0)
+    layout.label_panel(above, f"{outcome} (n = {n:,})", "", "", far=0.0)
     square.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     layout.label_panel(square, "", "confidence", value_label(evaluation, joint.measure))
     return mesh

@@ -19,7 +19,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from matplotlib.ticker import MaxNLocator
 
 from dask_uncert.reports.figures.style import DPI, SETTINGS, styled
 
@@ -127,9 +127,10 @@ def unit_ticks(axes: Axes, directions: str = "xy") -> None:
 
 
 def count_ticks(axes: Axes, most: int) -> None:
-    """Set at most `most` + 1 ticks at whole numbers on the y axis, with thousands separators."""
+    """Set at most `most` + 1 ticks at whole numbers on the y axis, with thousands separators, or in millions."""
     axes.yaxis.set_major_locator(MaxNLocator(most, integer=True))
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    millions = axes.get_ylim()[1] >= 1e6  # whose digits would run into the label of the axis
+    axes.yaxis.set_major_formatter(lambda x, _: f"{x / 1e6:,g} M" if millions else f"{x:,.0f}")
 
 
 def outer_labels(panels: Sequence[Axes], columns: int, directions: str = "xy") -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dask_uncert.formulas import distributions
-from dask_uncert.metrics.distributions import OUTCOMES, joint_distribution
+from dask_uncert.metrics.distributions import OUTCOMES, joint_counts
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 
@@ -97,11 +97,9 @@ def by_second_best(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 def joint_distributions(evaluation: Evaluation) -> dict[str, Any]:
     """Return the pixels of each bin of the confidence and of each measure that was counted with it, by outcome."""
-    return {
-        joint.measure: {
-            "confidence_edges": joint.confidence_edges,
-            "edges": joint.edges,
-            **{str(found.outcome.item()): found.values for found in joint_distribution(evaluation, joint.measure)},
-        }
-        for joint in evaluation.confidence_joint
-    }
+    found = {}
+    for joint in evaluation.confidence_joint:
+        correct, wrong = joint_counts(evaluation, joint.measure)[0]
+        edges = {"confidence_edges": joint.confidence_edges, "edges": joint.edges}
+        found[joint.measure] = {**edges, "correct": correct, "wrong": wrong}
+    return found

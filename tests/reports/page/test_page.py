@@ -45,6 +45,7 @@ FULL = {
     "class_distances": {"table": [[0, 1, 2], [1, 0, 3], [2, 3, 0]]},
     "soft_confusion": [{"class": "grass", "thresholds": [0.5], "sigmas": [0.1], "uncertainty": "gini"}],
     "uncertainty_confusion": {"measures": ["gini"], "thresholds": [0.25, 0.999]},
+    "joint_distributions": ["gini"],
 }
 ABOUT = {"title": "Tést & <title>", "Job": "job.yaml", "Inputs": "a <store>\nb"}
 
@@ -256,8 +257,16 @@ def test_the_schema_describes_every_key():
     schema = results_schema()
     validator = jsonschema.Draft202012Validator(schema)
     validator.check_schema(schema)
-    expected = json.loads(to_json(scene_results(drawn(**FULL))))
+    evaluation = drawn(**FULL)
+    expected = json.loads(to_json(scene_results(evaluation)))
     validator.validate(expected)
+    joint, (_, *rows) = (
+        expected["joint_distributions"]["gini"],
+        dict(scene_tables(evaluation, expected))["joint_distributions"],
+    )
+    for outcome, column in (("correct", -2), ("wrong", -1)):
+        counted = expected["measures"]["gini"][outcome]["n"]
+        assert np.sum(joint[outcome]) == sum(row[column] for row in rows) == counted > 0
 
     def described(node, path):
         for key, value in node.get("properties", {}).items():
