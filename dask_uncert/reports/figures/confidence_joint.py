@@ -43,12 +43,13 @@ def joint_distributions(
         shares = _shares(joint)
         filled = np.concatenate([s[s > 0] for s in shares.values()])
         largest = float(filled.max(initial=0.0)) or 1.0
-        norm = LogNorm(float(filled.min(initial=largest / 10)), largest)
+        smallest = float(filled.min(initial=largest / 10))
+        norm = LogNorm(smallest, largest)
         top = row * block[1] + ABOVE
         for column, outcome in enumerate(outcomes):
             mesh = _square(figure, evaluation, joint, outcome, (column * block[0] + LEFT, top), shares[outcome], norm)
         bar = layout.add_panel(figure, len(outcomes) * block[0] + 0.1, top + MARGINAL + GAP, 0.09, SIDE)
-        ticks, labels = powers(norm.vmin, norm.vmax)
+        ticks, labels = powers(smallest, largest)
         figure.colorbar(mesh, cax=bar, label="share of the outcome").set_ticks(ticks, labels=labels)
         bar.minorticks_off()
     return figure
