@@ -31,6 +31,7 @@ from dask_uncert.blocks.encoding import (
 from dask_uncert.blocks.ensemble import Spread, spread_of
 from dask_uncert.blocks.kernels.types import MISSING, OFF, Pixels, Rounding
 from dask_uncert.blocks.own_measures import add_own
+from dask_uncert.blocks.set_maps import set_maps
 from dask_uncert.blocks.tiles import TileCounter
 from dask_uncert.blocks.zones import DENSE_ZONES, BlockZones, ZoneRows, with_tiles, zones_of
 from dask_uncert.errors import UnusableBlockError
@@ -210,8 +211,10 @@ class _Block:
             )  # fmt: skip
             if self.weights is not None:
                 total.weighted[0].add(truth, measured.predicted, self.weights[batch].astype(np.float64))
+            usable = (measured.state & 3) == 0
+            drawn = soft | set_maps(request, stored, batch, usable, dtype, scale, kernels)
             for name, values in self.maps.items():
-                values[batch] = soft[name] if name in soft else _map_values(name, measured, truth, request)
+                values[batch] = drawn[name] if name in drawn else _map_values(name, measured, truth, request)
         return total if tiles is None else replace(total, tiles=tiles.result())
 
 

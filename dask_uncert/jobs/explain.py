@@ -33,7 +33,7 @@ EXAMPLES = {
     "class_distances": "class_distances: {metric: energy}",
     "soft_confusion": "soft_confusion: {class: water, thresholds: 0.5, sigmas: [0, 0.1], dampings: 1, uncertainty: entropy}",
     "class": "class: water",
-    "prediction_sets": "prediction_sets: {coverages: [0.9, 0.95], missed: {water: 0.1}}",
+    "prediction_sets": "prediction_sets: {coverages: [0.9, 0.95], missed: {water: 0.1}, maps: [0.2]}",
     "missed": "missed: {water: 0.1}",
     "joint_distributions": "joint_distributions: [entropy]",
     "conventions": "conventions: [torchmetrics, scikit-learn]",

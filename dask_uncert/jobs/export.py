@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dask_uncert.errors import InputError
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.lazy_array import ArrayView
-from dask_uncert.io.maps import MAPS, RGB
+from dask_uncert.io.maps import RGB
 from dask_uncert.io.open import open_stored
 from dask_uncert.io.output_folder import put_in_place, read_record
 from dask_uncert.io.output_lock import check_writable
@@ -285,7 +285,7 @@ def _ome_zarr(chosen: Map, working: Path, output: AnyPath) -> None:
         raise InputError(f"{chosen.name} is a picture; export it as .png or .tif.")
     from dask_uncert.io.writers.ome_zarr import write_pyramid
 
-    is_labels = chosen.name in MAPS
+    is_labels = chosen.data.dtype.kind == "u"
     write_pyramid(str(working), chosen.name, chosen.values(), chosen.grid, chosen.geometry, is_labels)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from itertools import count
 
 from dask_uncert.formulas.measures import SAMPLE_KINDS, Measure
+from dask_uncert.spec.map_names import IN_SET, SET_SIZE
 
 PRETTY = {
     "gini": "Gini",
@@ -65,9 +66,14 @@ REASONS = {
 def pretty(name: str) -> str:
     """Return the display name of a measure or map.
 
-    >>> pretty("fisher_rao"), pretty("geometric(fisher-rao, n=1)")
-    ('Fisher-Rao', 'Geometric (fisher-rao, n=1)')
+    >>> pretty("fisher_rao"), pretty("geometric(fisher-rao, n=1)"), pretty("in_set_0.1_Corn")
+    ('Fisher-Rao', 'Geometric (fisher-rao, n=1)', 'Corn in the set at 0.1')
     """
+    if name.startswith(SET_SIZE):
+        return f"Classes in the set at {name.removeprefix(SET_SIZE)}"
+    if name.startswith(IN_SET):
+        threshold, _, label = name.removeprefix(IN_SET).partition("_")
+        return f"{label} in the set at {threshold}"
     return PRETTY.get(name, name[:1].upper() + name[1:].replace("(", " (", 1))
 
 

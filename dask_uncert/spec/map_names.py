@@ -1,4 +1,4 @@
-"""Names of the maps of soft confusion."""
+"""Names of the maps of soft confusion and of prediction sets."""
 
 from __future__ import annotations
 
@@ -26,3 +26,21 @@ def soft_picture(label: str) -> str:
 def soft_picture_label(name: str) -> str:
     """Return the label in the name of a coloured map."""
     return name.removeprefix("soft_")
+
+
+SET_SIZE, IN_SET = "set_size_", "in_set_"
+"""Starts of the names of maps of prediction sets."""
+
+
+def set_size_map(threshold: float) -> str:
+    """Return the name of the map of the number of classes in the set of each pixel.
+
+    >>> set_size_map(0.196), in_set_map(0.196, "Corn")
+    ('set_size_0.196', 'in_set_0.196_Corn')
+    """
+    return f"{SET_SIZE}{threshold:g}"
+
+
+def in_set_map(threshold: float, label: str) -> str:
+    """Return the name of the map of where a class is in the set."""
+    return f"{IN_SET}{threshold:g}_{label}"

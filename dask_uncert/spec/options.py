@@ -170,7 +170,7 @@ class ClassificationOptions(ReportedOptions):
     )
     maps: MapList = Field(
         [],
-        description="Measures, or correct, predicted, confused_classes; those of soft_confusion are asked for there",
+        description="Measures, or correct, predicted, confused_classes; those of soft_confusion and prediction_sets are asked for there",
     )
 
     @property
@@ -187,7 +187,7 @@ class ClassificationOptions(ReportedOptions):
     @property
     def layers(self) -> dict[str, Layer]:
         """The maps asked for, by name."""
-        return map_layers(self.maps, self.soft_maps())
+        return map_layers(self.maps, self.soft_maps(), self.set_maps(self.table))
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -206,6 +206,7 @@ class ClassificationOptions(ReportedOptions):
             for soft in self.soft_confusion:
                 soft.settings(self.table)
             self.soft_maps()
+            self.set_maps(self.table)
         return self
 
     def _check_names(self, names: list[str]) -> None:

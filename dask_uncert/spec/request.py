@@ -14,7 +14,7 @@ from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.io.maps import MAPS, RGB, Layer
 from dask_uncert.metrics.tile_bootstrap import tile_layout
-from dask_uncert.spec.map_names import soft_picture, soft_weight_map
+from dask_uncert.spec.map_names import in_set_map, set_size_map, soft_picture, soft_weight_map
 from dask_uncert.summaries.calibration import Calibration
 from dask_uncert.summaries.confidence_joint import ConfidenceJoint
 from dask_uncert.summaries.decisions import Decisions
@@ -39,7 +39,16 @@ class SoftMaps(NamedTuple):
     label: str
 
 
-def map_layers(maps: Iterable[str], soft_maps: Iterable[SoftMaps]) -> dict[str, Layer]:
+class SetMaps(NamedTuple):
+    """Prediction sets to be drawn: the threshold, and the labels that end the names of their members' maps, if wanted."""
+
+    threshold: float
+    labels: tuple[str, ...]
+
+
+def map_layers(
+    maps: Iterable[str], soft_maps: Iterable[SoftMaps], set_maps: Iterable[SetMaps] = ()
+) -> dict[str, Layer]:
     """Return every map by its name."""
     number: tuple[str, float] = ("float32", float("nan"))
     layers = {}
@@ -50,6 +59,10 @@ def map_layers(maps: Iterable[str], soft_maps: Iterable[SoftMaps]) -> dict[str, 
         for cell in CELLS:
             layers[soft_weight_map(cell, label)] = Layer(*number, {})
         layers[soft_picture(label)] = Layer("uint8", 0, RGB)
+    for threshold, labels in set_maps:
+        layers[set_size_map(threshold)] = Layer("uint16", 65535, {})
+        for label in labels:  # a layer each, which every format and program can show
+            layers[in_set_map(threshold, label)] = Layer("uint8", 255, {})
     return layers
 
 
@@ -90,11 +103,12 @@ class Request:
     zones: tuple[Zone, ...] | None = None
     report_options: ReportOptions = NOTHING_MORE
     joint_distributions: tuple[str, ...] = ()
+    set_maps: tuple[SetMaps, ...] = ()
 
     @property
     def layers(self) -> dict[str, Layer]:
         """Every map asked for, by its name."""
-        return map_layers(self.maps, self.soft_maps)
+        return map_layers(self.maps, self.soft_maps, self.set_maps)
 
     @property
     def codes(self) -> tuple[int, ...]:

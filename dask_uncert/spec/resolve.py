@@ -59,6 +59,7 @@ def resolve(options: SceneOptions, scene: Scene, own: Mapping[str, Function] | N
         class_metric=None if options.class_distances is None else options.class_distances.metric or "table",
         reference=kind,
         soft_maps=options.soft_maps(),
+        set_maps=options.set_maps(options.table),
         raters=reference.raters,
         tiles=None if options.confidence is None else tile_settings(options.confidence, scene.shape),
         leave_out_off=any(cube.leave_out for cube in cubes.values()),

@@ -38,6 +38,7 @@ def scene(tmp_path, dask_uncert_command):
         "version": 1, "kind": "scene", "output": "out", "classes": {0: "a", 1: "b", 2: "c"}, "measures": ["gini"],
         "inputs": {"probabilities": {"store": "p.tif", "dims": ["class", "y", "x"]}, "reference": {"store": "y.tif"}},
         "maps": ["gini", "correct", "predicted"],
+        "prediction_sets": {"maps": 0.4, "members": True},
         "soft_confusion": [{"class": "b", "sigmas": [0.1], "maps": True, "sweep": False}],
     }  # fmt: skip
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
@@ -62,7 +63,7 @@ def test_maps_open_in_xarray_with_place_and_reference_system(scene):
     assert found["gini"].attrs["units"] == "1"
 
 
-@pytest.mark.parametrize("name", ["gini", "correct", "predicted", "soft_b", "soft_TP_b"])
+@pytest.mark.parametrize("name", ["gini", "correct", "set_size_0.4", "soft_b", "soft_TP_b"])
 def test_geotiff(scene, tmp_path, name):
     du.export(scene, name, tmp_path / "a.tif")
     with rasterio.open(tmp_path / "a.tif") as file:
@@ -93,7 +94,7 @@ def test_netcdf(scene, tmp_path, name):
     assert list(again.coordinates(again.dims)) == ["y", "x"]
 
 
-@pytest.mark.parametrize("name", ["gini", "correct", "predicted", "soft_b"])
+@pytest.mark.parametrize("name", ["gini", "in_set_0.4_b", "predicted", "soft_b"])
 def test_png_has_the_colours_of_the_report(scene, tmp_path, name):
     du.export(scene, name, tmp_path / "a.png")
     picture = imread(tmp_path / "a.png")

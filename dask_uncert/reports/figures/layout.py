@@ -130,7 +130,7 @@ def count_ticks(axes: Axes, most: int) -> None:
     """Set at most `most` + 1 ticks at whole numbers on the y axis, with thousands separators, or in millions."""
     axes.yaxis.set_major_locator(MaxNLocator(most, integer=True))
     millions = axes.get_ylim()[1] >= 1e6  # whose digits would run into the label of the axis
-    axes.yaxis.set_major_formatter(lambda x, _: f"{x / 1e6:,g} M" if millions else f"{x:,.0f}")
+    axes.yaxis.set_major_formatter(lambda x, _: f"{x / 1e6:,g} M" if millions and x else f"{x:,.0f}")
 
 
 def outer_labels(panels: Sequence[Axes], columns: int, directions: str = "xy") -> None:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.curves import lowest, powers, value_label
-from dask_uncert.reports.figures.style import BLUE, VERMILION, class_colours, styled
+from dask_uncert.reports.figures.style import BLUE, VERMILION, YELLOW, class_colours, styled
 from dask_uncert.reports.names import axis_name, file_names, pretty, unit
-from dask_uncert.spec.map_names import soft_labels, soft_picture_label, soft_weight_map
+from dask_uncert.spec.map_names import IN_SET, SET_SIZE, soft_labels, soft_picture_label, soft_weight_map
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.soft_confusion import COLOURS
@@ -35,6 +35,7 @@ Levels = Sequence[tuple[int, str, Any]]
 UNDEFINED = "#e2e2e2"  # light grey
 CELL_NAMES = {"TP": "true positive", "FN": "false negative", "FP": "false positive", "TN": "true negative"}
 CORRECT_OR_WRONG: Levels = ((1, "correct", BLUE), (0, "wrong", VERMILION))
+IN_OR_NOT: Levels = ((1, "in the set", BLUE), (0, "not in it", YELLOW))
 RIGHT = 1.0  # room for a colour bar, in inches
 
 
@@ -208,6 +209,12 @@ def levels_of(evaluation: Evaluation, name: str, values: NDArray[Any]) -> Levels
     if name == "predicted":
         colours = class_colours(len(evaluation.classes))
         return [(c.code, axis_name(c.name, 20), colour) for c, colour in zip(evaluation.classes, colours, strict=True)]
+    if name.startswith(IN_SET):
+        return IN_OR_NOT
+    if name.startswith(SET_SIZE):
+        most = int(np.nanmax(values, initial=0))
+        colors = colormaps["viridis"](np.linspace(0, 1, most + 1))
+        return [(number, str(number), tuple(colors[number])) for number in range(most + 1)]
     if name == "confused_classes":
         most = int(np.nanmax(values, initial=1))
         colors = colormaps["viridis"](np.linspace(0, 1, most))
