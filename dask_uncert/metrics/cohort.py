@@ -64,11 +64,13 @@ class GroupStatistics:
         """Return a row a metric, for a table: every number by its name."""
         rows = []
         for i, metric in enumerate(self.metrics):
-            row: dict[str, Any] = {"metric": metric, "pooled": self.pooled[i], "mean": self.mean[i]}
-            for name, interval in (("pooled", self.pooled_interval), ("mean", self.mean_interval)):
+            row: dict[str, Any] = {"metric": metric}
+            numbers = {"pooled": (self.pooled, self.pooled_interval), "mean": (self.mean, self.mean_interval)}
+            for name, (values, interval) in numbers.items():
+                row[name] = values[i]
                 if interval is not None:
                     keys = (f"{name}_low", f"{name}_high", f"{name}_undefined_replicates")
-                    row |= {key: values[i] for key, values in zip(keys, interval, strict=True)}
+                    row |= {key: ends[i] for key, ends in zip(keys, interval, strict=True)}
             row["std"] = self.std[i]
             for k, share in enumerate(QUANTILES):
                 row |= {f"quantile {share:g}": self.quantiles[k, i], f"at {share:g}": self.at[k][i]}

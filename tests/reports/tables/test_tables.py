@@ -11,9 +11,12 @@ import pytest
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.reports.names import file_names, unit
+from dask_uncert.reports.results.cohort import cohort_statistics
 from dask_uncert.reports.results.scene import scene_results
+from dask_uncert.reports.tables.cohort import cohort_tables
 from dask_uncert.reports.tables.csv import as_csv
 from dask_uncert.reports.tables.scene import scene_tables
+from tests.support.cohorts import reported_cohort
 
 AWKWARD = '<b>&"x"</b>, naïve'
 POWER = "geometric(fisher-rao, n=1)"
@@ -61,6 +64,24 @@ def test_every_table_is_a_rectangle_with_a_header(tables):
         assert len({len(row) for row in rows}) == 1, name
         assert all(rows[0]), name
         assert len(set(rows[0])) == len(rows[0]), name
+
+
+def test_patients_have_the_columns_of_the_page_and_intervals_stand_beside_their_numbers():
+    statistics = cohort_statistics(*reported_cohort(replicates=10))
+    tables = cohort_tables(statistics)
+    shown = [metric.name for metric in statistics.headline]
+    who = ["case", "patient", "visit", "site", "scanner", "status", "reason"]
+    header, *rows = tables["patients"]
+    assert [*who, "counted (pixels)"] == header[: len(who) + 1]
+    assert sorted(header[len(who) + 1 :]) == sorted(shown)
+    assert set(header) < set(tables["patients_all"][0])
+    assert {row[0]: row[header.index("status")] for row in rows}["P8"] == "failed"
+    for name in ("cohort", "groups"):
+        header = tables[name][0]
+        ends = [f"{key}{end}" for key in ("pooled", "mean") for end in ("", "_low", "_high", "_undefined_replicates")]
+        first = header.index("pooled")
+        assert header[first : first + len(ends)] == ends
+    assert {type(cell) for rows in tables.values() for row in rows for cell in row}.isdisjoint({list, tuple, dict})
 
 
 def test_overall_and_excluded(tables):
