@@ -116,6 +116,7 @@ from .metrics.sweep import (
 from .metrics.zones import zones
 from .reports.results.read import results
 from .spec.inputs import Input
+from .summaries.case import Case
 from .summaries.evaluation import Evaluation
 from .summaries.regression import (
     RegressionEvaluation,
@@ -125,10 +126,7 @@ from .summaries.regression import (
     regression_distance,
     regression_side,
 )
-from .summaries.stack import (
-    Case,
-    Stack,
-)
+from .summaries.stack import Stack
 
 __version__: str
 

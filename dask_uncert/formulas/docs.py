@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
+Documented = TypeVar("Documented", bound=Callable[..., Any])
 SHARED = {
     "evaluation": """evaluation : Evaluation
     Evaluation of a scene, or the sum of several.""",
@@ -35,6 +35,20 @@ SHARED = {
     "unknown measure": """KeyError
     If the measure was not evaluated; the message names those that were.""",
     "entropies of [C23]": "[C23] table VII.",
+    "case names": """names : iterable of str
+    Names of cases.""",
+    "no such case": """InputError
+    If there is no case of a name.""",
+    "array path": """path : str
+    Path of the array, a key of `layout`.""",
+    "no such array": """KeyError
+    If there is no such array, or an array without such a dimension.""",
+    "group column": """column : str
+    Name of a grouping column; `by` takes "patient", too.""",
+    "stack": """Stack
+    Of the same frame; counts are copied only where they are added.""",
+    "sum": """Evaluation
+    Their counts, exact.""",
     "submitted output": """output : str or path
     The job's output folder, as `submit` returned it.""",
     "last status": """JobStatus
@@ -46,8 +60,8 @@ SHARED = {
 }
 
 
-def shared_sections(function: AnyFunction) -> AnyFunction:
-    """Fill in the shared parts of a docstring.
+def shared_sections(documented: Documented) -> Documented:
+    """Fill in the shared parts of a function's docstring, or of those of a class and its methods.
 
     ``{Parameters: evaluation, measure}`` on a line becomes that section with these entries; ``{axis}`` an entry.
     """
@@ -57,7 +71,9 @@ def shared_sections(function: AnyFunction) -> AnyFunction:
         heading = [title, "-" * len(title)] if title else []
         return "\n".join([*heading, *(SHARED[name] for name in names.split(", "))])
 
-    if function.__doc__:  # python -OO has none
-        lines = inspect.cleandoc(function.__doc__)
-        function.__doc__ = re.sub(r"^\{(?:(\w+): )?(.+)\}$", text, lines, flags=re.MULTILINE)
-    return function
+    members = [*vars(documented).values()] if inspect.isclass(documented) else []
+    functions = [getattr(member, "__func__", member) for member in members]  # also of class methods
+    for part in (documented, *filter(inspect.isfunction, functions)):
+        if part.__doc__:  # python -OO has none
+            part.__doc__ = re.sub(r"^\{(?:(\w+): )?(.+)\}$", text, inspect.cleandoc(part.__doc__), flags=re.MULTILINE)
+    return documented

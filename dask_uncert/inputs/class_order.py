@@ -10,7 +10,7 @@ from dask_uncert.formulas.array_dispatch import is_dask
 from dask_uncert.inputs.cube import CLASS, Cube
 from dask_uncert.io.lazy_array import Reordered
 from dask_uncert.io.readers.stored_array import Label
-from dask_uncert.summaries.stack import composed
+from dask_uncert.summaries.case import composed
 
 SHOWN = 8  # labels that a message names
 

@@ -17,8 +17,10 @@ from dask_uncert.errors import InputError, exception_text
 from dask_uncert.io.integrity import CHECKED, SealedSummary, damaged, seal_summary
 from dask_uncert.io.readers.zarr import opening, writable_store
 from dask_uncert.io.summary_store import may_not_be_negative, open_summary, read_frame
+from dask_uncert.summaries.case import Case
+from dask_uncert.summaries.layout import Layout, width_of
 from dask_uncert.summaries.sparse_rows import SparseRow, SparseRows
-from dask_uncert.summaries.stack import Case, Layout, Stack, width_of
+from dask_uncert.summaries.stack import Stack
 
 CHUNK_ENTRIES = 1 << 18  # 2 MiB of counts
 CASES = "cases"

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from dask_uncert.io.format_version import FORMAT
 from dask_uncert.io.owned_folder import remove_inside
 from dask_uncert.io.paths import AnyPath, as_path, write_atomic
+from dask_uncert.summaries.layout import Layout, layout_of
 from dask_uncert.summaries.sparse_rows import SparseRow
-from dask_uncert.summaries.stack import Layout, layout_of
 from dask_uncert.summaries.summary import Summary
 
 REFERENCE_LABEL = ""  # of the summary against the reference; those against raters have their names

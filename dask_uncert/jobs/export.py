@@ -27,7 +27,7 @@ from dask_uncert.io.paths import AnyPath, as_path, is_remote
 from dask_uncert.io.summary_store import load
 from dask_uncert.jobs.convert import REPLACE
 from dask_uncert.reports.figures.thumbnails import thumbnail
-from dask_uncert.summaries.stack import composed
+from dask_uncert.summaries.case import composed
 
 MAX_BYTES = 4 << 30  # of a map that must be in memory at once
 SPATIAL = ("x", "y", "z")

@@ -15,8 +15,8 @@ from dask_uncert.jobs.cohort.merge import CohortUnion
 from dask_uncert.jobs.cohort.output import SUMMARY, is_cohort
 from dask_uncert.jobs.provenance import RunRecord, digest, write_run
 from dask_uncert.reports.write import write_all
+from dask_uncert.summaries.case import composed
 from dask_uncert.summaries.registry import AnyEvaluation
-from dask_uncert.summaries.stack import composed
 
 
 def merge(

@@ -18,10 +18,11 @@ from dask_uncert.metrics.resampling_units import Units, patients, ranges
 from dask_uncert.metrics.threshold_rules import Rule, least_units, rule_for, whole
 from dask_uncert.metrics.tile_bootstrap import GROUPS, TileUnits
 from dask_uncert.metrics.zones import ZONE, zones
+from dask_uncert.summaries.case import composed
 from dask_uncert.summaries.display import number as shown
 from dask_uncert.summaries.display import text_table
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.stack import Stack, composed
+from dask_uncert.summaries.stack import Stack
 
 Selection = Mapping[str, str | int | Sequence[str | int]]
 """Values by column: a grouping column, `patient`, `case` or `zone`. Cases are meant that have one of each column's values."""
@@ -55,8 +56,8 @@ class Choice:
         Of the reported numbers; none where there are fewer than two units.
     best : tuple of float or None
         The threshold that would be best where it is reported, and the number there.
-    unit, units : str, int
-        What was resampled, and how many there are.
+    unit, units, level : str, int, float
+        What was resampled, how many there are, and the confidence level of the intervals.
     notes : tuple of str
         What flatters or limits the numbers, such as pixels on both sides.
 
@@ -86,7 +87,13 @@ class Choice:
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; undefined numbers are None. ``<name>_interval`` has the ends of an interval."""
+        """Return plain data for JSON.
+
+        Returns
+        -------
+        dict
+            By the names of the attributes. Undefined numbers are None; ``<name>_interval`` has the ends of an interval.
+        """
         ends = {f"{name}_interval": [float(i.low), float(i.high)] for name, i in self.intervals.items()}
         found: dict[str, Any] = {
             "of": self.of,

@@ -40,7 +40,8 @@ from dask_uncert.metrics.scalars import Scalars, scalars
 from dask_uncert.metrics.tile_bootstrap import GROUPS, TileUnits
 from dask_uncert.summaries import display
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.stack import Stack, check_equal
+from dask_uncert.summaries.layout import check_equal
+from dask_uncert.summaries.stack import Stack
 
 ROWS = 1000  # permutations worked out at a time
 TESTS = ("permutation", "t_test", "signed_rank")

@@ -18,9 +18,9 @@ from dask_uncert.formulas.soft_sweep import damped_sums, row_certainty, soft_cel
 from dask_uncert.formulas.threshold_distributions import named_distribution
 from dask_uncert.formulas.typing import Floats
 from dask_uncert.summaries import display
+from dask_uncert.summaries.case import composed
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint_histogram import JointHistogram
-from dask_uncert.summaries.stack import composed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -94,7 +94,13 @@ class Sweep:
         return int((np.stack(metrics) > WIDE).any(axis=0).sum())
 
     def rows(self) -> list[dict[str, float]]:
-        """Return a row a setting: threshold, sigma, damping, share, every value and `<name>_bound`."""
+        """Return a row for each setting.
+
+        Returns
+        -------
+        list of dict of str to float
+            Threshold, sigma, damping, share, every value and ``<name>_bound``.
+        """
         rows = []
         settings = product(self.thresholds, self.sigmas, self.dampings)
         for index, (t, sigma, d) in zip(np.ndindex(self.share.shape), settings, strict=True):
@@ -105,12 +111,24 @@ class Sweep:
         return rows
 
     def to_dataframe(self) -> Any:
-        """Return a pandas DataFrame with a row per setting, a column per value and per bound."""
+        """Return the rows as a pandas DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each setting, a column for each value and each bound.
+        """
         rows = self.rows()
         return display.dataframe("setting", range(len(rows)), {key: [row[key] for row in rows] for key in rows[0]})
 
     def to_dataset(self) -> xr.Dataset:
-        """Return values, `<name>_bound` and share as an xarray Dataset over threshold, sigma and damping."""
+        """Return values, bounds and share as an xarray Dataset.
+
+        Returns
+        -------
+        xarray.Dataset
+            Variables over threshold, sigma and damping; the bound of a value is ``<name>_bound``.
+        """
         import xarray as xr
 
         dims = ("threshold", "sigma", "damping")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dask_uncert.errors import InputError
+from dask_uncert.summaries.case import Case
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.stack import Case, Stack
+from dask_uncert.summaries.stack import Stack
 
 ZONE = "zone"
 """The grouping column of zones."""

@@ -200,7 +200,10 @@ class Evaluation(Summary):
     def sealed(self) -> Evaluation:
         """Return the Evaluation of a complete scene, whose tiles are not merged with those of other scenes.
 
-        The scene gets a name: the hash of all counts and of the positions of its tiles.
+        Returns
+        -------
+        Evaluation
+            The same counts; its tiles name the scene: the hash of all counts and of their positions.
         """
         if self.tiles is None:
             return self
@@ -213,7 +216,13 @@ class Evaluation(Summary):
         return replace(self, tiles=self.tiles.sealed(scene), zones=zones)
 
     def alone(self) -> Evaluation:
-        """Return the Evaluation without its tiles and zones."""
+        """Return the Evaluation without its tiles and zones.
+
+        Returns
+        -------
+        Evaluation
+            The other counts.
+        """
         return replace(self, tiles=None, zones=None)
 
     def zone(self, *names: str) -> Evaluation:
@@ -252,7 +261,23 @@ class Evaluation(Summary):
         return replace(alone, tiles=self.zones.tiles_of(codes))
 
     def plus_all(self, others: Sequence[Evaluation]) -> Evaluation:
-        """Return the sum of many, as `sum` does, but each tile and zone is added once."""
+        """Return the sum with many others, as `sum` does, but each tile and zone is added once.
+
+        Parameters
+        ----------
+        others : sequence of Evaluation
+            Evaluations of the same frame.
+
+        Returns
+        -------
+        Evaluation
+            The sum.
+
+        Raises
+        ------
+        UnequalFramesError
+            If they count different things.
+        """
         kept = {(part.tiles is not None, part.zones is not None) for part in (self, *others)}
         if kept == {(False, False)} or len(kept) > 1:
             return sum(others, start=self)

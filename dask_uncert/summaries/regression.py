@@ -51,6 +51,8 @@ class RegressionEvaluation(Summary):
     >>> evaluation = RegressionEvaluation.zero(outputs=2)
     >>> int((evaluation + evaluation).ledger.counted)
     0
+    >>> evaluation.to_dataframe().index[:3].tolist()
+    ['area', 'distance', 'coverage/0.5']
     """
 
     kind = "regression"
@@ -64,7 +66,20 @@ class RegressionEvaluation(Summary):
 
     @classmethod
     def zero(cls, outputs: int, levels: tuple[float, ...] = LEVELS) -> Self:
-        """Return the evaluation of no pixels."""
+        """Return the evaluation of no pixels.
+
+        Parameters
+        ----------
+        outputs : int
+            Number of outputs.
+        levels : tuple of float, optional
+            Nominal levels of coverage.
+
+        Returns
+        -------
+        RegressionEvaluation
+            All counts are 0.
+        """
         edges = edges_with(levels, 1.0)
         return cls(
             outputs,
@@ -111,7 +126,13 @@ class RegressionEvaluation(Summary):
         )
 
     def to_dataframe(self) -> Any:
-        """Return area, distance and coverage as a pandas DataFrame: names as index, column ``value``."""
+        """Return area, distance and coverage as a pandas DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Column ``value``; the index holds names such as ``coverage/0.9``. NaN where undefined.
+        """
         numbers = self._numbers()
         return display.dataframe("name", [*numbers], {"value": [*numbers.values()]})
 

@@ -1,88 +1,33 @@
 """Many cases, each with its own Evaluation of one frame: the basis of pooling, leaving out and resampling.
 
-A Stack is to a cohort what an Evaluation is to a scene. It keeps the integer counts of every case, so that
-the pooled Evaluation, one without some patients, one per group, or numbers of each case are sums of rows, and
-no voxel is read again. Cases are sorted by name, so their order of arrival does not matter. Counts are sparse
-(most bins of a case are empty) and may stay in a store until they are needed.
-
-- `stack.array(path)`: (cases, *shape) int64, dense, of one array of the Evaluations (`stack.layout` lists
-  them); ``dims=("right", "bin")`` keeps only those of its dimensions and sums the others, before anything is
-  dense.
-- `stack.sparse(path)`: the same as a scipy CSR array (cases, cells), for products with weights of cases.
-- `stack.total()`: the pooled Evaluation, exact. `stack.evaluation(name)`: that of one case.
-- `stack.select(names)`, `stack.without(names)`, `stack.by("site")`, `stack + other`: other Stacks.
-- `stack.names`, `stack.patients`, `stack.groups[column]`: one for each case, in the order of the rows. With
-  several visits per patient, a case is a visit; statistics over patients weigh each patient once.
+A Stack is to a cohort what an Evaluation is to a scene: pooled, by group or without some patients, its numbers are sums
+of rows, and no voxel is read again. Cases are sorted by name, so their order of arrival does not matter. Counts are
+sparse (most bins of a case are empty) and may stay in a store until they are needed. With several visits of a patient, a
+case is a visit; statistics over patients weigh each patient once.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from dask_uncert.errors import InputError, listed, plural
+from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.formulas.typing import Counts
 from dask_uncert.summaries import display
+from dask_uncert.summaries.case import Case, composed, positions, sorted_cases
 from dask_uncert.summaries.evaluation import Evaluation
+from dask_uncert.summaries.layout import Layout, check_equal, layout_of, width_of
 from dask_uncert.summaries.sparse_rows import SparseRow, SparseRows, add_rows, marginal_rows, split_rows
-from dask_uncert.summaries.summary import Summary, UnequalFramesError
 
 BATCH = 256  # cases whose rows are in memory at once in a loop over all
-Layout = Mapping[str, tuple[tuple[str, ...], tuple[int, ...]]]
 
 
-def composed(name: str) -> str:
-    """Return a name in Unicode's composed form (NFC): one name that is encoded in two ways is one name.
-
-    >>> composed("Jose\\u0301") == "Jos\\u00e9"
-    True
-    """
-    return unicodedata.normalize("NFC", name)
-
-
-@dataclass(frozen=True)
-class Case:
-    """One case of a cohort: a patient, or one of several visits. Names are kept in Unicode's composed form (NFC).
-
-    Attributes
-    ----------
-    patient : str
-        Name of the patient.
-    visit : str
-        Name of the visit, empty where a patient has one only.
-    groups : tuple of (str, str)
-        Column and value of each grouping column.
-    fingerprint : str
-        Fingerprint of the case's inputs, job and version.
-
-    Examples
-    --------
-    >>> Case("P1", "2024-05").name
-    'P1/2024-05'
-    """
-
-    patient: str
-    visit: str = ""
-    groups: tuple[tuple[str, str], ...] = ()
-    fingerprint: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "patient", composed(self.patient))
-        object.__setattr__(self, "visit", composed(self.visit))
-        object.__setattr__(self, "groups", tuple((composed(c), composed(value)) for c, value in self.groups))
-
-    @property
-    def name(self) -> str:
-        """Patient, and the visit where there are several."""
-        return f"{self.patient}/{self.visit}" if self.visit else self.patient
-
-
+@shared_sections
 @dataclass(frozen=True, eq=False)
 class Stack:
     """The Evaluations of many cases, of equal frames, sorted by the names of the cases.
@@ -111,6 +56,12 @@ class Stack:
     (('P1', 'P2'), ('Oslo', 'Bern'), [4, 2])
     >>> stack.total() == e + e + e, stack.without(["P1"]).total() == e
     (True, True)
+    >>> stack.select(["P1"]).names, [*stack.by("site")], stack.evaluation("P1") == e + e
+    (('P1',), ['Bern', 'Oslo'], True)
+    >>> stack.regroup("fold", {"P1": "0", "P2": "1"}).groups["fold"]
+    ('0', '1')
+    >>> [case.name for case, _ in stack.evaluations()], stack.sparse("ledger/counted").shape
+    (['P1', 'P2'], (2, 1))
     """
 
     cases: tuple[Case, ...]
@@ -125,7 +76,24 @@ class Stack:
         evaluations: Mapping[str, Evaluation] | Mapping[Case, Evaluation],
         groups: Mapping[str, Mapping[str, str]] | None = None,
     ) -> Stack:
-        """Return the Stack of Evaluations by case, or by patient; groups: values by column and name."""
+        """Return the Stack of Evaluations by case.
+
+        Parameters
+        ----------
+        evaluations : mapping of str or Case to Evaluation
+            Evaluations of one frame, by patient or case.
+        groups : mapping of str to (mapping of str to str), optional
+            Value of each case, by grouping column and name of the case.
+
+        {Returns: stack}
+
+        Raises
+        ------
+        InputError
+            If there is no case, or two of one name.
+        UnequalFramesError
+            If the Evaluations count different things.
+        """
         pairs = []
         by_name = {c: {composed(name): value for name, value in v.items()} for c, v in (groups or {}).items()}
         for key, evaluation in evaluations.items():
@@ -172,9 +140,7 @@ class Stack:
         return f"Stack of {what}, {plural(len(classes), 'class', 'classes')}: {listed((n for _, n in classes), 8)}"
 
     def _rows(self) -> list[list[Any]]:
-        groups = self.groups
-        rows = zip(self.names, *groups.values(), strict=True)
-        return [["case", *groups], *map(list, rows)]
+        return [["case", *self.groups], *map(list, zip(self.names, *self.groups.values(), strict=True))]
 
     def __repr__(self) -> str:
         lines = display.text_table(self._rows(), display.LINES - 2, "all are in .names and .groups")
@@ -201,13 +167,35 @@ class Stack:
         return {c: tuple(dict(case.groups).get(c, "") for case in self.cases) for c in columns}
 
     def sparse(self, path: str) -> sparse.csr_array:
-        """Return the counts of one array, (cases, cells), the array's cells in C order."""
+        """Return the counts of one array of every case, sparse, for products with weights of cases.
+
+        {Parameters: array path}
+
+        Returns
+        -------
+        scipy.sparse.csr_array of int64
+            (cases, cells), the array's cells in C order.
+
+        {Raises: no such array}
+        """
         if path not in self.layout:
             raise KeyError(f"no array {path!r} was counted; there are {', '.join(self.layout)}")
         return self.rows[path].read(self.order)
 
     def array(self, path: str, dims: Iterable[str] | None = None) -> Counts:
-        """Return the counts of one array, (cases, *shape); dims: its dimensions to keep, in its order."""
+        """Return the counts of one array of every case.
+
+        {Parameters: array path}
+        dims : iterable of str, optional
+            Dimensions to keep; the others are summed before anything is dense. By default all.
+
+        Returns
+        -------
+        numpy.ndarray of int64
+            (cases, *kept), the kept dimensions in the array's order.
+
+        {Raises: no such array}
+        """
         counts = self.sparse(path)
         names, shape = self.layout[path]
         kept = names if dims is None else tuple(dims)
@@ -218,20 +206,42 @@ class Stack:
         return np.asarray(counts.toarray()).reshape(len(self), *shape)
 
     def evaluation(self, name: str) -> Evaluation:
-        """Return the Evaluation of one case."""
-        (number,) = self._numbers([name])
+        """Return the Evaluation of one case.
+
+        Parameters
+        ----------
+        name : str
+            Name of the case.
+
+        {Returns: sum}
+
+        {Raises: no such case}
+        """
+        (number,) = positions(self.names, [name])
         row = int(self.order[number])
         arrays = {path: self.rows[path].row(row).dense(shape) for path, (_, shape) in self.layout.items()}
         return Evaluation.from_plain(self.frame, arrays)
 
     def evaluations(self) -> Iterator[tuple[Case, Evaluation]]:
-        """Yield every case and its Evaluation, in order; a batch of cases is in memory at a time."""
+        """Yield every case and its Evaluation, in order; a batch of cases is in memory at a time.
+
+        Yields
+        ------
+        tuple of (Case, Evaluation)
+            Sorted by name.
+        """
         for case, rows in self.sparse_cases():
             arrays = {path: row.dense(self.layout[path][1]) for path, row in rows.items()}
             yield case, Evaluation.from_plain(self.frame, arrays)
 
     def sparse_cases(self) -> Iterator[tuple[Case, dict[str, SparseRow]]]:
-        """Yield every case and its sparse rows by path, in order; a batch of cases is in memory at a time."""
+        """Yield every case and its counts, in order; a batch of cases is in memory at a time.
+
+        Yields
+        ------
+        tuple of (Case, dict of str to SparseRow)
+            Sorted by name; rows by path.
+        """
         for start in range(0, len(self), BATCH):
             order = self.order[start : start + BATCH]
             batch = {}
@@ -242,7 +252,10 @@ class Stack:
                 yield case, {path: rows[i] for path, rows in batch.items()}
 
     def total(self) -> Evaluation:
-        """Return the sum of all cases: the pooled Evaluation."""
+        """Return the sum of all cases.
+
+        {Returns: sum}
+        """
         arrays = {}
         for path, (_, shape) in self.layout.items():
             total = np.zeros(width_of(self.layout, path), np.int64)
@@ -252,15 +265,42 @@ class Stack:
         return Evaluation.from_plain(self.frame, arrays)
 
     def select(self, names: Iterable[str]) -> Stack:
-        """Return the Stack of these cases; InputError for a name that is not there."""
-        return self._at(np.sort(np.unique(self._numbers(names))))
+        """Return the Stack of some cases.
+
+        {Parameters: case names}
+
+        {Returns: stack}
+
+        {Raises: no such case}
+        """
+        return self._at(np.sort(np.unique(positions(self.names, names))))
 
     def without(self, names: Iterable[str]) -> Stack:
-        """Return the Stack of all other cases; InputError for a name that is not there."""
-        return self._at(np.setdiff1d(np.arange(len(self)), self._numbers(names)))
+        """Return the Stack of all other cases.
+
+        {Parameters: case names}
+
+        {Returns: stack}
+
+        {Raises: no such case}
+        """
+        return self._at(np.setdiff1d(np.arange(len(self)), positions(self.names, names)))
 
     def by(self, column: str) -> dict[str, Stack]:
-        """Return a Stack for each value of a grouping column, or for each `patient`; sorted by value."""
+        """Return a Stack for each value of a grouping column.
+
+        {Parameters: group column}
+
+        Returns
+        -------
+        dict of str to Stack
+            By value, sorted.
+
+        Raises
+        ------
+        InputError
+            If there is no such column.
+        """
         groups, column = {**self.groups, "patient": self.patients}, composed(column)
         if column not in groups:
             raise InputError(f"there is no grouping column {column!r}; there are {', '.join(groups)}.")
@@ -268,7 +308,21 @@ class Stack:
         return {value: self._at(np.flatnonzero(values == value)) for value in sorted(set(groups[column]))}
 
     def regroup(self, column: str, values: Mapping[str, str]) -> Stack:
-        """Return the Stack with these values, by case, in a new or an existing grouping column."""
+        """Return the Stack with other values in a new or an existing grouping column.
+
+        Parameters
+        ----------
+        {group column}
+        values : mapping of str to str
+            Value of every case, by its name.
+
+        {Returns: stack}
+
+        Raises
+        ------
+        InputError
+            If a case has no value.
+        """
         values = {composed(name): value for name, value in values.items()}
         missing = [name for name in self.names if name not in values]
         if missing:
@@ -293,39 +347,3 @@ class Stack:
 
     def _at(self, numbers: Counts) -> Stack:
         return replace(self, cases=tuple(self.cases[i] for i in numbers), order=self.order[numbers])
-
-    def _numbers(self, names: Iterable[str]) -> list[int]:
-        known = {name: i for i, name in enumerate(self.names)}
-        wanted = [composed(name) for name in ([names] if isinstance(names, str) else names)]
-        missing = [name for name in wanted if name not in known]
-        if missing:
-            raise InputError(f"there is no case {listed(missing, 5)}; there are {listed(self.names, 5)}.")
-        return [known[name] for name in wanted]
-
-
-def layout_of(evaluation: Summary) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
-    """Return the dimensions and shape of each array of an Evaluation, by path."""
-    return {path: (dims, array.shape) for path, dims, array in evaluation.arrays()}
-
-
-def width_of(layout: Layout, path: str) -> int:
-    """Return the number of cells of an array."""
-    return int(np.prod(layout[path][1], dtype=np.int64))
-
-
-def check_equal(frame: Mapping[str, Any], other: Mapping[str, Any], name: str) -> None:
-    """Raise UnequalFramesError, naming the part of the frame of the case `name` that differs."""
-    for part in frame:
-        if frame[part] != other.get(part):
-            raise UnequalFramesError(
-                f"case {name} was evaluated with other {part}; evaluate all cases with the same job"
-            )
-
-
-def sorted_cases(cases: Iterable[Case]) -> tuple[Case, ...]:
-    """Return the cases sorted by name; InputError where two have the same."""
-    ordered = tuple(sorted(cases, key=lambda case: case.name))
-    twice = [case.name for case, other in pairwise(ordered) if case.name == other.name]
-    if twice:
-        raise InputError(f"{listed(twice, 5)} would count twice; each case counts once.")
-    return ordered

@@ -92,7 +92,13 @@ class Summary:
         return tuple(a._combine(b, operation) for a, b in zip(mine, theirs, strict=True))
 
     def frame(self) -> dict[str, Any]:
-        """Return the frame with its parts as plain data (numbers, strings, lists, dicts); compared by `+`."""
+        """Return what is counted: the frame with its parts as plain data, compared by `+`.
+
+        Returns
+        -------
+        dict
+            Numbers, strings, lists and dicts.
+        """
         frame: dict[str, Any] = {"kind": self.kind}
         for field in dataclasses.fields(self):
             if "dims" in field.metadata:
@@ -107,7 +113,18 @@ class Summary:
         return frame
 
     def arrays(self, prefix: str = "") -> Iterator[tuple[str, tuple[str, ...], Counts]]:
-        """Yield (path, dimensions, counts) of every array, parts included, in a fixed order."""
+        """Yield every array of counts, parts included, in a fixed order.
+
+        Parameters
+        ----------
+        prefix : str, default ""
+            Begin of the paths.
+
+        Yields
+        ------
+        tuple of (str, tuple of str, numpy.ndarray of int64)
+            Path, dimensions and counts.
+        """
         for field in dataclasses.fields(self):
             value, path = getattr(self, field.name), f"{prefix}{field.name}"
             if "dims" in field.metadata:
@@ -119,7 +136,18 @@ class Summary:
                     yield from part.arrays(f"{path}/{i}/")
 
     def in_buffer(self, buffer: Counts) -> Self:
-        """Return the Summary of this frame whose arrays are parts of a buffer (cells,), one after the other."""
+        """Return the Summary of this frame with other counts.
+
+        Parameters
+        ----------
+        buffer : numpy.ndarray of int64
+            (cells,): the counts of all arrays, one after the other; they are views of it.
+
+        Returns
+        -------
+        Summary
+            Of the same type.
+        """
         start, views = 0, {}
         for path, _, array in self.arrays():
             views[path] = buffer[start : start + array.size].reshape(array.shape)
@@ -140,9 +168,26 @@ class Summary:
 
     @classmethod
     def from_plain(cls, frame: Mapping[str, Any], arrays: Mapping[str, Counts], prefix: str = "") -> Self:
-        """Return the Summary with this `frame()` and these `arrays()` (int64 arrays by path).
+        """Return the Summary of a frame and arrays.
 
-        Raises KeyError or TypeError where something is missing or unknown.
+        Parameters
+        ----------
+        frame : mapping
+            As `frame` gives it.
+        arrays : mapping of str to numpy.ndarray of int64
+            As `arrays` gives them, by path.
+        prefix : str, default ""
+            Begin of the paths.
+
+        Returns
+        -------
+        Summary
+            Of this type.
+
+        Raises
+        ------
+        KeyError, TypeError
+            If something is missing or unknown.
         """
         unknown = set(frame) - {"kind"} - {field.name for field in dataclasses.fields(cls)}
         if frame["kind"] != cls.kind or unknown:

@@ -14,7 +14,7 @@ from typing import Any
 
 from dask_uncert.errors import InputError, one_line
 from dask_uncert.io.paths import check_not_special, file_system, named_path
-from dask_uncert.summaries.stack import Case, composed
+from dask_uncert.summaries.case import Case, composed
 
 PATIENT = "patient"
 PARQUET = (".parquet", ".pq")

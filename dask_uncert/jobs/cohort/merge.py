@@ -23,7 +23,8 @@ from dask_uncert.jobs.cohort.output import (
 )
 from dask_uncert.jobs.provenance import RunRecord
 from dask_uncert.reports.results.cohort import Cohort
-from dask_uncert.summaries.stack import Stack, check_equal
+from dask_uncert.summaries.layout import check_equal
+from dask_uncert.summaries.stack import Stack
 
 
 @dataclass(frozen=True)

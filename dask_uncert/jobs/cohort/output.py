@@ -22,9 +22,10 @@ from dask_uncert.io.stack_store import has_cases, make_groups, read_cases, write
 from dask_uncert.io.summary_cache import REFERENCE_LABEL, CaseFolder, Frame
 from dask_uncert.io.summary_store import save
 from dask_uncert.reports.results.cohort import Cohort, OtherModel
+from dask_uncert.summaries.case import Case
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.sparse_rows import SparseRow, StreamedSum
-from dask_uncert.summaries.stack import Case, Stack
+from dask_uncert.summaries.stack import Stack
 
 if TYPE_CHECKING:
     from dask_uncert.jobs.cohort.case import CaseOutcome  # whose modules of computing a report does not need

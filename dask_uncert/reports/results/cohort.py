@@ -20,8 +20,9 @@ from dask_uncert.metrics.scalars import QUANTILES
 from dask_uncert.reports.results.headline import Metric, headline
 from dask_uncert.reports.results.intervals import INTERVAL, Intervals
 from dask_uncert.reports.results.scene import scene_results, undefined_as_null
+from dask_uncert.summaries.case import Case
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.stack import Case, Stack
+from dask_uncert.summaries.stack import Stack
 
 MOST_GROUPS = 24
 """A grouping column with more values is only in `tables/groups.csv`, without intervals."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from dask_uncert.reports.results.cohort import CohortStatistics
 from dask_uncert.reports.tables.csv import with_header
-from dask_uncert.summaries.stack import Case
+from dask_uncert.summaries.case import Case
 
 COUNTS = ("counted", "excluded/", "repaired/")
 
