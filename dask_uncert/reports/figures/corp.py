@@ -54,7 +54,9 @@ def corp_curve(
     filled = fine.number > 0
     centre = np.asarray(ratio(decode(fine.sums), fine.number))[filled]
     share = isotonic_curve(fine.number, fine.positives)[filled]
-    upper.plot(centre, share, color=BLUE, lw=1.7, label="recalibrated", marker="o" if len(centre) < 20 else None)
+    upper.plot(
+        centre, share, color=BLUE, lw=1.7, label="recalibrated", marker="o" if len(centre) < 20 else None, clip_on=False
+    )
     upper.legend(loc="upper left")
     label_panel(upper, "Isotonic reliability", "", "share that is right")
     label_panel(lower, "", "confidence", "pixels")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.curves import lowest, powers, value_label
-from dask_uncert.reports.figures.style import BLUE, VERMILION, YELLOW, class_colours, styled
+from dask_uncert.reports.figures.style import BLUE, VERMILION, class_colours, styled
 from dask_uncert.reports.names import axis_name, file_names, pretty, unit
 from dask_uncert.spec.map_names import IN_SET, SET_SIZE, soft_labels, soft_picture_label, soft_weight_map
 from dask_uncert.summaries.distribution import Distribution
@@ -32,10 +32,10 @@ Values are two-dimensional, NaN where undefined; a picture has a third dimension
 Levels = Sequence[tuple[int, str, Any]]
 """Value, label and colour of each level of a map with few values."""
 
-UNDEFINED = "#e2e2e2"  # light grey
+UNDEFINED, PALE = "#e2e2e2", "#f6eeb4"  # light grey, light yellow
 CELL_NAMES = {"TP": "true positive", "FN": "false negative", "FP": "false positive", "TN": "true negative"}
 CORRECT_OR_WRONG: Levels = ((1, "correct", BLUE), (0, "wrong", VERMILION))
-IN_OR_NOT: Levels = ((1, "in the set", BLUE), (0, "not in it", YELLOW))
+IN_OR_NOT: Levels = ((1, "in the set", BLUE), (0, "not in it", PALE))
 RIGHT = 1.0  # room for a colour bar, in inches
 
 
