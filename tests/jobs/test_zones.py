@@ -20,7 +20,8 @@ def test_zones_of_a_job_run_merge_and_plan(tmp_path, dask_uncert_command):
     group.create_array("zones", shape=codes.shape, chunks=(20, 20), dtype="u1", dimension_names=("y", "x"))[...] = codes
     names = {1: "train", 2: "test"}
     zones = {"store": "s.zarr", "array": "zones", "names": names, "nodata": 0}
-    words = {**scene.words, "inputs": {**scene.words["inputs"], "zones": zones}}
+    joint = {"joint_distributions": scene.words["measures"]}
+    words = {**scene.words, "inputs": {**scene.words["inputs"], "zones": zones}, **joint}
     scene.job.write_text(json.dumps(words))
     plan = du.plan(scene.job, probe=False)
     assert "zones" in json.dumps(plan)
@@ -28,7 +29,7 @@ def test_zones_of_a_job_run_merge_and_plan(tmp_path, dask_uncert_command):
     found = du.load(tmp_path / "out")
     wanted = du.evaluate(
         scene.p, scene.y, zones=du.Input(codes, names=names, nodata=0), classes=[str(i) for i in range(6)],
-        measures=scene.words["measures"],
+        measures=scene.words["measures"], **joint,
     )  # fmt: skip
     assert found == wanted
     results = json.loads((tmp_path / "out/results.json").read_text())
@@ -40,4 +41,7 @@ def test_zones_of_a_job_run_merge_and_plan(tmp_path, dask_uncert_command):
     assert dask_uncert_command("run", tmp_path / "second.yaml")[0] == 0
     both = du.merge(tmp_path / "both", [tmp_path / "out", tmp_path / "second"])
     assert both.zone("train") == found.zone("train") + du.load(tmp_path / "second").zone("train")
+    joints = [du.joint_distribution(both, name) for name in joint["joint_distributions"]]
+    assert joints
+    assert all(pixels.sum() == both.ledger.counted for pixels in joints)
     assert replace(both, zones=None).ledger.pixels == 2 * codes.size

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dask_uncert.formulas.measures import MEASURES, Measure
 from dask_uncert.io.summary_store import read_counts, write_counts
 from dask_uncert.summaries.calibration import Calibration
+from dask_uncert.summaries.confidence_joint import ConfidenceJoint
 from dask_uncert.summaries.decisions import Decisions
 from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Class, Evaluation
@@ -31,6 +32,7 @@ ZEROS = {
     "decisions": Decisions.zero(3),
     "distribution": Distribution.zero(MEASURES["gini"], (0.3, 1 / 3), 3),
     "predicted uncertainty": Distribution.zero(MEASURES["uncertainty"], (2.5,), 3),
+    "confidence_joint": ConfidenceJoint.zero(Distribution.zero(MEASURES["uncertainty"], (), 3)),
     "calibration": Calibration.zero(5, 3),
     "soft_confusion": SoftConfusion.zero(SoftSettings(1, (0.5,), (0.0, 0.1), (0.0, math.inf), "gini")),
     "joint": JointHistogram.zero(JOINT),
@@ -48,6 +50,7 @@ ZEROS["evaluation"] = Evaluation(
     calibration=ZEROS["calibration"],
     soft_confusion=(ZEROS["soft_confusion"],),
     joint=(ZEROS["joint"],),
+    confidence_joint=(ConfidenceJoint.zero(ZEROS["distribution"]),),
 )
 KINDS = pytest.mark.parametrize("kind", ZEROS)
 
@@ -153,6 +156,15 @@ def test_what_a_frame_lacks_or_does_not_know_is_an_error(kind):
     for key in arrays:
         with pytest.raises(KeyError):
             summary.from_plain(frame, {path: value for path, value in arrays.items() if path != key})
+
+
+def test_counts_that_came_later_are_none_in_older_data():
+    evaluation = filled(dataclasses.replace(ZEROS["evaluation"], confidence_joint=()), 2)
+    frame = {key: value for key, value in evaluation.frame().items() if key != "confidence_joint"}
+    arrays = {path: value for path, _, value in evaluation.arrays()}
+    assert Evaluation.from_plain(frame, arrays) == evaluation
+    with pytest.raises(KeyError, match="decisions"):
+        Evaluation.from_plain({key: value for key, value in frame.items() if key != "decisions"}, arrays)
 
 
 @pytest.mark.parametrize("kind", ["evaluation", "regression"])
