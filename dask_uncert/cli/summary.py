@@ -84,7 +84,7 @@ def _cohort(results: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     failed = f", {len(results['failed'])} failed" if results["failed"] else ""
     yield "cases", f"{cohort['cases']} of {cohort['patients']} patients{failed}"
     shown = cohort["headline"][:MOST_DICE]
-    for name in shown[:MOST_MEASURES] + [name for name in shown[MOST_MEASURES:] if _label(name) != name]:
+    for name in shown[:MOST_MEASURES] + [name for name in shown[MOST_MEASURES:] if "Dice" in _label(name)]:
         row = cohort["metrics"][name]
         pooled, worst = _number(row["pooled"]), row["at"]["0.05"]
         over = f"{_with_interval(row, 'mean')} over patients, {pooled} pooled"
@@ -92,13 +92,14 @@ def _cohort(results: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _label(name: str) -> str:
-    """Return what a metric is called: the Dice of a class, or the mean of several; any other by its name.
+    """Return what a metric is called: that of a class, the mean Dice of several; any other by its name.
 
-    >>> _label("classes/lesion/f1"), _label("overall/kappa")
-    ('Dice of lesion', 'overall/kappa')
+    >>> _label("classes/lesion/f1"), _label("classes/a/b/recall"), _label("overall/kappa")
+    ('Dice of lesion', 'recall of a/b', 'overall/kappa')
     """
-    if name.startswith("classes/") and name.endswith("/f1"):
-        return f"Dice of {name.removeprefix('classes/').removesuffix('/f1')}"
+    if name.startswith("classes/"):
+        class_name, _, metric = name.removeprefix("classes/").rpartition("/")
+        return f"{'Dice' if metric == 'f1' else metric} of {class_name}"
     return {"overall/foreground_f1": "mean Dice of the foreground", "overall/macro_f1": "mean Dice of the classes"}.get(
         name, name
     )

@@ -211,7 +211,8 @@ def _job(used: Sequence[Finding], others: Sequence[Finding], job: Path, cohort: 
         if cohort
         else "[entropy, predicted, correct]"
     )
-    lines.append(TAIL.format(confidence=confidence, maps=maps, output=f"{job.stem}_results"))
+    output = "results" if job.stem == "job" else f"{job.stem}_results"
+    lines.append(TAIL.format(confidence=confidence, maps=maps, output=output))
     return "\n".join(lines)
 
 
@@ -225,7 +226,7 @@ def _classes(reference: Finding, prediction: Finding) -> list[str]:
     first = next((first for first in (0, 1) if {*codes} - unlabelled <= {*range(first, first + number)}), None)
     if len({*names} - unlabelled) == number:
         table, why = {code: name for code, name in names.items() if code not in unlabelled}, FROM_FILE
-    elif first is not None and not unlabelled <= {*range(first, first + number)}:
+    elif first is not None and not unlabelled & {*range(first, first + number)}:
         table = {code: f"class {code}" for code in range(first, first + number)}
         why = f"{number} classes; the reference holds the codes {listed(codes, 8)}"
     else:

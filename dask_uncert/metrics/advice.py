@@ -100,8 +100,12 @@ def _detection(evaluation: Evaluation) -> tuple[str, str] | None:
     as_good = [name for name, other in others.items() if other.highest >= area.lowest]
     less = [f"{name} {other.value:.3f}" for name, other in others.items() if name not in as_good]
     return "measures", (
-        f"Of {len(areas)} measure{'s' * (len(areas) > 1)}, {best} finds wrong predictions best: a wrong one is more "
-        f"uncertain than a right one with probability {area.value:.3f} (error AUROC; chance 0.5)"
+        (
+            f"Of {len(areas)} measures, {best} finds wrong predictions best"
+            if others
+            else f"{best} finds wrong predictions"
+        )
+        + f": a wrong one is more uncertain than a right one with probability {area.value:.3f} (error AUROC; chance 0.5)"
         + (f"; {listed(as_good, MOST_NAMED)} cannot be told from it within the bounds of bins" if as_good else "")
         + (f"; next {less[0]}" if less else "")
         + "."

@@ -124,6 +124,8 @@ def test_init_of_folders_is_a_cohort(tmp_path):
     assert rows[0]["probabilities"] == "predictions/case_01_prob.nii.gz"
     keys = yaml.safe_load(job.read_text())
     assert (keys["kind"], [*keys["inputs"]], [*keys["classes"]]) == ("cohort", ["probabilities", "reference"], [0, 1])
+    assert keys["output"] == "results"
+    assert "2 classes; the reference holds the codes 0, 1" in job.read_text()
     assert du.plan(job)["patients"] == 3
     assert "unusable" not in du.plan(job) or not du.plan(job)["unusable"]
 

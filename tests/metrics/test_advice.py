@@ -40,7 +40,7 @@ def test_confidence_is_spoken_of_where_it_is_off(share, text):
 def test_the_better_measure_and_the_share_to_review():
     confidence, right = np.repeat([0.99, 0.9, 0.7, 0.6], 25), np.arange(100) < 80
     detection, review = (said(evaluated(confidence, right))[rule] for rule in ("detection", "review"))
-    assert "Of 1 measure, gini finds wrong predictions best: " in detection.text
+    assert "gini finds wrong predictions: " in detection.text
     assert "error AUROC; chance 0.5" in detection.text
     # gini is 4 p (1 - p): .96 at .6, so that its 25 predictions hold all 20 wrong ones.
     assert "review the 25.0 % with gini above 0.959: they hold 100.0 % of the 20 wrong ones." in review.text
