@@ -10,16 +10,21 @@ import yaml
 
 import dask_uncert as du
 from dask_uncert.cli import console
+from dask_uncert.cli.main import cli
 from dask_uncert.jobs.submission import Submission
 from dask_uncert.reports import write
 
 
 @pytest.fixture
 def volume(tmp_path):
+    return write_volume(tmp_path)
+
+
+def write_volume(folder):
     """The file of a job on a small volume, with intervals."""
     rng = np.random.default_rng(0)
-    np.save(tmp_path / "p.npy", rng.dirichlet(np.ones(2), (4, 8, 8)))
-    np.save(tmp_path / "y.npy", rng.integers(0, 3, (4, 8, 8)))
+    np.save(folder / "p.npy", rng.dirichlet(np.ones(2), (4, 8, 8)))
+    np.save(folder / "y.npy", rng.integers(0, 3, (4, 8, 8)))
     job = {
         "version": 1, "kind": "scene", "output": "out", "classes": {1: "healthy", 2: "lesion"}, "ignore": [0],
         "inputs": {
@@ -28,8 +33,8 @@ def volume(tmp_path):
         },
         "measures": ["gini"], "confidence": {"unit": "tile", "size": 2, "replicates": 30}, "maps": ["gini"],
     }  # fmt: skip
-    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
-    return tmp_path / "job.yaml"
+    (folder / "job.yaml").write_text(yaml.safe_dump(job))
+    return folder / "job.yaml"
 
 
 def test_the_summary_says_how_good_how_sure_what_was_left_out_and_where(volume, tmp_path, dask_uncert_command):
@@ -95,29 +100,56 @@ def test_a_run_keeps_its_date_version_and_settings_for_the_page(volume, tmp_path
     assert not {"inputs", "output", "cluster"} & {*settings}
 
 
-def test_every_command_speaks_json(volume, tmp_path, dask_uncert_command):
-    def answer(*words):
-        status, said, problem = dask_uncert_command(*words, "--json")
-        assert status == 0, problem
-        assert problem == ""
-        return json.loads(said)
+JSON = {  # words of a command by its name; what it answers has these keys
+    "run": ("{job}", "--out", "{new}", ["counted", "overall"]),
+    "plan": ("{job}", "--no-probe", ["output", "blocks"]),
+    "merge": ("{new}", "{out}", ["counted", "overall"]),
+    "report": ("{out}", ["counted", "overall"]),
+    "compare": ("{out}", "{other}", "--permutations", "20", "--replicates", "20", ["first", "metrics"]),
+    "sweep": ("{out}", []),
+    "choose": ("{out}", "--on", "zone=0", "--class", "lesion", "--replicates", "20", ["threshold", "reported_on"]),
+    "schema": ("ignore", ["key", "explanation"]),
+    "demo": ("{new}", ["job", "data"]),
+    "init": ("{folder}/p.npy", "{folder}/y.npy", "--out", "{new}", ["job", "guesses"]),
+    "convert": ("{folder}/y.npy", "{new}.zarr", "--dims", "z,y,x", ["output"]),
+    "export": ("{out}", "{new}.nii", "--map", "gini", ["output"]),
+    "status": ("{out}", ["output", "status", "message"]),
+    "wait": ("{out}", ["output", "status", "message"]),
+    "cancel": ("{out}", ["output", "status", "message"]),
+}
 
-    out = tmp_path / "out"
-    results = answer("run", volume)
-    assert results == json.loads((out / "results.json").read_text()) == answer("report", out)
-    assert answer("merge", tmp_path / "sum", out)["counted"] == results["counted"]
-    assert answer("plan", volume)["output"] == str(out)
-    target = tmp_path / "gini.nii"
-    assert answer("export", out, target, "--map", "gini") == {"output": str(target)}
-    target = tmp_path / "y.zarr"
-    assert answer("convert", tmp_path / "y.npy", target, "--dims", "z,y,x") == {"output": str(target)}
-    Submission("j", str(out), "tcp://127.0.0.1:1", "scheduler", "k").create()
-    waiting = answer("status", out)
-    assert (waiting["output"], waiting["status"]) == (str(out), "waiting")
-    assert answer("status")[-1] == waiting
-    Submission.read(out).end("done", "x")
-    ended = {"output": str(out), "status": "done", "message": "x"}
-    assert answer("wait", out) == answer("cancel", out) == answer("status")[-1] == ended
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a job that has two results, one of them as if it had been submitted."""
+    folder = tmp_path_factory.mktemp("finished")
+    zones, soft = np.arange(4 * 8 * 8).reshape(4, 8, 8) % 2, {"class": "lesion"}
+    np.save(folder / "zones.npy", zones)
+    job = yaml.safe_load(write_volume(folder).read_text())
+    job["inputs"]["zones"] = {"store": "zones.npy", "dims": ["z", "y", "x"]}
+    (folder / "job.yaml").write_text(yaml.safe_dump({**job, "soft_confusion": [soft]}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(write, "figures_and_page", lambda *arguments: {})
+        du.run(folder / "job.yaml")
+        du.run(folder / "job.yaml", out=folder / "other")
+    Submission("j", str(folder / "out"), "tcp://127.0.0.1:1", "scheduler", "k").create()
+    Submission.read(str(folder / "out")).end("done", "x")
+    return folder
+
+
+@pytest.mark.parametrize("name", [*cli.commands])
+def test_every_command_prints_one_json_document(name, finished, tmp_path, dask_uncert_command):
+    if name == "submit":
+        pytest.skip("needs a running cluster: tests/jobs/test_submit.py")
+    *words, keys = JSON[name]
+    places = {"job": finished / "job.yaml", "out": finished / "out", "other": finished / "other"}
+    places |= {"folder": finished, "new": tmp_path / "new"}
+    status, said, problem = dask_uncert_command(name, *(word.format(**places) for word in words), "--json")
+    assert (status, problem) == (0, "")
+    answer = json.loads(said)
+    assert {*keys} <= ({*answer} if isinstance(answer, dict) else {*answer[0]})
+    if name in ("run", "merge"):
+        assert answer == json.loads((tmp_path / "new" / "results.json").read_text())
 
 
 def test_status_without_an_id_lists_the_jobs(tmp_path, monkeypatch, dask_uncert_command):

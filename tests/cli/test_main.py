@@ -14,7 +14,6 @@ import yaml
 import zarr
 
 import dask_uncert as du
-from dask_uncert.cli.main import cli
 from dask_uncert.clusters import connect
 from dask_uncert.errors import InputError
 from dask_uncert.io.output_folder import read_record, write_record
@@ -242,12 +241,6 @@ def test_sweep_answers_from_the_folder_alone(job, tmp_path, dask_uncert_command)
         status, out, said = sweep(*words, folder=folder)
         assert (status, out) == (2, "")
         assert message in said
-
-
-def test_every_command_has_json(dask_uncert_command):
-    assert [name for name, known in cli.commands.items() if not any(p.name == "as_json" for p in known.params)] == []
-    explained = json.loads(dask_uncert_command("schema", "ignore", "--json")[1])
-    assert explained["explanation"] == du.job_schema("ignore").splitlines()
 
 
 def test_the_schema_describes_the_shipped_jobs(dask_uncert_command):

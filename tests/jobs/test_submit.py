@@ -43,8 +43,8 @@ def scheduler(tmp_path):
 def test_a_job_on_a_scheduler_outlives_its_command_and_its_worker(tmp_path, job, scheduler):
     address, nannies = scheduler
     out = tmp_path / "out"
-    sent = command("submit", job[0], "--cluster", address, "--out", out, check=0)
-    assert sent.stdout.strip() == str(out)
+    sent = command("submit", job[0], "--cluster", address, "--out", out, "--json", check=0)
+    assert json.loads(sent.stdout) == {"output": str(out)}
     kept = tmp_path / "out.blocks"
     is_ended = (tmp_path / "out.job" / "end.json").exists
     wait_for(lambda: len(scenes.finished(kept)) >= 2 or is_ended())
@@ -55,11 +55,12 @@ def test_a_job_on_a_scheduler_outlives_its_command_and_its_worker(tmp_path, job,
     for child in psutil.Process(nannies[0].pid).children(recursive=True):  # a worker, perhaps the driver's
         with suppress(ProcessLookupError):
             os.kill(child.pid, signal.SIGKILL)
-    waited = command("wait", out, "--timeout", 200)
+    waited = command("wait", out, "--timeout", 200, "--json")
     assert waited.returncode == 0, waited.stdout + waited.stderr + (tmp_path / "out.job" / "log.txt").read_text()
-    assert waited.stdout.startswith("done: the result is in")
+    ended = json.loads(waited.stdout)
+    assert (ended["output"], ended["status"]) == (str(out), "done")
     assert du.load(out) == job[1]
-    assert command("status", out).stdout.startswith("done")
+    assert json.loads(command("status", out, "--json").stdout) == ended
     assert not kept.exists()
 
 

@@ -16,6 +16,12 @@ import dask_uncert as du
 DASK = [sys.executable, "-m", "dask"]
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 @contextmanager
 def scheduler(
     folder: Path,
@@ -26,9 +32,7 @@ def scheduler(
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[str, list[subprocess.Popen]]]:
     """Its address, and the processes: the scheduler's, then the workers' or their nannies'."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    address = f"tcp://127.0.0.1:{free_port()}"
     at = [
         "--host",
         "127.0.0.1",
