@@ -17,7 +17,7 @@ for name in one two; do
 done
 
 # Submit: prints the id, which is the output folder, and returns at once. `status` and `cancel` take the same id.
-id=$(dask-uncert submit submitted_scene.yaml --cluster "$address" | grep -o '/.*results/submitted' | head -n 1)
+id=$(dask-uncert submit submitted_scene.yaml --cluster "$address")
 dask-uncert status "$id"
 
 # Wait until it has ended. The exit status is that of the job.

@@ -19,7 +19,7 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
 import dask_uncert as du
 from tests.support import ROOT
-from tests.support.schedulers import scheduler
+from tests.support.schedulers import free_port, scheduler
 
 DOCS = ROOT / "docs"
 PAGES = [*ROOT.glob("*.md"), *(page for page in DOCS.rglob("*.md") if "generated" not in page.parts)]
@@ -69,13 +69,22 @@ SYBIL = Sybil(
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that looks like the top of the repository, where a reader's output harms nothing."""
+    """A folder that looks like the top of the repository, where a reader's output harms nothing.
+
+    The cohort has eight cases, and few replicates: tests/jobs/cohort/test_examples.py runs the whole.
+    """
     for name in ("examples", "cluster", "tests"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "workflows").mkdir()
     for job in (ROOT / "workflows").iterdir():
         if job.is_file():
-            (tmp_path / "workflows" / job.name).write_bytes(job.read_bytes())
+            text = job.read_text("utf-8").replace("replicates: 1000", "replicates: 20")
+            text = text.replace("../examples/data/lidc_nodules/manifest.csv", "few.csv")
+            (tmp_path / "workflows" / job.name).write_text(text, "utf-8")
+    nodules = ROOT / "examples" / "data" / "lidc_nodules"
+    header, *rows = (nodules / "manifest.csv").read_text("utf-8").splitlines(keepends=True)
+    few = re.sub(r"\bnodule\w+\.nii\.gz", lambda name: str(nodules / name[0]), "".join(rows[:32:4]))
+    (tmp_path / "workflows" / "few.csv").write_text(header + few, "utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
@@ -112,6 +121,21 @@ def test_examples_run(script: Path, checkout: Path) -> None:
     ran = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout
+
+
+@pytest.mark.slow
+def test_the_script_that_submits_shows_its_page(checkout: Path) -> None:
+    words = ["bash", "workflows/submit.sh"]
+    environment = {**os.environ, "PORT": str(free_port()), "DISPLAY": ""}
+    ran = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    first, last, page = ran.stdout.splitlines()
+    assert first.partition(":")[0] in ("waiting", "running", "done")
+    assert last.startswith("done: the result is in")
+    results = checkout / "workflows" / "results" / "submitted"
+    assert page == f"page: {results}/report.html"
+    assert (results / "report.html").exists()
+    assert du.load(results).ledger.counted == 9203
 
 
 def test_table_1_of_a22_comes_from_its_counts(capsys: pytest.CaptureFixture[str]) -> None:
