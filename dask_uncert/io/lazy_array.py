@@ -38,8 +38,9 @@ class MissingChunkMask(ArrayView):
         super().__init__([shape[axis] for axis in axes], np.uint8)
         self.chunks = tuple(chunks[axis] for axis in axes)
         self._absent = np.zeros([-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True)], np.uint8)
-        for index in absent:
-            self._absent[tuple(index[axis] for axis in axes)] = 1
+        indices = np.array([*absent], np.intp).reshape(len(absent), len(shape))  # there may be millions
+        if len(absent):
+            self._absent[tuple(indices[:, [*axes]].T)] = 1
 
     @property
     def missing(self) -> int:

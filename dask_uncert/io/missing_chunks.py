@@ -45,7 +45,9 @@ def absent_chunks(array: Any, path: str, store: str, name: str) -> list[Index]:
         return _absent_by_requests(store, path, list(np.ndindex(*numbers)), encode, name)
     files = _list_files(store, path)
     absent = [number for number, key in enumerate(_keys(numbers, encode)) if key not in files]
-    return [tuple(int(i) for i in np.unravel_index(number, numbers)) for number in absent]
+    if not (absent and numbers):
+        return [()] * len(absent)
+    return list(zip(*(axis.tolist() for axis in np.unravel_index(absent, numbers)), strict=True))
 
 
 def _keys(numbers: Sequence[int], encode: Callable[[Index], str]) -> Iterator[str]:
