@@ -211,8 +211,7 @@ class _Block:
             )  # fmt: skip
             if self.weights is not None:
                 total.weighted[0].add(truth, measured.predicted, self.weights[batch].astype(np.float64))
-            usable = (measured.state & 3) == 0
-            drawn = soft | set_maps(request, stored, batch, usable, dtype, scale, kernels)
+            drawn = soft | set_maps(request, stored, batch, measured.state, dtype, scale, kernels)
             for name, values in self.maps.items():
                 values[batch] = drawn[name] if name in drawn else _map_values(name, measured, truth, request)
         return total if tiles is None else replace(total, tiles=tiles.result())

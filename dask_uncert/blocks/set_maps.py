@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.formulas.labels import as_stored
-from dask_uncert.formulas.typing import Bools, Indices
+from dask_uncert.formulas.typing import Indices
 from dask_uncert.spec.map_names import in_set_map, set_size_map
 from dask_uncert.spec.request import Request
 
@@ -18,17 +18,18 @@ def set_maps(
     request: Request,
     stored: NDArray[Any],
     pixels: Indices,
-    usable: Bools,
+    states: NDArray[np.uint8],
     dtype: np.dtype[Any],
     scale: float | None,
     kernels: ModuleType,
 ) -> dict[str, NDArray[Any]]:
     """Return the values (n,) of each map of sets at these pixels, by its name.
 
-    stored: the probabilities as `kernels.measure` takes them, stored in `dtype`. usable: (n,) False where undefined.
+    stored: the probabilities as `kernels.measure` takes them, stored in `dtype`. states: (n,) of `Pixels`.
     """
     if not request.set_maps:
         return {}
+    usable = (states & 3) == 0
     layers, p = request.layers, np.empty(pixels.size)
     levels = [float(as_stored(threshold, dtype, scale)) for threshold, _ in request.set_maps]
     maps = {}
