@@ -53,18 +53,22 @@ def count_plain(
     u: NDArray[Any] | None,
     kernels: ModuleType,
     pixels: Indices,
+    whole: bool,
 ) -> Indices:
     """Add the pixels that count and whose p is in [0, 1]; return the numbers of the others that count.
 
     probabilities: the second class's, float32, of the shape of the block. reference: (n,) class index, negative where the
-    pixel does not count. u: (n,). pixels: those of this part of the block that count.
+    pixel does not count. u: (n,). pixels: those of this part of the block that count, in rising order;
+    whole: no others of the block do.
     """
     second = probabilities.reshape(-1)
-    if pixels.size < np.count_nonzero(reference >= 0):  # a zone of several
-        second, reference = second[pixels], reference[pixels]
-        u = None if u is None else u[pixels]
-    else:
-        pixels = np.arange(reference.size)
+    if not pixels.size:
+        return pixels
+    first, last = int(pixels[0]), int(pixels[-1])
+    part: slice | Indices = pixels
+    if whole or last - first < pixels.size:  # without a copy: what lies in between does not count
+        part, pixels = slice(first, last + 1), np.arange(first, last + 1)
+    second, reference, u = second[part], reference[part], None if u is None else u[part]
     second = np.ascontiguousarray(second, np.float32)
     bins, decisions = total.stated, total.decisions
     finder = cached_finder(tuple(as_stored(bins.edges, second.dtype).tolist()), 1.0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from types import ModuleType
 from typing import Any
 
@@ -33,7 +32,7 @@ from dask_uncert.blocks.kernels.types import MISSING, OFF, Pixels, Rounding
 from dask_uncert.blocks.own_measures import add_own
 from dask_uncert.blocks.set_maps import set_maps
 from dask_uncert.blocks.tiles import TileCounter
-from dask_uncert.blocks.zones import DENSE_ZONES, BlockZones, ZoneRows, with_tiles, zones_of
+from dask_uncert.blocks.zones import BlockZones, ZoneRows, with_tiles, zones_of
 from dask_uncert.errors import UnusableBlockError
 from dask_uncert.formulas.labels import NO_CODE, UNKNOWN, UNLABELLED
 from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY
@@ -100,21 +99,16 @@ def evaluate_block(
 def _count_zones(block: _Block, total: Evaluation, excluded: Indices, zones: BlockZones) -> Evaluation:
     """Count the pixels of a block zone by zone into an Evaluation, which is their sum."""
     assert total.zones is not None
-    tiles: dict[int, Tiles] = {}
-    sizes, alone, width = np.bincount(zones.of, minlength=len(zones.codes) + 1), total.alone(), total.zones.width
-    sums, rows = np.zeros(width, np.int64), ZoneRows(block.kernels)
-    parts = zones.parts(block.selected)
-    while numbered := [*islice(parts, DENSE_ZONES)]:
-        dense = np.zeros((len(numbered), width), np.int64)
-        for counts, (number, pixels) in zip(dense, numbered, strict=True):
-            part = replace(alone.in_buffer(counts), tiles=total.tiles)
-            part = block.count(part, excluded[number], pixels)
-            _close(part, excluded[number], int(sizes[number]))
-            if number < len(zones.codes) and part.tiles is not None:
-                tiles[zones.codes[number]] = part.tiles
-        sums += dense.sum(axis=0)
-        rows.add(dense[: len(zones.codes) - numbered[0][0]])
-    total = replace(alone.in_buffer(sums), tiles=total.tiles, zones=rows.result(total.zones, zones.codes))
+    alone, rows, tiles = total.alone(), ZoneRows(block.kernels, total.zones.width), dict[int, Tiles]()
+    for number, size, pixels in zones.parts(block.selected, block.kernels):
+        part = replace(alone.in_buffer(rows.dense), tiles=total.tiles)
+        part = block.count(part, excluded[number], pixels)
+        _close(part, excluded[number], size)
+        code = zones.codes[number] if number < len(zones.codes) else None
+        rows.add(code)
+        if code is not None and part.tiles is not None:
+            tiles[code] = part.tiles
+    total = replace(alone.in_buffer(rows.sums), tiles=total.tiles, zones=rows.result(total.zones))
     return total if total.tiles is None else with_tiles(total, tiles)
 
 
@@ -127,7 +121,7 @@ def _close(total: Evaluation, excluded: Indices, pixels: int) -> None:
 class _Block:
     """One block, whose pixels are counted in one or several parts.
 
-    selected: (n,) pixels to look at: those that count, and for maps all that have a prediction.
+    selected: (n,) pixels to look at: those that count, and for maps all that have a prediction; `number` of them.
     """
 
     def __init__(
@@ -152,6 +146,7 @@ class _Block:
         }
         if self.maps:  # they show pixels that do not count, too
             self.selected = ~arrays[BLANK].ravel() if BLANK in arrays else np.ones(reference.size, np.bool_)
+        self.number = np.count_nonzero(self.selected)
 
     @cached_property
     def spread(self) -> Spread | None:
@@ -176,9 +171,8 @@ class _Block:
     def count(self, total: Evaluation, excluded: Indices, pixels: Indices) -> Evaluation:
         """Add pixels to an Evaluation and return it with their tiles; those left out go to (reasons, classes + 1)."""
         if self.plain:
-            pixels = count_plain(
-                self.request, total, self.arrays["probabilities"], self.reference, self.u, self.kernels, pixels
-            )
+            p, whole = self.arrays["probabilities"], pixels.size == self.number
+            pixels = count_plain(self.request, total, p, self.reference, self.u, self.kernels, pixels, whole)
         if not pixels.size:
             return total
         request, kernels, (stored, dtype, rounding) = self.request, self.kernels, self.prediction

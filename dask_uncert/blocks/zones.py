@@ -20,8 +20,6 @@ from dask_uncert.summaries.sparse_rows import SparseRow, split_rows
 from dask_uncert.summaries.tiles import OPEN, Tiles
 from dask_uncert.summaries.zones import Zones, check_number
 
-DENSE_ZONES = 16  # whose counts are dense at a time
-
 
 class BlockZones(NamedTuple):
     """Zones of a block: their codes, and the number of the zone of each pixel (n,); len(codes) where there is none."""
@@ -29,14 +27,14 @@ class BlockZones(NamedTuple):
     codes: tuple[int, ...]
     of: Indices
 
-    def parts(self, chosen: Bools) -> Iterator[tuple[int, Indices]]:
-        """Yield the number of each zone, and last that of no zone, with its chosen pixels in rising order."""
-        zone = self.of.astype(np.uint8 if len(self.codes) < (1 << 8) - 1 else np.uint16)  # sorts faster
-        zone[~chosen] = len(self.codes) + 1
-        order = np.argsort(zone, kind="stable")
-        ends = np.cumsum(np.bincount(zone, minlength=len(self.codes) + 2)[:-1])
-        for number, end in enumerate(ends.tolist()):
-            yield number, order[ends[number - 1] if number else 0 : end]
+    def parts(self, selected: Bools, kernels: ModuleType) -> Iterator[tuple[int, int, Indices]]:
+        """Yield the number of each zone with a pixel, how many these are, and those selected, in rising order.
+
+        The last number is that of pixels in no zone.
+        """
+        order, sizes, ends = kernels.sort_by_zone(self.of, selected, len(self.codes) + 1)
+        for number in np.flatnonzero(sizes).tolist():
+            yield number, int(sizes[number]), order[ends[number - 1] if number else 0 : ends[number]]
 
 
 def zones_of(request: Request, arrays: Mapping[str, Any]) -> BlockZones:
@@ -68,33 +66,30 @@ def zone_indices(
         small = inside.dtype.kind == "u" and inside.dtype.itemsize <= 2
         found = np.flatnonzero(np.bincount(inside)) if small else np.unique(inside)
         codes = tuple(int(code) for code in found.tolist())
-    index = class_indices(flat, codes or (0,), ())
+    index = class_indices(flat, codes or (0,), (), np.int16 if len(codes) < 1 << 15 else np.int64)
     if gaps is not None:
         index[gaps > 0] = NO_CODE
     return index, codes
 
 
 class ZoneRows:
-    """Sparse rows of zones, in the order of their codes, made of dense ones."""
+    """Sparse rows of the zones of a block, and their sum; `dense` has the counts of one zone at a time."""
 
-    def __init__(self, kernels: ModuleType) -> None:
-        self.kernels = kernels
-        self.numbers: list[Indices] = []
-        self.cells: list[Indices] = []
-        self.counts: list[Indices] = []
+    def __init__(self, kernels: ModuleType, width: int) -> None:
+        self.kernels, self.dense, self.sums = kernels, np.zeros(width, np.int64), np.zeros(width, np.int64)
+        self.rows: dict[int, SparseRow] = {}
 
-    def add(self, dense: Indices) -> None:
-        """Add the counts of the next zones, (zones, width)."""
-        for kept, part in zip((self.numbers, self.cells, self.counts), self.kernels.filled_cells(dense), strict=True):
-            kept.append(part)
+    def add(self, code: int | None) -> None:
+        """Keep the counts of a zone, and set the dense ones to 0; code: None for pixels without one."""
+        _, cells, counts = self.kernels.filled_cells(self.dense[np.newaxis])
+        self.sums[cells] += counts
+        self.dense[cells] = 0
+        if code is not None:
+            self.rows[code] = SparseRow(cells, counts)
 
-    def result(self, empty: Zones, codes: tuple[int, ...]) -> Zones:
-        """Return the zones with these codes, which rise; some may have no pixel in the block."""
-        number = np.concatenate(self.numbers)
-        cells, counts = (parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in (self.cells, self.counts))
-        starts = np.concatenate([[0], np.cumsum(number[number > 0])])
-        filled = np.array(codes, np.int64)[number > 0]
-        return replace(empty, codes=filled, starts=starts, cells=cells, numbers=counts)
+    def result(self, empty: Zones) -> Zones:
+        """Return the zones of the block."""
+        return Zones.of(empty.named, empty.width, self.rows, empty.tiles)
 
 
 def with_tiles(total: Evaluation, tiles: Mapping[int, Tiles]) -> Evaluation:

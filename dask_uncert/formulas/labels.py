@@ -43,10 +43,13 @@ def stored_threshold(threshold: float, dtype: np.dtype[Any]) -> float:
     return float(as_stored(threshold, dtype))
 
 
-def class_indices(codes: NDArray[Any], classes: Sequence[int], ignore: Sequence[int]) -> Indices:
+def class_indices(
+    codes: NDArray[Any], classes: Sequence[int], ignore: Sequence[int], dtype: type[np.integer[Any]] = np.int64
+) -> Indices:
     """Return the class index of each reference code, flat (n,), or UNLABELLED, UNKNOWN or NO_CODE.
 
-    classes: the code of each class, in the order of the class axis. Floats must be whole numbers to be known.
+    classes: the code of each class, in the order of the class axis. Floats must be whole numbers to be known. dtype: of
+    the result.
     """
     flat = codes.ravel()
     known = np.array([*classes, *ignore], np.int64)
@@ -54,7 +57,7 @@ def class_indices(codes: NDArray[Any], classes: Sequence[int], ignore: Sequence[
     if flat.dtype.kind in "ui" and flat.dtype.itemsize <= 2:
         span = np.iinfo(flat.dtype)
         stored = (known >= span.min) & (known <= span.max)
-        table = np.full(1 << 8 * flat.dtype.itemsize, UNKNOWN, np.int64)
+        table = np.full(1 << 8 * flat.dtype.itemsize, UNKNOWN, dtype)
         table[known[stored]] = indices[stored]  # a negative code counts from the end
         return np.take(table, flat)
     missing = unknown = None
@@ -77,4 +80,4 @@ def class_indices(codes: NDArray[Any], classes: Sequence[int], ignore: Sequence[
     if missing is not None and unknown is not None:
         index[unknown] = UNKNOWN
         index[missing] = NO_CODE
-    return index
+    return index.astype(dtype, copy=False)

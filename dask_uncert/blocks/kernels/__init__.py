@@ -9,5 +9,5 @@ Both hold the same names with the same signatures; `tests/kernels` tests one aga
   `find_cells`, `sum_soft_weights`, `find_rows`, `count_joint`: values to the integer counts of a Summary, added to its
   arrays; all that count decisions, values and probabilities also to a row of each spatial tile.
 - `count_binary`, `count_binary_jointly`, `count_cells`: the same counts of a binary prediction whose values need no repair.
-- `filled_cells`: the rows of tiles as sparse rows.
+- `filled_cells`: the rows of tiles and zones as sparse rows; `sort_by_zone`: the pixels of each zone.
 """

@@ -27,7 +27,7 @@ from dask_uncert.blocks.kernels.joint import class_probabilities, count_joint, f
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
 from dask_uncert.blocks.kernels.probabilities import count_probabilities
 from dask_uncert.blocks.kernels.singles import PITCH, TILE
-from dask_uncert.blocks.kernels.sparse_rows import filled_cells
+from dask_uncert.blocks.kernels.sparse_rows import filled_cells, sort_by_zone
 from dask_uncert.blocks.kernels.types import AnyFloats, Pixels, Rounding
 from dask_uncert.blocks.kernels.values import count_values, count_wide_values
 from dask_uncert.formulas.homophily import squared_distances
@@ -53,6 +53,7 @@ __all__ = [
     "find_rows",
     "group_decisions",
     "measure",
+    "sort_by_zone",
     "sum_soft_weights",
 ]
 

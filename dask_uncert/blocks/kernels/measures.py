@@ -46,14 +46,23 @@ def gather(probabilities, pixels, start, width, p):
     """Fill a strip with pixels[start : start + width], and the rest of it with a harmless pixel."""
     classes, inner = probabilities.shape[1], probabilities.shape[2]
     i, k, apart = pixels[start] // inner, pixels[start] % inner, np.int64(0)
+    before, outside = i * inner, np.int64(0)
     for j in range(width):
-        apart |= pixels[start + j] - (pixels[start] + j)
-    if apart == 0 and (inner == 1 or k + width <= inner):  # they are neighbours
+        within = pixels[start + j] - before
+        apart |= within - (k + j)
+        outside |= np.int64(within < 0) | np.int64(within >= inner)
+    if apart == 0 and (inner == 1 or outside == 0):  # they are neighbours
         along, across = (1, 0) if inner == 1 else (0, 1)
         for c in range(classes):
             for j in range(width):
                 p[np.uint64(c), np.uint64(j)] = probabilities[
                     np.uint64(i + along * j), np.uint64(c), np.uint64(k + across * j), np.uint64(0)
+                ]
+    elif outside == 0:  # class by class: classes often lie a power of two apart, in one set of the cache
+        for c in range(classes):
+            for j in range(width):
+                p[np.uint64(c), np.uint64(j)] = probabilities[
+                    np.uint64(i), np.uint64(c), np.uint64(pixels[start + j] - before), np.uint64(0)
                 ]
     else:
         for j in range(width):

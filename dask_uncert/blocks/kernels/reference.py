@@ -310,6 +310,13 @@ def filled_cells(counts: Counts) -> tuple[Counts, Indices, Counts]:
     return np.bincount(rows, minlength=len(counts)), cells, counts[rows, cells]
 
 
+def sort_by_zone(of: Indices, selected: Bools, zones: int) -> tuple[Indices, Counts, Counts]:
+    """Sort pixels by zone; see `sparse_rows.sort_by_zone`."""
+    order = np.argsort(of, kind="stable")
+    ends = np.cumsum(np.bincount(of[selected], minlength=zones))
+    return order[selected[order]], np.bincount(of, minlength=zones), ends
+
+
 def _add_values(tiles: TileRows, counted: Indices, right: Indices, bins: Indices, number: int, powers: Counts) -> None:
     """Add values of counted pixels to histograms (right, bin) and power sums (right, sums).
 

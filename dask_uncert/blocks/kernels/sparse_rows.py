@@ -5,7 +5,34 @@ from __future__ import annotations
 import numpy as np
 
 from dask_uncert.blocks.kernels.measures import compiled
-from dask_uncert.formulas.typing import Counts
+from dask_uncert.formulas.typing import Bools, Counts, Indices
+
+
+def sort_by_zone(of: Indices, selected: Bools, zones: int) -> tuple[Indices, Counts, Counts]:
+    """Return the selected pixels in the order of their zones, how many each zone has, and where it ends in the order.
+
+    of: (n,) the zone of each pixel, any integers; selected: (n,). A zone's pixels rise; the number of those that are not
+    selected is in it, too.
+    """
+    order, sizes, ends = np.empty(np.count_nonzero(selected), np.int64), *np.zeros((2, zones), np.int64)
+    _sort_by_zone(of, selected, order, sizes, ends)
+    return order, sizes, ends
+
+
+@compiled
+def _sort_by_zone(of, selected, order, sizes, ends):
+    for i in range(of.size):
+        zone = of[i]
+        sizes[zone] += 1
+        ends[zone] += np.int64(selected[i])
+    place = np.int64(0)
+    for zone in range(ends.size):
+        place, ends[zone] = place + ends[zone], place
+    for i in range(of.size):
+        if selected[i]:
+            zone = of[i]
+            order[ends[zone]] = i
+            ends[zone] += 1
 
 
 def filled_cells(counts: Counts) -> tuple[Counts, Counts, Counts]:
