@@ -144,7 +144,7 @@ class _Block:
             name: np.full((reference.size, *layer.extra.values()), layer.fill, layer.dtype)
             for name, layer in request.layers.items()
         }
-        if self.maps:  # they show pixels that do not count, too
+        if self.maps and not request.maps_of_counted:  # they show pixels that do not count, too
             self.selected = ~arrays[BLANK].ravel() if BLANK in arrays else np.ones(reference.size, np.bool_)
         self.number = np.count_nonzero(self.selected)
 

@@ -6,6 +6,7 @@ import uuid
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -34,6 +35,8 @@ from dask_uncert.summaries.evaluation import Class, Evaluation
 if TYPE_CHECKING:
     from dask.delayed import Delayed
 
+OVERVIEW_PIXELS = 4_000_000
+"""Scenes from this number of pixels have no overview."""
 GRID_MAPPING = "spatial_ref"
 """The variable that holds the maps' reference system, as CF and rioxarray name it."""
 
@@ -279,6 +282,19 @@ def with_maps(plan: Plan, store: str, attributes: Mapping[str, Any] | None = Non
     extras = {name: layer.extra for name, layer in layers.items()}
     writer.create(maps, plan.scene.dims, plan.scene.shape, plan.grid.block, attributes or {}, extras)
     return replace(plan, writer=writer)
+
+
+def with_overview(plan: Plan) -> Plan:
+    """Return the plan of a small scene with maps of the decision, of right and wrong, and of the first measure.
+
+    They show counted pixels only, so the pass looks at no other pixel than without them. A plan that has maps, or whose
+    grid has one dimension, stays as it is.
+    """
+    request, shape = plan.request, plan.scene.shape
+    if not isinstance(request, Request) or request.layers or len(shape) < 2 or prod(shape) >= OVERVIEW_PIXELS:
+        return plan
+    names = ("predicted", "correct", *(measure.name for measure in request.measures[:1]))
+    return replace(plan, request=replace(request, maps=names, maps_of_counted=True))
 
 
 def write_coordinates(plan: Plan) -> None:

@@ -28,6 +28,24 @@ MAPS = {"correct": ("uint8", 255), "predicted": ("uint16", 65535), "confused_cla
 
 RGB = {"rgb": 3}
 """Name and size of the dimension that a picture has after those of the grid."""
+UNITS = {"degrees_east": "° E", "degrees_north": "° N", "metre": "m"}
+"""How axes show units whose name is a word."""
+
+
+class Dim(str):
+    """The name of a shown dimension, with what stands on its axis.
+
+    place: the position of the first shown pixel, the distance to the next, and the axis' label with its unit.
+    """
+
+    place: tuple[float, float, str]
+
+    @classmethod
+    def placed(cls, name: str, first: float, step: float, label: str) -> Dim:
+        """Return the name with its place."""
+        dim = cls(name)
+        dim.place = (first, step, label)
+        return dim
 
 
 class Layer(NamedTuple):
@@ -179,7 +197,29 @@ def preview(store: str, name: str, most: int = MAX_PIXELS) -> tuple[NDArray[Any]
     dims, grid_ndim = map_dims(array)
     grid = array.shape[:grid_ndim]
     region = (*(n // 2 for n in grid[:-2]), *(thinned(n, most) for n in grid[-2:]))
-    return read_values(array, region), dims[:grid_ndim][-2:]
+    shown = zip(dims[:grid_ndim][-2:], region[-2:], strict=True)
+    return read_values(array, region), tuple(_placed(store, dim, kept.step) for dim, kept in shown)
+
+
+def _placed(store: str, dim: str, step: int) -> Dim:
+    """Return a dimension of which every `step`-th pixel is shown, placed by its coordinates if they are evenly spaced.
+
+    Otherwise it is placed by the indices of its pixels.
+    """
+    by_index = Dim.placed(dim, 0.0, step, f"{dim} (pixels)")
+    if not dim or not as_path(f"{store}/{dim}").is_dir():
+        return by_index
+    (array,) = open_maps(store, [dim])
+    values = read_region(array, (...,))
+    if values.ndim != 1 or values.size < 2 or values.dtype.kind not in "fiu":
+        return by_index
+    steps = np.diff(values.astype(np.float64))
+    if not steps.all() or not np.allclose(steps, steps[0], rtol=1e-3, atol=0):
+        return by_index
+    said, units = str(array.attrs.get("standard_name", dim)), str(array.attrs.get("units", "1"))
+    name = said if said in ("longitude", "latitude") else dim
+    label = name if units == "1" else f"{name} ({UNITS.get(units, units)})"
+    return Dim.placed(dim, float(values[0]), float(steps.mean()) * step, label)
 
 
 def _chunk_shape(block: Sequence[int], most: int = 1 << 20) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ KINDS = {
     "checkpoints": rf"{CASES}|checkpoints\.json{WORKING}|maps\.zarr/{ZARR}",
     "cases": rf"{CASES}|[^/]+\.[0-9a-f]{{24}}\.maps{WORKING}/{ZARR}",
     "submission": rf"(?:(?:submission|progress|end)\.json|log\.txt|cancel){WORKING}",
-    "output": rf"(?:raters/[^/]+/)?(?:summary|parts)\.zarr/{ZARR}|maps\.zarr/{ZARR}|tables/.+\.csv|figures/.+\.(?:png|svg)"
+    "output": rf"(?:raters/[^/]+/)?(?:summary|parts)\.zarr/{ZARR}|maps\.zarr/{ZARR}|tables/.+\.csv|figures/.+\.(?:png|svg|npz)"
     r"|run\.json|results\.json|report\.html|workers\.log|UNFINISHED\.txt",
 }
 """The files that a folder with a marker may hold, by its kind."""

@@ -10,6 +10,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.io.maps import map_names, preview
 from dask_uncert.io.output_folder import Progress, being_written, is_finished, read_record, rewritten
 from dask_uncert.io.output_lock import check_writable, reserved
+from dask_uncert.io.overview import load_overview
 from dask_uncert.io.owned_folder import owned_files, remove_files
 from dask_uncert.io.paths import AnyPath, absolute, as_path, copy_tree
 from dask_uncert.io.summary_cache import Frame
@@ -149,6 +150,8 @@ def _rewrite(
         )
     elif (path / MAPS).exists():
         maps = {name: preview(str(path / MAPS), name) for name in record.get("maps", [])}
+    else:
+        maps = dict(load_overview(path))
     evaluation = load(path)
     with rewritten(path) as working:
         how: dict[str, Any] = {"all_figures": all_figures, "unit": record.get("unit", "pixel"), "progress": progress}

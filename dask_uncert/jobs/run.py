@@ -25,7 +25,7 @@ from dask_uncert.clusters.monitor import (
 from dask_uncert.clusters.monitor import progress as watched
 from dask_uncert.errors import InputError, InputWarning
 from dask_uncert.execution.checkpoints import MAPS, run_checkpoints
-from dask_uncert.execution.evaluate import with_maps, write_coordinates
+from dask_uncert.execution.evaluate import with_maps, with_overview, write_coordinates
 from dask_uncert.execution.fault_isolation import compute_isolating_faults, explain_killed_workers
 from dask_uncert.execution.memory import fit_to_memory
 from dask_uncert.execution.plan import Plan
@@ -33,6 +33,7 @@ from dask_uncert.io.maps import are_intact, preview
 from dask_uncert.io.open import format_of
 from dask_uncert.io.output_folder import Progress, being_written, is_finished
 from dask_uncert.io.output_lock import reserved
+from dask_uncert.io.overview import save_overview
 from dask_uncert.io.owned_folder import check_new_file_outside, check_outside
 from dask_uncert.io.paths import AnyPath, absolute, as_path, is_remote
 from dask_uncert.io.readers.stored_array import StoredArray
@@ -220,7 +221,8 @@ def _evaluate_scene(
     ):
         report("start the cluster", 1, 1)
         start, retries = time.perf_counter(), read_retries(client) | retries
-        plan = replace(plan, checkpoints=kept)
+        asked = list(plan.request.layers)
+        plan = replace(with_overview(plan), checkpoints=kept)
         if plan.request.layers:
             again = plan.unfinished_blocks() < plan.grid.blocks and are_intact(kept.maps, list(plan.request.layers))
             if not again:  # finished blocks without their maps are computed again
@@ -246,6 +248,8 @@ def _evaluate_scene(
         shown = about(plan, described := job_record(job, started))
         how: dict[str, Any] = {"unit": unit, "without_checksum": without, "progress": report}
         write_all(evaluation, working, maps=maps, about=shown, **how)
+        if maps and not asked:
+            save_overview(working, maps)
         written = time.perf_counter()
         record: RunRecord = {
             **described,
@@ -259,11 +263,11 @@ def _evaluate_scene(
             "blocks_computed": left,
             "blocks_computed_again": counts.recomputed + (alone and alone - (left - counts.finished)),
             "tasks": tasks,
-            "maps": list(plan.request.layers),
+            "maps": asked,
             "bytes_read": sum(plan.nbytes().values()),
             **cluster_facts,
         }
-        if plan.writer is not None:  # last, so that a run that fails before it still finds its maps
+        if plan.writer is not None and asked:  # last, so that a run that fails before it still finds its maps
             if elsewhere is None:
                 shutil.move(plan.writer.store, working / MAPS)
             else:

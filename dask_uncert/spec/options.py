@@ -170,7 +170,8 @@ class ClassificationOptions(ReportedOptions):
     )
     maps: MapList = Field(
         [],
-        description="Measures, or correct, predicted, confused_classes; those of soft_confusion and prediction_sets are asked for there",
+        description="Measures, or correct, predicted, confused_classes; those of soft_confusion and prediction_sets are asked for "
+        "there. Without any, the page of a small scene has an overview",
     )
 
     @property

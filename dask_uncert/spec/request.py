@@ -77,7 +77,7 @@ class Request:
     `decisions_only`: the prediction is class codes, without probabilities. `functions`: of own measures that were given in Python. `weight_unit`: of pixels' weights, None where they have none. `tiles`: kept apart for intervals. `class_metric`: of
     homophily, whose distances are unknown until `with_distances` if a metric measures them. `zones`: their names, none
     where they are called by their codes; None without zones. `joint_distributions`: measures counted together with the
-    confidence.
+    confidence. `maps_of_counted`: maps are blank where pixels do not count.
     """
 
     classes: tuple[Class, ...]
@@ -101,6 +101,7 @@ class Request:
     decisions_only: bool = False
     functions: Functions | None = None
     zones: tuple[Zone, ...] | None = None
+    maps_of_counted: bool = False
     report_options: ReportOptions = NOTHING_MORE
     joint_distributions: tuple[str, ...] = ()
     set_maps: tuple[SetMaps, ...] = ()

@@ -12,8 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from dask_uncert.io.maps import Dim
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.curves import lowest, powers, value_label
 from dask_uncert.reports.figures.style import BLUE, VERMILION, class_colours, styled
@@ -36,6 +38,7 @@ UNDEFINED, PALE = "#e2e2e2", "#f6eeb4"  # light grey, light yellow
 CELL_NAMES = {"TP": "true positive", "FN": "false negative", "FP": "false positive", "TN": "true negative"}
 CORRECT_OR_WRONG: Levels = ((1, "correct", BLUE), (0, "wrong", VERMILION))
 IN_OR_NOT: Levels = ((1, "in the set", BLUE), (0, "not in it", PALE))
+KILOMETRES = 10_000  # metres, from which axes count in kilometres
 RIGHT = 1.0  # room for a colour bar, in inches
 
 
@@ -89,7 +92,8 @@ def picture(evaluation: Evaluation, name: str, values: NDArray[Any], dims: tuple
     else:
         _paint(axes, values, levels)
     _level_legend(axes, levels[:: math.ceil(len(levels) / 32)])
-    axes.set(title=title, xlabel=f"{dims[-1]} (pixels)", ylabel=f"{dims[-2]} (pixels)")
+    axes.set(title=title)
+    _place(axes, dims)
     return figure
 
 
@@ -112,7 +116,8 @@ def value_map(
     if ticks is not None:
         bar.set_ticks(ticks[0], labels=ticks[1])
         bar.minorticks_off()
-    axes.set(title=title, xlabel=f"{dims[-1]} (pixels)", ylabel=f"{dims[-2]} (pixels)")
+    axes.set(title=title)
+    _place(axes, dims)
     return figure
 
 
@@ -184,7 +189,27 @@ def map_axes(panels: Sequence[Axes], dims: tuple[str, ...]) -> None:
         axes.set_facecolor(UNDEFINED)
         axes.spines[:].set_visible(False)
         axes.locator_params(nbins=4)
-        layout.label_panel(axes, None, f"{dims[-1]} (pixels)", f"{dims[-2]} (pixels)")
+        layout.label_panel(axes, None, *_place(axes, dims))
+
+
+def _place(axes: Axes, dims: Sequence[str]) -> tuple[str, str]:
+    """Set ticks and labels of a map's axes at positions, where known, else at indices of pixels; return the labels."""
+    rows, columns = axes.images[0].get_size()
+    labels = []
+    for axis, dim, size in ((axes.xaxis, dims[-1], columns), (axes.yaxis, dims[-2], rows)):
+        first, step, label = dim.place if isinstance(dim, Dim) else (0.0, 1.0, f"{dim} (pixels)")
+        ends = sorted((first - step / 2, first + (size - 0.5) * step))
+        if label.endswith("(m)") and max(map(abs, ends)) >= KILOMETRES:
+            first, step, ends, label = first / 1000, step / 1000, [end / 1000 for end in ends], f"{label[:-3]}(km)"
+        if (first, step) != (0.0, 1.0):
+            values = [v for v in MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(*ends) if ends[0] <= v <= ends[1]]
+            digits = max(0, -math.floor(math.log10(np.diff(values).min(initial=1.0)) + 1e-9))
+            axis.set_ticks([(v - first) / step for v in values], [f"{v:.{digits}f}" for v in values])
+        if axis is axes.yaxis and not label.endswith("(pixels)"):  # positions have many digits
+            axes.tick_params(axis="y", labelrotation=90)
+        axis.set_label_text(label)
+        labels.append(label)
+    return labels[0], labels[1]
 
 
 def _paint(axes: Axes, values: NDArray[Any], levels: Levels) -> None:
