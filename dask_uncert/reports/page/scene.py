@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from dask_uncert.reports.figures import curves
 from dask_uncert.reports.figures.confidence_joint import joint_distributions
 from dask_uncert.reports.figures.layout import png, svg
-from dask_uncert.reports.figures.maps import Maps, map_figure_names, soft_maps
+from dask_uncert.reports.figures.maps import Maps, levels_of, map_figure_names, soft_maps
 from dask_uncert.reports.figures.style import OUTCOMES
 from dask_uncert.reports.names import file_names, pretty, unit
 from dask_uncert.reports.page.charts import chart_texts
 from dask_uncert.reports.page.cohort import cohort_context
+from dask_uncert.reports.page.formatting import percent
 from dask_uncert.reports.page.payload import payload
 from dask_uncert.reports.page.templates import common_context, environment, file_text, image_source
 from dask_uncert.reports.page.zones import zones_context
@@ -134,6 +137,7 @@ def _maps(evaluation: Evaluation, maps: Maps, figures: Mapping[str, bytes]) -> t
         shown.append(
             {
                 "title": titles.get(name, pretty(name)),
+                "text": _map_text(evaluation, name, values),
                 "source": source,
                 "shape": TIMES.join(f"{size:,}" for size in values.shape[:2]),
                 "dims": TIMES.join(dims[:2]),
@@ -141,6 +145,21 @@ def _maps(evaluation: Evaluation, maps: Maps, figures: Mapping[str, bytes]) -> t
             }
         )
     return shown, left_out
+
+
+def _map_text(evaluation: Evaluation, name: str, values: NDArray[Any]) -> str:
+    """Return what a map shows, for those who cannot see it: its most frequent levels, or the range of its numbers."""
+    if values.ndim == 3:
+        return "the weight of each pixel as colours"
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return "no pixel has a value"
+    levels = levels_of(evaluation, name, values)
+    if levels is None:
+        return f"from {known.min():.3g} to {known.max():.3g}, mean {known.mean():.3g}"
+    shares = sorted(((float((known == code).mean()), label) for code, label, _ in levels), key=lambda pair: -pair[0])
+    text = ", ".join(f"{label} {percent(share, 1)}" for share, label in shares[:3] if share)
+    return text.replace(r"\$", "$")  # escaped for figures
 
 
 def page_maps(maps: Maps) -> dict[str, str]:

@@ -102,7 +102,11 @@ def test_the_page_is_accessible(written_page):
     assert ("html", {"lang": "en"}) in page.tags
     assert names.count("h1") == names.count("main") == 1
     assert names.count("table") == names.count("caption") > 5
-    assert all(attrs.get("alt") for tag, attrs in page.tags if tag == "img")
+    alternatives = [attrs.get("alt") for tag, attrs in page.tags if tag == "img"]
+    assert all(alternatives)
+    values = some_maps()["gini"][0]
+    assert f"Map of Gini: from 0 to 1, mean {np.nanmean(values):.3g}" in alternatives
+    assert f"Map of Predicted class: grass 50.0 %, {AWKWARD} 50.0 %" in alternatives
     assert all(attrs.get("scope") for tag, attrs in page.tags if tag == "th")
     labelled = {attrs.get("for") for tag, attrs in page.tags if tag == "label"}
     controls = [attrs for tag, attrs in page.tags if tag in ("input", "select")]
