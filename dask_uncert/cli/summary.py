@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +37,27 @@ def show(folder: AnyPath, as_json: bool = False) -> None:
     if as_json:
         click.echo(text, nl=False)
         return
-    for label, line in lines(json.loads(text), f"{read_record(folder).get('unit', 'pixel')}s"):
-        click.echo(f"{label:>9}  {line}")
     there = [f"{name} ({what})" for name, what in FILES.items() if (folder / name).exists()]
-    click.echo(f"{'where':>9}  {folder}: {', '.join(there)}")
+    where = "where", f"{folder}: {', '.join(there)}"
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() or "COLUMNS" in os.environ else None
+    for label, line in (*lines(json.loads(text), f"{read_record(folder).get('unit', 'pixel')}s"), where):
+        click.echo(row(label, line, width))
+
+
+def row(label: str, line: str, width: int | None) -> str:
+    """Return a line behind its label; on a terminal of a width, what does not fit stands below, behind the labels.
+
+    >>> print(row("counted", "9 pixels counted, 12,345 pixels left out", 40))
+      counted  9 pixels counted, 12,345
+               pixels left out
+    """
+    head = f"{label:>9}  "
+    if width is None:
+        return head + line
+    wrapper = textwrap.TextWrapper(
+        max(width, 40), head, " " * len(head), break_long_words=False, break_on_hyphens=False
+    )
+    return wrapper.fill(line)
 
 
 def lines(results: Mapping[str, Any], unit: str) -> Iterator[tuple[str, str]]:
