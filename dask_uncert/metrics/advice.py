@@ -80,9 +80,10 @@ def _confidence(evaluation: Evaluation) -> tuple[str, str] | None:
     word, worst = ("over", int(parts.argmax())) if over >= under else ("under", int(parts.argmin()))
     many = len(parts)
     return "calibration", (
-        f"Predictions are {word}confident by {max(over, under):.3f} of the calibration error {over + under:.3f}, most "
-        f"where confidence lies from {worst / many:.3f} to {(worst + 1) / many:.3f}: it is {stated[worst]:.3f} on average "
-        f"there, and {_percent(right[worst])} of the predictions are right ({_percent(bins.number[worst] / total)} of all)."
+        f"Predictions are {word}confident by {max(over, under):.3f} (calibration error {over + under:.3f}), most "
+        f"where confidence lies from {worst / many:.3f} to {(worst + 1) / many:.3f}: there it is "
+        f"{stated[worst]:.3f} on average, but {_percent(right[worst])} of these predictions are right. They are "
+        f"{_percent(bins.number[worst] / total)} of all."
     )
 
 

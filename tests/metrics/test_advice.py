@@ -27,8 +27,8 @@ def said(evaluation):
 @pytest.mark.parametrize(
     ("share", "text"),
     [
-        (0.5, "overconfident by 0.300 of the calibration error 0.300, most where confidence lies from 0.733 to 0.800"),
-        (1.0, "underconfident by 0.200 of the calibration error 0.200"),
+        (0.5, "overconfident by 0.300 (calibration error 0.300), most where confidence lies from 0.733 to 0.800"),
+        (1.0, "underconfident by 0.200 (calibration error 0.200)"),
         (0.8, None),
     ],
 )
