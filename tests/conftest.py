@@ -88,6 +88,7 @@ def dask_uncert_command(shared_client, without_pictures, monkeypatch, capsys):
     from dask_uncert.clusters import connect as connect_cluster
 
     monkeypatch.setattr(connect_cluster, "_start_local", lambda local: nullcontext(shared_client))
+    monkeypatch.delenv("COLUMNS", raising=False)  # lines are as long as they are
 
     def call(*words):
         monkeypatch.setattr("sys.argv", ["dask-uncert", *map(str, words)])

@@ -179,7 +179,7 @@ def gaussian_density(x: ArrayLike, at: ArrayLike) -> Floats:
     undefined.
 
     >>> gaussian_density([0.0, 1.0], [0.5]).round(6).tolist()
-    [0.52195]
+    [0.46598]
     """
     x, at = np.asarray(x, np.float64), np.asarray(at, np.float64)
     width = x.std(ddof=1) * x.size**-0.2 if x.size > 1 else 0.0
