@@ -157,7 +157,7 @@ def test_importing_the_package_is_light_and_starts_nothing() -> None:
 
 
 def test_a_job_and_a_report_start_without_libraries_that_only_others_need() -> None:
-    heavy = "{'xarray', 'pandas', 'dask.array', 'bokeh', 'numba', 'distributed', 'dask', 'psutil'} & {*sys.modules}"
+    heavy = "{'xarray', 'pandas', 'dask.array', 'bokeh', 'matplotlib', 'numba', 'distributed', 'dask', 'psutil'} & {*sys.modules}"
     code = f"import sys, dask_uncert.jobs.report; print({heavy}); import dask_uncert.jobs.run; print(*sorted({heavy}))"
     run = {"capture_output": True, "text": True, "check": True}
     assert subprocess.run([sys.executable, "-c", code], **run).stdout.splitlines() == ["set()", "dask psutil"]

@@ -57,7 +57,7 @@ from dask_uncert.jobs.provenance import (
 )
 from dask_uncert.jobs.schema import AnyJob, CohortJob
 from dask_uncert.metrics.remarks import result_remarks
-from dask_uncert.reports.write import write_all
+from dask_uncert.reports.write import start_importing, write_all
 from dask_uncert.summaries.registry import AnyEvaluation
 
 if TYPE_CHECKING:
@@ -220,6 +220,7 @@ def _evaluate_scene(
         being_written(output, elsewhere) as working,
     ):
         report("start the cluster", 1, 1)
+        start_importing()
         start, retries = time.perf_counter(), read_retries(client) | retries
         asked = list(plan.request.layers)
         plan = replace(with_overview(plan), checkpoints=kept)

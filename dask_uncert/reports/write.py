@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
-from dask_uncert.reports.figures.maps import Maps
-from dask_uncert.reports.figures.registry import figure_files, figures
-from dask_uncert.reports.figures.regression import regression_figures
 from dask_uncert.reports.names import in_unit
-from dask_uncert.reports.page.regression import regression_page
-from dask_uncert.reports.page.scene import page_figures, scene_page
 from dask_uncert.reports.results.cohort import (
     Cohort,
     CohortStatistics,
@@ -31,11 +27,26 @@ from dask_uncert.reports.tables.zones import zone_tables
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
 
+if TYPE_CHECKING:
+    from dask_uncert.reports.figures.maps import Maps
+
 Progress = Callable[[str, int, int], object]
 
 
 def silent(stage: str, done: int, total: int) -> None:
     """Show no progress."""
+
+
+def start_importing() -> None:
+    """Import what draws figures and page in a thread: it takes a second or two, in which blocks can be computed."""
+    Thread(target=_import_drawing, name="import-drawing", daemon=True).start()
+
+
+def _import_drawing() -> None:
+    from dask_uncert.reports.figures import registry
+    from dask_uncert.reports.page import scene
+
+    del registry, scene
 
 
 def write_all(
@@ -110,7 +121,13 @@ def figures_and_page(
     report: Progress = silent,
 ) -> dict[str, bytes]:
     """Return the contents of the figures and of the page by path."""
+    from dask_uncert.reports.figures.registry import figure_files, figures
+    from dask_uncert.reports.page.scene import page_figures, scene_page
+
     if isinstance(evaluation, RegressionEvaluation):
+        from dask_uncert.reports.figures.regression import regression_figures
+        from dask_uncert.reports.page.regression import regression_page
+
         pictures = figure_files(regression_figures(evaluation, maps), unit, all_figures)
         page = regression_page(results, maps, about, pictures, unit)
     else:
