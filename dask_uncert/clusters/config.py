@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -40,6 +41,8 @@ Threads = Annotated[WholeNumber, Field(ge=1, le=4096)]
 def _running(address: str) -> str:
     if not address.startswith(ADDRESSES):
         raise ValueError("should be an address such as tls://host:8786")
+    if address.startswith(("tcp://", "tls://")) and not re.search(r":\d+/?$", address.partition("://")[2]):
+        raise ValueError("should end with the scheduler's port, such as tcp://host:8786")
     return address
 
 

@@ -183,6 +183,7 @@ def test_an_address_without_a_scheduler_ends_in_time() -> None:
         ("kind: local\nprocesses: 3\n", "`processes` should be a valid boolean.* found 3"),
         ("kind: local\nmemory_limit: [4]\n", "`memory_limit` should be a number of bytes, such as '4 GiB'"),
         ("kind: local\ndashboard: ':8787'\n", "`dashboard` should be"),
+        ("kind: address\naddress: tcp://localhost\n", "`address` should end with the scheduler's port, such as tcp:"),
         ("kind: moon\n", "must say `kind`, one of local"),
         ("kind: [local\n", "is not valid YAML"),
         ("", "must say `kind`, one of local"),
