@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -41,6 +42,16 @@ def shared_client():
 
     with connect("local", threads=2) as client:
         yield client
+
+
+@pytest.fixture(autouse=True)
+def idle_cluster(request):
+    """Wait for tasks that an earlier test left behind: numba changes what becomes of warnings while it compiles one."""
+    if "shared_client" not in request.fixturenames:
+        return
+    client = request.getfixturevalue("shared_client")
+    while any(client.run(lambda dask_worker: len(dask_worker.active_threads)).values()):
+        time.sleep(0.02)
 
 
 @pytest.fixture
