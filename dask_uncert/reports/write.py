@@ -37,9 +37,14 @@ def silent(stage: str, done: int, total: int) -> None:
     """Show no progress."""
 
 
-def start_importing() -> None:
-    """Import what draws figures and page in a thread: it takes a second or two, in which blocks can be computed."""
-    Thread(target=_import_drawing, name="import-drawing", daemon=True).start()
+def start_importing() -> Thread:
+    """Import what draws figures and page in a thread: it takes a second or two, in which blocks can be computed.
+
+    Join it before anything is drawn, or said by a warning: matplotlib records those of all threads while it is imported.
+    """
+    thread = Thread(target=_import_drawing, name="import-drawing", daemon=True)
+    thread.start()
+    return thread
 
 
 def _import_drawing() -> None:
