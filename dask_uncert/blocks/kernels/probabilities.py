@@ -20,6 +20,7 @@ SPREAD = 8
 SUM_BITS = 40
 ONE = 1 << SUM_BITS  # an item of a packed bin, above the sum of its probabilities
 ITEMS = ONE >> LIMB_BITS + 1  # of a bin, at most, before they are taken apart
+SLIGHT = 0.01  # of a bin's width: with more, too many shares are near an edge to look at one by one
 WHOLE = np.float32(1 << LIMB_BITS + 1)  # added to it, a smaller float32 is rounded to a whole number
 
 
@@ -64,6 +65,7 @@ def _count_singles(probabilities, pixels, reference, finder, slack, counts, tile
     of_true = np.zeros(TILE, np.float32)
     nothing, half, one, steps = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(1 << LIMB_BITS)
     scale, last = np.float32(bins), np.float32(bins - 0.5)
+    edges, highest, rounded = finder.edges, np.int32(bins - 1), finder.start.size == 0 and slack > SLIGHT
     flags = np.empty(TILE, np.int32)  # of shares so near to an edge that it must be searched
     pairs = flags.view(np.int64)
     start = np.int64(0)
@@ -84,7 +86,12 @@ def _count_singles(probabilities, pixels, reference, finder, slack, counts, tile
                 far = np.int32(np.abs(within - np.float32(b) - half) > half - slack)  # from the middle of the bin
                 bin_of[j], flags[j] = b, far
                 unsure = unsure | far
-            if unsure:
+            if rounded:  # edges of float16 are far from even, by less than a bin
+                for j in range(TILE):
+                    b, x = bin_of[j], np.float64(stated[j])
+                    up = np.int32((x > edges[np.uint64(b + 1)]) & (b < highest))
+                    bin_of[j] = b + up - np.int32((x <= edges[np.uint64(b)]) & (b > np.int32(0)))
+            elif unsure:
                 for pair in range(TILE // 2):
                     if pairs[pair] != 0:
                         for j in range(2 * pair, 2 * pair + 2):
