@@ -70,9 +70,13 @@ def make_folder(folder: AnyPath, kind: str, key: str | None = None, files: Itera
 
 
 def marker_of(folder: AnyPath) -> dict[str, Any]:
-    """Return the marker in a folder; an empty one if there is none, or if the folder was copied to another name."""
+    """Return the marker in a folder; an empty one if there is none, if it is damaged, or if the folder was copied."""
     marker = _read(folder / MARKER)
-    valid = marker.get("made_by") == "dask-uncert" and marker.get("name") == folder.name
+    valid = (
+        marker.get("made_by") == "dask-uncert"
+        and marker.get("name") == folder.name
+        and isinstance(marker.get("kind"), str)
+    )
     return marker if valid and _is_id(marker.get("id")) else {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from dask_uncert.execution.checkpoints import open_checkpoints
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.io.maps import MapWriter, preview
+from dask_uncert.io.owned_folder import MARKER, check_owned, make_folder, marker_of
 from dask_uncert.io.readers.zarr import ZarrArray
 from dask_uncert.io.summary_store import write_counts
 from dask_uncert.jobs.provenance import read_results
@@ -203,6 +205,18 @@ def test_a_damaged_checkpoint_is_computed_again(tmp_path, caplog):
 @pytest.mark.slow
 def test_any_damaged_checkpoint_is_computed_again(tmp_path):
     checkpoints(tmp_path, 100)
+
+
+@pytest.mark.parametrize("key", ["made_by", "kind", "name", "id"])
+def test_a_marker_without_one_of_its_keys_is_none(tmp_path, key):
+    make_folder(tmp_path, "cases")
+    assert marker_of(tmp_path)
+    words = json.loads((tmp_path / MARKER).read_text())
+    del words[key]
+    (tmp_path / MARKER).write_text(json.dumps(words))
+    assert not marker_of(tmp_path)
+    with pytest.raises(InputError):
+        check_owned(tmp_path)
 
 
 def test_what_a_user_adds_to_a_map_is_the_users_own(tmp_path):
