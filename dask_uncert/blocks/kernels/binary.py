@@ -14,11 +14,9 @@ from dask_uncert.blocks.kernels.elementary import logarithm_or_zero
 from dask_uncert.blocks.kernels.joint import count_joint, find_rows
 from dask_uncert.blocks.kernels.measures import STRIP, compiled
 from dask_uncert.blocks.kernels.probabilities import ITEMS, ONE, SUM_BITS, TILE, WHOLE, uneven
-from dask_uncert.blocks.kernels.types import AnyFloats, Finder, RowGrid, ScoreCounts
-from dask_uncert.formulas.fixed_point import FIRST, LIMB_BITS, LIMB_MASK, SECOND
+from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts
+from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
 from dask_uncert.formulas.typing import Counts, Indices
-
-WIDTH = 2 * STRIP
 
 
 def count_binary(
@@ -155,94 +153,12 @@ def _take_apart(packed, winning, tally):
     packed[:] = 0
 
 
-def count_binary_jointly(
-    second: AnyFloats,
-    reference: Indices,
-    u: AnyFloats,
-    class_index: int,
-    grid: RowGrid,
-    upper: float,
-    moments: Counts,
-) -> None:
+@compiled
+def count_binary_jointly(second, reference, u, class_index, grid, upper, moments):
     """Add pixels with p in [0, 1] to the moments of a joint histogram, as `find_rows` and `count_joint` do.
 
     second, reference: as for `count_binary`; u: (n,), 0 or above; grid: the `RowGrid`. class_index: whose p it is.
     """
-    count = _count_moments if moments.shape[3] == 8 and moments.size < 1 << 31 else _count_few_powers
-    count(second, reference, u, class_index, grid, upper, moments)
-
-
-@compiled
-def _count_moments(second, reference, u, class_index, grid, upper, moments):
-    """Count all powers, in strips in which each step is a loop of its own: all but the last are SIMD."""
-    flat, edges, first = moments.reshape(-1), grid.edges, grid.first
-    rows, bins, size = np.int32(moments.shape[1]), np.int32(moments.shape[2]), np.int32(first.size - 1)
-    cells, last, scale, finite = np.float64(size), bins - np.int32(1), np.float64(bins), upper < np.inf
-    nothing, one, is_second = np.float32(0.0), np.float32(1.0), class_index == 1
-    p, damp, level = np.zeros(WIDTH, np.float32), np.zeros(WIDTH), np.zeros(WIDTH, np.int32)
-    x, y, place = np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH, np.int32)
-    row_of, bin_of, powers = np.empty(WIDTH, np.int32), np.empty(WIDTH, np.int32), np.empty((8, WIDTH), np.int32)
-    for start in range(0, reference.size, WIDTH):
-        stop = min(start + WIDTH, reference.size)
-        width, others = stop - start, np.int64(0)
-        for i in range(start, stop):
-            value = second[i]
-            others |= np.int64(reference[i] < 0) | np.int64(not ((value >= nothing) & (value <= one)))
-        if others == 0:
-            for j in range(width):
-                value = second[start + j]
-                p[j] = value if is_second else one - value
-                level[j], damp[j] = np.int32(reference[start + j] == class_index), u[start + j]
-        else:
-            width = np.int64(0)
-            for i in range(start, stop):
-                value, c = second[i], reference[i]
-                p[width] = value if is_second else one - value
-                level[width], damp[width] = np.int32(c == class_index), u[i]
-                width += np.int64((c >= 0) & (value >= nothing) & (value <= one))
-        for j in range(WIDTH):
-            v = damp[j] / upper if finite else 1.0 - 1.0 / (1.0 + damp[j])
-            within = v * scale
-            within = min(within if within > 0.0 else 0.0, scale)
-            b = min(np.int32(within), last)
-            bin_of[j] = b
-            x[j] = 2.0 * (within - np.float64(b)) - 1.0
-        for j in range(WIDTH):
-            within = np.float64(p[j]) * cells
-            cell = np.int32(within)
-            lower = (within == np.float64(cell)) & (cell > np.int32(0)) & ((level[j] == np.int32(0)) | (cell == size))
-            cell -= np.int32(lower)
-            row_of[j] = cell
-            y[j] = 2.0 * (within - np.float64(cell)) - 1.0
-        if rows != size:  # some cells are cut into several rows
-            for j in range(width):
-                value, cell = np.float64(p[j]), row_of[j]
-                row, end, above = first[cell], first[cell + 1], level[j] == np.int32(1)
-                if end > row + 1:
-                    while row + 1 < end and (value > edges[row + 1] or (above and value == edges[row + 1])):
-                        row += 1
-                    low, high = edges[row], edges[row + 1]
-                    y[j] = min(1.0, max(-1.0, (2.0 * value - low - high) / (high - low)))
-                row_of[j] = row
-        for j in range(WIDTH):
-            place[j] = ((level[j] * rows + row_of[j]) * bins + bin_of[j]) * np.int32(8)
-            powers[0, j] = np.int32(1)
-        for j in range(WIDTH):
-            powers[1, j] = np.int32(np.rint(x[j] * FIRST))
-            powers[2, j] = np.int32(np.rint(x[j] * x[j] * SECOND))
-            powers[3, j] = np.int32(np.rint(y[j] * FIRST))
-            powers[4, j] = np.int32(np.rint(y[j] * x[j] * SECOND))
-            powers[5, j] = np.int32(np.rint(y[j] * x[j] * x[j] * SECOND))
-            powers[6, j] = np.int32(np.rint(y[j] * y[j] * SECOND))
-            powers[7, j] = np.int32(np.rint(y[j] * y[j] * x[j] * SECOND))
-        for j in range(width):
-            k = np.uint64(place[j])
-            for i in range(8):
-                flat[k + np.uint64(i)] += powers[i, j]
-
-
-@compiled
-def _count_few_powers(second, reference, u, class_index, grid, upper, moments):
     size = 8 * STRIP
     p, above, levels, damp = np.empty(size), np.empty(size, np.bool_), np.empty(size, np.int64), np.empty(size)
     rows, offsets = np.empty(size, np.int64), np.empty(size)

@@ -38,23 +38,26 @@ def find_rows(values, above, grid, rows, offsets):
     written.
     """
     edges, first = grid.edges, grid.first
-    size = first.size - 1
-    for i in range(values.size):
-        x = np.float64(values[i])
-        place = x * size
-        place = min(place if place > 0.0 else 0.0, np.float64(size))
-        cell = np.int64(place)
-        if place == cell and cell > 0 and not (above[i] and cell < size):
-            cell -= 1
-        row = first[cell]
-        offset = 2.0 * (place - cell) - 1.0
-        if first[cell + 1] > row + 1:
-            while row + 1 < first[cell + 1] and (x > edges[row + 1] or (above[i] and x == edges[row + 1])):
+    size = np.int32(first.size - 1)
+    cells = np.float64(size)
+    for i in range(values.size):  # SIMD
+        place = np.float64(values[i]) * cells
+        place = min(place if place > 0.0 else 0.0, cells)
+        cell = np.int32(place)
+        cell -= np.int32((place == np.float64(cell)) & (cell > 0) & ((not above[i]) | (cell == size)))
+        rows[i] = cell
+        offsets[i] = 2.0 * (place - np.float64(cell)) - 1.0
+    if edges.size - 1 == size:
+        return
+    for i in range(values.size):  # some cells are cut into several rows
+        x, cell = np.float64(values[i]), rows[i]
+        row, end = first[cell], first[cell + 1]
+        if end > row + 1:
+            while row + 1 < end and (x > edges[row + 1] or (above[i] and x == edges[row + 1])):
                 row += 1
             low, high = edges[row], edges[row + 1]
-            offset = min(1.0, max(-1.0, (2.0 * x - low - high) / (high - low)))
+            offsets[i] = min(1.0, max(-1.0, (2.0 * x - low - high) / (high - low)))
         rows[i] = row
-        offsets[i] = offset
 
 
 @compiled
@@ -97,11 +100,12 @@ def count_joint(rows, offsets, levels, u, upper, moments):
                 whole[5, j] = np.int32(np.rint(y[j] * y[j] * SECOND))
                 whole[6, j] = np.int32(np.rint(y[j] * y[j] * x[j] * SECOND))
         for j in range(width):
-            k = ((levels[start + j] * moments.shape[1] + rows[start + j]) * bins + bin_of[j]) * powers
+            cell = (levels[start + j] * moments.shape[1] + rows[start + j]) * bins + bin_of[j]
+            k = np.uint64(cell * powers)  # no check of the sign for each power
             flat[k] += 1
             if powers == 8:
                 for i in range(7):
-                    flat[k + 1 + i] += whole[i, j]
+                    flat[k + np.uint64(1 + i)] += whole[i, j]
             elif powers == 3:
-                flat[k + 1] += whole[0, j]
-                flat[k + 2] += whole[1, j]
+                flat[k + np.uint64(1)] += whole[0, j]
+                flat[k + np.uint64(2)] += whole[1, j]
