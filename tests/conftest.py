@@ -46,7 +46,7 @@ def shared_client():
 
 @pytest.fixture(autouse=True)
 def idle_cluster(request):
-    """Wait for tasks that an earlier test left behind: numba changes what becomes of warnings while it compiles one."""
+    """Wait for tasks that an earlier test left running: numba catches the warnings of all threads while it compiles."""
     if "shared_client" not in request.fixturenames:
         return
     client = request.getfixturevalue("shared_client")

@@ -51,10 +51,10 @@ class Counter:
         if bins is None:
             return
         self.probability_finder = cached_finder(tuple(as_stored(bins.edges, dtype, scale).tolist()), 1.0)
-        self.joint = [(d, cached_finder(d.edges, d.edges[-1])) for d in total.confidence_joint]
-        self.confidence_finder = None
+        names = [measure.name for measure in request.measures]
+        self.joint = [(names.index(d.measure), d, cached_finder(d.edges, d.edges[-1])) for d in total.confidence_joint]
         if self.joint:
-            edges = as_stored(self.joint[0][0].confidence_edges, dtype, scale)
+            edges = as_stored(total.confidence_joint[0].confidence_edges, dtype, scale)
             self.confidence_finder = cached_finder(tuple(edges.tolist()), 1.0)
         self.scores = ScoreCounts(bins.classwise, bins.squared_error, bins.log_loss, bins.infinite.reshape(1))
 
@@ -100,11 +100,10 @@ class Counter:
             kernels.count_probabilities(stored, pixels, truth, self.probability_finder, self.scores, rows)
             if self.tiles is not None and self.tiles.sets:
                 self._add_sets(self.tiles, truth, stored, pixels)
-            of_measure = {measure.name: values for measure, values in zip(request.measures, batch.values, strict=True)}
-            for joint, bins in self.joint:
-                values = of_measure[joint.measure]
-                confidence = self.confidence_finder
-                kernels.count_with_confidence(values, joint.edges[-1], bins, truth, batch, confidence, joint.pixels)
+            for i, joint, bins in self.joint:
+                kernels.count_with_confidence(
+                    batch.values[i], joint.edges[-1], bins, truth, batch, self.confidence_finder, joint.pixels
+                )
         maps = self._add_soft(batch, truth, stored, pixels, u, shares)
         if self.tiles is not None:
             self.tiles.close()

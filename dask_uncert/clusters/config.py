@@ -41,7 +41,7 @@ Threads = Annotated[WholeNumber, Field(ge=1, le=4096)]
 def _running(address: str) -> str:
     if not address.startswith(ADDRESSES):
         raise ValueError("should be an address such as tls://host:8786")
-    if address.startswith(("tcp://", "tls://")) and not re.search(r":\d+/?$", address.partition("://")[2]):
+    if not re.search(r":\d+/?$", address):
         raise ValueError("should end with the scheduler's port, such as tcp://host:8786")
     return address
 
@@ -124,15 +124,17 @@ KINDS = {"local": Local, "address": Address, **dict.fromkeys(SYSTEMS, Batch), "m
 
 
 def read_cluster(cluster: str | Path) -> Described:
-    """Return the cluster that ``"local"`` or a YAML file describes.
+    """Return the cluster that ``"local"``, an address or a YAML file describes.
 
     >>> read_cluster("local")
     Local(workers=None, threads=None, processes=None, memory_limit=None, dashboard=None)
 
-    Raises InputError for a missing file, one that is not YAML, and a key that is unknown or wrong.
+    Raises InputError for a missing file, one that is not YAML, and a key or an address that is unknown or wrong.
     """
     if cluster == "local":
         return Local()
+    if str(cluster).startswith(ADDRESSES):
+        return validated(Address, {"address": str(cluster)}, "cluster: ")
     path = Path(cluster).expanduser()
     check_not_special(path, "cluster file ")
     if not path.is_file():

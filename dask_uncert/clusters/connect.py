@@ -101,7 +101,7 @@ def connect(
             "out, or set them where its workers are started"
         )
     if isinstance(cluster, str | Path):
-        described = validated(Address, {"address": str(cluster)}, "cluster: ") if running else read_cluster(cluster)
+        described = read_cluster(cluster)
         if options and not isinstance(described, Local):
             raise InputError(f"{', '.join(options)} are of local clusters; {cluster} is not one: leave them out")
         if isinstance(described, Address):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dask_uncert.errors import InputError
 from dask_uncert.execution.checkpoints import GROUPS, Checkpoints
 from dask_uncert.execution.chunking import Grid, cut_in_groups
+from dask_uncert.formulas.array_dispatch import is_dask
 from dask_uncert.inputs.cube import Cube
 
 SPLIT_EVERY = 16  # Summaries that a merge task adds
@@ -71,7 +72,7 @@ class Reduction:
         The task holds its part of arrays in memory, and depends on its part of dask arrays.
         """
         name = f"{self.name}-{uuid.uuid4().hex}"  # identity is never inferred from the content of inputs
-        stored = {n: c for n, c in self.cubes.items() if not (isinstance(c.data, np.ndarray) or _is_dask(c.data))}
+        stored = {n: c for n, c in self.cubes.items() if not (isinstance(c.data, np.ndarray) or is_dask(c.data))}
         task = dask.delayed(replace(self, cubes=stored)._compute_unless_saved, pure=False)
         parts = {n: _parts(cube, self.grid) for n, cube in self.cubes.items()}
         return [
@@ -126,17 +127,12 @@ def _parts(cube: Cube, grid: Grid) -> Callable[[tuple[int, ...]], Any]:
     """Return a function from a block's index to its part of an array in memory or a dask array, or None if stored."""
     if isinstance(cube.data, np.ndarray):
         return lambda index: _region(cube, grid.region(index))
-    if not _is_dask(cube.data):
+    if not is_dask(cube.data):
         return lambda index: None
     sides = dict(zip(grid.dims, grid.block, strict=True))
     chunks = cube.data.rechunk(tuple(sides.get(d, n) for d, n in cube.sizes.items())).to_delayed()
     axes = [grid.dims.index(d) if d in grid.dims else None for d in cube.dims]
     return lambda index: chunks[tuple(0 if axis is None else index[axis] for axis in axes)]
-
-
-def _is_dask(data: Any) -> bool:
-    """Return whether this is a dask array; asked so because `dask.array` takes a second to import."""
-    return bool(dask.is_dask_collection(data))
 
 
 def _region(cube: Cube, region: Mapping[str, slice]) -> Any:

@@ -48,6 +48,14 @@ class Dim(str):
         return dim
 
 
+Map = tuple[NDArray[Any], tuple[str, ...]]
+Maps = Mapping[str, Map]
+"""Values and names of the first two dimensions of each shown map, by name.
+
+Values are two-dimensional, NaN where undefined; a picture has a third dimension of size 3 and dtype uint8.
+"""
+
+
 class Layer(NamedTuple):
     """Storage of a map: its dtype, the value that means undefined, and its dimensions after those of the grid."""
 
@@ -187,7 +195,7 @@ def thinned(size: int, most: int) -> slice:
     return slice(None, None, max(1, -(-size // most)))
 
 
-def preview(store: str, name: str, most: int = MAX_PIXELS) -> tuple[NDArray[Any], tuple[str, ...]]:
+def preview(store: str, name: str, most: int = MAX_PIXELS) -> Map:
     """Read a map thinned to at most `most` pixels a side, at the middle of leading dimensions; NaN is undefined.
 
     Returns float64 values with two dimensions, and their names; a picture keeps its bytes and has a third dimension

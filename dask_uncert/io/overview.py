@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dask_uncert.io.maps import Dim
+from dask_uncert.io.maps import Dim, Maps
 from dask_uncert.io.paths import AnyPath
 
-Maps = Mapping[str, tuple[NDArray[Any], tuple[str, ...]]]
-"""Values and names of the two dimensions of each map, by name; undefined values are NaN."""
 FILE = "figures/overview.npz"
 DIMS = "dims.json"
 

@@ -57,7 +57,7 @@ from dask_uncert.jobs.provenance import (
 )
 from dask_uncert.jobs.schema import AnyJob, CohortJob
 from dask_uncert.metrics.remarks import result_remarks
-from dask_uncert.reports.write import start_importing, write_all
+from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.registry import AnyEvaluation
 
 if TYPE_CHECKING:
@@ -220,7 +220,6 @@ def _evaluate_scene(
         being_written(output, elsewhere) as working,
     ):
         report("start the cluster", 1, 1)
-        importing = start_importing()
         start, retries = time.perf_counter(), read_retries(client) | retries
         asked = list(plan.request.layers)
         plan = replace(with_overview(plan), checkpoints=kept)
@@ -248,7 +247,6 @@ def _evaluate_scene(
         unit, without = counted_unit(len(plan.scene.shape)), plan.without_checksum()
         shown = about(plan, described := job_record(job, started))
         how: dict[str, Any] = {"unit": unit, "without_checksum": without, "progress": report}
-        importing.join()
         write_all(evaluation, working, maps=maps, about=shown, **how)
         if maps and not asked:
             save_overview(working, maps)

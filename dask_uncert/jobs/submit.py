@@ -18,7 +18,6 @@ from dask_uncert.errors import ClusterError, InputError, one_line
 from dask_uncert.formulas.docs import shared_sections
 from dask_uncert.io.owned_folder import check_outside
 from dask_uncert.io.paths import AnyPath, named_path
-from dask_uncert.io.validation import validated
 from dask_uncert.jobs.drive import drive_on_worker
 from dask_uncert.jobs.load import files_of, read_job, resolve
 from dask_uncert.jobs.run import output_of
@@ -84,7 +83,7 @@ def submit(
         raise InputError(f"{NEEDS}: an address, or a cluster file.")
     if "://" not in target:
         target = named_path(target) if cluster is not None else resolve(target, folder)
-    described = validated(Address, {"address": target}, "cluster: ") if "://" in target else read_cluster(target)
+    described = read_cluster(target)
     output = str(output_of(checked, folder, out))
     check_outside([folder_of(output)], files_of(checked, folder, path, target))
     submission = Submission(str(path), output, target, "scheduler", "", fresh, dict(overrides or {}))

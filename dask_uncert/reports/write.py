@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert.reports.names import in_unit
@@ -28,30 +27,13 @@ from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
 
 if TYPE_CHECKING:
-    from dask_uncert.reports.figures.maps import Maps
+    from dask_uncert.io.maps import Maps
 
 Progress = Callable[[str, int, int], object]
 
 
 def silent(stage: str, done: int, total: int) -> None:
     """Show no progress."""
-
-
-def start_importing() -> Thread:
-    """Import what draws figures and page in a thread: it takes a second or two, in which blocks can be computed.
-
-    Join it before anything is drawn, or said by a warning: matplotlib records those of all threads while it is imported.
-    """
-    thread = Thread(target=_import_drawing, name="import-drawing", daemon=True)
-    thread.start()
-    return thread
-
-
-def _import_drawing() -> None:
-    from dask_uncert.reports.figures import registry
-    from dask_uncert.reports.page import scene
-
-    del registry, scene
 
 
 def write_all(

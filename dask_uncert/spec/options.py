@@ -217,17 +217,14 @@ class ClassificationOptions(ReportedOptions):
                     f"soft_confusion: the uncertainty {soft.uncertainty!r} is not among the measures asked for: "
                     f"{', '.join(names)}.{_near(str(soft.uncertainty), names)}"
                 )
-        for name in self.uncertainty_confusion.measures or ():
+        wanted = {
+            "uncertainty_confusion": self.uncertainty_confusion.measures or (),
+            "joint_distributions": self.joint_distributions,
+        }
+        for key, name in ((key, name) for key, measures in wanted.items() for name in measures):
             if name not in names:
                 raise InputError(
-                    f"uncertainty_confusion: {name!r} is not among the measures asked for: {', '.join(names)}."
-                    f"{_near(name, names)}"
-                )
-        for name in self.joint_distributions:
-            if name not in names:
-                raise InputError(
-                    f"joint_distributions: {name!r} is not among the measures asked for: {', '.join(names)}."
-                    f"{_near(name, names)}"
+                    f"{key}: {name!r} is not among the measures asked for: {', '.join(names)}.{_near(name, names)}"
                 )
         for name in self.maps:
             if name not in names and name not in MAPS:

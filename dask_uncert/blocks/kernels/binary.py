@@ -162,15 +162,23 @@ def count_binary_jointly(second, reference, u, class_index, grid, upper, moments
     size = 8 * STRIP
     p, above, levels, damp = np.empty(size), np.empty(size, np.bool_), np.empty(size, np.int64), np.empty(size)
     rows, offsets = np.empty(size, np.int64), np.empty(size)
-    start = 0
-    while start < reference.size:
-        width = np.int64(0)
-        while start < reference.size and width < size:
-            x, c = second[start], reference[start]
-            positive = c == class_index
-            p[width] = x if class_index == 1 else np.float32(1.0) - x
-            above[width], levels[width], damp[width] = positive, positive, u[start]
-            width += np.int64((c >= 0) & (x >= np.float32(0.0)) & (x <= np.float32(1.0)))
-            start += 1
+    nothing, one, is_second = np.float32(0.0), np.float32(1.0), class_index == 1
+    for start in range(0, reference.size, size):
+        end = min(start + size, reference.size)
+        width, others = end - start, np.int64(0)
+        for i in range(start, end):
+            others |= np.int64(reference[i] < 0) | np.int64(not ((second[i] >= nothing) & (second[i] <= one)))
+        if others == 0:  # nothing is left out: SIMD
+            for j in range(width):
+                p[j] = second[start + j] if is_second else one - second[start + j]
+                above[j] = reference[start + j] == class_index
+                levels[j], damp[j] = reference[start + j] == class_index, u[start + j]
+        else:
+            width = np.int64(0)
+            for i in range(start, end):
+                x, c = second[i], reference[i]
+                p[width] = x if is_second else one - x
+                above[width], levels[width], damp[width] = c == class_index, c == class_index, u[i]
+                width += np.int64((c >= 0) & (x >= nothing) & (x <= one))
         find_rows(p[:width], above, grid, rows, offsets)
         count_joint(rows[:width], offsets, levels, damp, upper, moments)

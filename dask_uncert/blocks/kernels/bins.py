@@ -27,10 +27,7 @@ def find_bins(values, shares, finder, bins):
     elif finder.start.size == 0:
         number = finder.edges.size - 1
         for j in range(STRIP):
-            b = cell(shares[j], number)
-            up = np.int64(values[j] > finder.edges[b + 1]) * np.int64(b < number - 1)
-            down = np.int64(values[j] <= finder.edges[b]) * np.int64(b > 0)
-            bins[j] = b + up - down
+            bins[j] = this_or_next(values[j], cell(shares[j], number), finder.edges, np.int64(number - 1))
     else:
         for j in range(STRIP):
             bins[j] = find_bin(values[j], shares[j], finder)
@@ -58,6 +55,16 @@ def cell(share, number):
     """Return which of equally wide cells over [0, 1] holds a share; the first for NaN, an end for others outside."""
     x = share * number
     return np.int64(min(x if x > 0.0 else 0.0, number - 1.0))
+
+
+@inline
+def this_or_next(value, b, edges, last):
+    """Return the bin of a value that is in bin b, or in one beside it: edges are off even ones by less than a bin.
+
+    last: the number of the last bin, of the type of b.
+    """
+    up = np.int32((value > edges[np.uint64(b + 1)]) & (b < last))
+    return b + up - np.int32((value <= edges[np.uint64(b)]) & (b > np.int32(0)))
 
 
 @inline

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.blocks.kernels.bins import add, find_bin, find_bins, find_bins_of_singles, fixed, fixed_share
+from dask_uncert.blocks.kernels.bins import (
+    add,
+    find_bin,
+    find_bins,
+    find_bins_of_singles,
+    fixed,
+    fixed_share,
+    this_or_next,
+)
 from dask_uncert.blocks.kernels.elementary import logarithm_or_zero
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, any_layout, compiled, gather
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts, TileRows
@@ -88,9 +96,7 @@ def _count_singles(probabilities, pixels, reference, finder, slack, counts, tile
                 unsure = unsure | far
             if rounded:  # edges of float16 are far from even, by less than a bin
                 for j in range(TILE):
-                    b, x = bin_of[j], np.float64(stated[j])
-                    up = np.int32((x > edges[np.uint64(b + 1)]) & (b < highest))
-                    bin_of[j] = b + up - np.int32((x <= edges[np.uint64(b)]) & (b > np.int32(0)))
+                    bin_of[j] = this_or_next(np.float64(stated[j]), bin_of[j], edges, highest)
             elif unsure:
                 for pair in range(TILE // 2):
                     if pairs[pair] != 0:

@@ -48,7 +48,7 @@ from dask_uncert.jobs.provenance import (
 )
 from dask_uncert.jobs.schema import CohortJob
 from dask_uncert.metrics.remarks import result_remarks
-from dask_uncert.reports.write import start_importing, write_all
+from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.registry import AnyEvaluation
 
 if TYPE_CHECKING:
@@ -96,13 +96,11 @@ def run_cohort(
         performance_page(page),
     ):
         progress("start the cluster", 1, 1)
-        importing = start_importing()
         make_folder(cache.path, "cases", marker_of(cache.path).get("id"))
         memory, retries = connect.memory_per_thread(client), read_retries(client)
         evaluate = replace(plan.evaluate, folder=str(cache.path), memory=memory)
         outcomes = _evaluate_all(evaluate, plan, earlier, client, progress)
         cluster_facts, log = cluster_record(client, retries), worker_logs(client)
-    importing.join()
     failed = _failures(outcomes, earlier)
     if len(failed) == len(outcomes):
         name, reason = next(iter(failed.items()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from dask_uncert.io.maps import Dim
+from dask_uncert.io.maps import Dim, Map, Maps
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.curves import lowest, powers, value_label
 from dask_uncert.reports.figures.style import BLUE, VERMILION, class_colours, styled
@@ -25,12 +25,6 @@ from dask_uncert.summaries.distribution import Distribution
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.soft_confusion import COLOURS
 
-Map = tuple[NDArray[Any], tuple[str, ...]]
-Maps = Mapping[str, Map]
-"""Values and names of the first two dimensions of each map, by name.
-
-Values are two-dimensional, NaN where undefined; a picture has a third dimension of size 3 and dtype uint8.
-"""
 Levels = Sequence[tuple[int, str, Any]]
 """Value, label and colour of each level of a map with few values."""
 

@@ -12,6 +12,7 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
+from dask_uncert.io.maps import Maps
 from dask_uncert.reports.figures import (
     calibration,
     cohort,
@@ -25,7 +26,7 @@ from dask_uncert.reports.figures import (
     weights,
 )
 from dask_uncert.reports.figures.layout import png, svg
-from dask_uncert.reports.figures.maps import Maps, map_figure_names, measure_maps, picture, soft_maps
+from dask_uncert.reports.figures.maps import map_figure_names, measure_maps, picture, soft_maps
 from dask_uncert.reports.figures.soft_maps import soft_map
 from dask_uncert.reports.names import file_names, in_unit
 from dask_uncert.reports.results.cohort import CohortStatistics

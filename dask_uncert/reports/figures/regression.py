@@ -10,9 +10,10 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from dask_uncert.io.maps import Maps
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.calibration import calibration_panels, fill_gaps
-from dask_uncert.reports.figures.maps import Maps, map_figure_names, value_map
+from dask_uncert.reports.figures.maps import map_figure_names, value_map
 from dask_uncert.reports.figures.style import BLUE, GREY, styled
 from dask_uncert.reports.names import pretty
 from dask_uncert.summaries.regression import (

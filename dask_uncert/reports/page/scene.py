@@ -13,10 +13,11 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from dask_uncert.io.maps import Maps
 from dask_uncert.reports.figures import curves
 from dask_uncert.reports.figures.confidence_joint import joint_distributions
 from dask_uncert.reports.figures.layout import png, svg
-from dask_uncert.reports.figures.maps import Maps, levels_of, map_figure_names, soft_maps
+from dask_uncert.reports.figures.maps import levels_of, map_figure_names, soft_maps
 from dask_uncert.reports.figures.style import OUTCOMES
 from dask_uncert.reports.names import file_names, pretty, unit
 from dask_uncert.reports.page.charts import chart_texts
