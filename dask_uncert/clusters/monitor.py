@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ PATIENCE = 60.0  # seconds without any worker before a run gives up
 STALL = 1800.0  # seconds without any progress before a run gives up
 PAUSED = 120.0  # the same, while a worker is paused and no task runs
 MAX_SHOWN = 3  # tasks that a message names
+Sizes = Mapping[tuple[int, ...], int]  # blocks of tasks, by the index in their names
 NO_WORK = ".AlreadyDone"  # end of the type name of results that took no work
 LOG = "workers.log"
 LOG_LINES = 500  # lines of each worker's log that are searched
@@ -264,7 +265,7 @@ def keep_logs_of_failure(client: Client, folder: AnyPath) -> Iterator[None]:
 
 @dataclass
 class BlockCounts:
-    """Tasks that have finished, and those computed again (not counting `AlreadyDone`, which takes no work)."""
+    """Blocks that have finished, and those computed again (not counting `AlreadyDone`, which takes no work)."""
 
     finished: int = 0
     recomputed: int = 0
@@ -272,13 +273,13 @@ class BlockCounts:
 
 @contextmanager
 def progress(
-    client: Client, prefix: str, total: int, advance: Callable[[int], object], *, interval: float = 0.1
+    client: Client, prefix: str, total: int, advance: Callable[[int], object], sizes: Sizes | None = None
 ) -> Iterator[BlockCounts]:
     """Call ``advance(n)`` as tasks finish: n grows, and its last value at the end of the ``with`` is exact.
 
-    n is the number of tasks that finished since the ``with`` began and whose name starts with ``prefix``; a task counts
-    once, however often it is computed. The client's own thread calls, at most once every ``interval`` seconds and when
-    ``total`` is reached, so ten thousand tasks cost few messages. The scheduler plugin is removed at the end.
+    n counts the blocks of tasks that finished since the ``with`` began and whose name starts with ``prefix``: one each,
+    or as many as ``sizes`` has; a task counts once, however often it is computed. The client's own thread calls, at most
+    ten times a second and when ``total`` is reached, so that many tasks cost few messages.
 
     Yields BlockCounts, which are exact after the ``with``, or 0 if it ended with an exception.
     """
@@ -294,7 +295,7 @@ def progress(
                 advance(n)
 
     client.subscribe_topic(topic, lambda event: report(int(event[1])))
-    client.register_plugin(_counter(topic, prefix, total, interval), name=topic)
+    client.register_plugin(_counter(topic, prefix, total, sizes or {}), name=topic)
     try:
         yield counts
         exact = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.plugins[topic].counts())
@@ -308,14 +309,14 @@ def progress(
                 client.unregister_scheduler_plugin(topic)
 
 
-def _counter(topic: str, prefix: str, total: int, interval: float) -> SchedulerPlugin:
+def _counter(topic: str, prefix: str, total: int, sizes: Sizes) -> SchedulerPlugin:
     """Return the plugin that counts on the scheduler; its class is local because distributed is imported late."""
     from distributed import SchedulerPlugin
 
     class FinishedTasks(SchedulerPlugin):  # type: ignore[misc]
         def __init__(self) -> None:
-            self.finished: set[Any] = set()
-            self.recomputed = 0
+            self.finished: dict[Any, int] = {}
+            self.done = self.recomputed = 0
             self.waiting = False
 
         async def start(self, scheduler: Any) -> None:
@@ -325,23 +326,25 @@ def _counter(topic: str, prefix: str, total: int, interval: float) -> SchedulerP
             if finish != "memory":
                 return
             if key in self.finished:
-                self.recomputed += start == "processing" and not kwargs.get("typename", "").endswith(NO_WORK)
+                worked = start == "processing" and not kwargs.get("typename", "").endswith(NO_WORK)
+                self.recomputed += worked * self.finished[key]
                 return
-            name = key[0] if isinstance(key, tuple) else key
+            name, *index = key if isinstance(key, tuple) else (key,)
             if not str(name).startswith(prefix):
                 return
-            self.finished.add(key)
-            if len(self.finished) == total:
+            self.finished[key] = sizes.get(tuple(index), 1)
+            self.done += self.finished[key]
+            if self.done == total:
                 self.publish()
             elif not self.waiting:
                 self.waiting = True
-                self.scheduler.loop.call_later(interval, self.publish)
+                self.scheduler.loop.call_later(0.1, self.publish)
 
         def counts(self) -> tuple[int, int]:
-            return len(self.finished), self.recomputed
+            return self.done, self.recomputed
 
         def publish(self) -> None:
             self.waiting = False
-            self.scheduler.log_event(topic, len(self.finished))
+            self.scheduler.log_event(topic, self.done)
 
     return FinishedTasks()

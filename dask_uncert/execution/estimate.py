@@ -20,7 +20,7 @@ from dask_uncert.errors import InputError, UnusableBlockError
 from dask_uncert.execution import chunking
 from dask_uncert.execution.class_distances import DistancePlan, GatherLabelled, MeasureBands
 from dask_uncert.execution.evaluate import with_maps
-from dask_uncert.execution.graph import Reduction
+from dask_uncert.execution.graph import MOST_TASKS, Reduction
 from dask_uncert.execution.plan import Plan
 
 BUDGET = 1.0  # seconds of a probe, besides those to load the kernels
@@ -40,7 +40,7 @@ class Estimate:
     def seconds(self, threads: int) -> float:
         """Return the seconds of the pass on so many threads: the last of them wait for the others."""
         turns = math.ceil(self.blocks / threads)
-        return max(self.thread_seconds / self.blocks * turns, self.blocks * SCHEDULING)
+        return max(self.thread_seconds / self.blocks * turns, min(self.blocks, MOST_TASKS) * SCHEDULING)
 
 
 def probe(plan: Plan, threads: int = 1, budget: float = BUDGET) -> Estimate:

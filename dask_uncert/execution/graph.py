@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import pairwise
 from operator import add, getitem
 from typing import Any
 
@@ -19,11 +20,14 @@ from numpy.typing import NDArray
 
 from dask_uncert.errors import InputError
 from dask_uncert.execution.checkpoints import GROUPS, Checkpoints
-from dask_uncert.execution.chunking import Grid, cut_in_groups
+from dask_uncert.execution.chunking import Grid, cut_for_tasks, cut_in_groups
 from dask_uncert.formulas.array_dispatch import is_dask
 from dask_uncert.inputs.cube import Cube
 
 SPLIT_EVERY = 16  # Summaries that a merge task adds
+MOST_TASKS = (
+    1600  # of blocks; the scheduler can then feed hundreds of workers, and a pass has at most 2000 tasks in all
+)
 BlockFunction = Callable[[dict[str, NDArray[Any]], tuple[int, ...]], Any]
 """Takes the arrays of a block by input name, each with its own dimensions in its own order, and the block's offset
 along the grid's dimensions; returns an object that can be added."""
@@ -46,9 +50,10 @@ class Reduction:
 
     def delayed(self, split_every: int | None = None) -> Any:
         """Return the sum as a dask Delayed; each task of its tree adds `split_every` parts."""
-        parts, width = self._blocks(), split_every or SPLIT_EVERY
+        ranges, width = self.ranges(), split_every or SPLIT_EVERY
+        parts = self._parts(ranges)
         if self.checkpoints is not None:
-            parts = _groups(parts, self.checkpoints, width)
+            parts = _groups(dict(zip(ranges, parts, strict=True)), self.checkpoints, self.grid.blocks, width)
         total = _tree(parts, width)
         return total if self.finalize is None else _delayed(self.finalize, "finish-summary", total)
 
@@ -66,23 +71,45 @@ class Reduction:
         read_all = dict.fromkeys(self.cubes)
         return reduce(add, (self._compute_block(self.grid.index(number), read_all) for number in blocks))
 
-    def _blocks(self) -> list[Any]:
-        """Return a Delayed for each block. Its task reads stored arrays itself, so values are neither sent nor held.
+    def ranges(self) -> list[range]:
+        """Return the numbers of the blocks of each task, which reads one after the other.
+
+        Parts of arrays in memory or of dask arrays come with the task, so it has one block. No task is of two groups of
+        checkpoints.
+        """
+        if any(isinstance(cube.data, np.ndarray) or is_dask(cube.data) for cube in self.cubes.values()):
+            return [range(number, number + 1) for number in range(self.grid.blocks)]
+        groups = [range(self.grid.blocks)] if self.checkpoints is None else cut_in_groups(self.grid.blocks, GROUPS)
+        parts = [*groups, *cut_for_tasks(self.grid.blocks, MOST_TASKS - len(groups))]
+        return [range(a, b) for a, b in pairwise(sorted({self.grid.blocks, *(part.start for part in parts)}))]
+
+    def sizes(self) -> dict[tuple[int, ...], int]:
+        """Return the number of blocks of each task of several, by the index of its first, as in the task's name."""
+        return {self.grid.index(blocks.start): len(blocks) for blocks in self.ranges() if len(blocks) > 1}
+
+    def _parts(self, ranges: Sequence[range]) -> list[Any]:
+        """Return a Delayed for each range of blocks. Its task reads stored arrays itself: values are not sent or held.
 
         The task holds its part of arrays in memory, and depends on its part of dask arrays.
         """
         name = f"{self.name}-{uuid.uuid4().hex}"  # identity is never inferred from the content of inputs
         stored = {n: c for n, c in self.cubes.items() if not (isinstance(c.data, np.ndarray) or is_dask(c.data))}
         task = dask.delayed(replace(self, cubes=stored)._compute_unless_saved, pure=False)
-        parts = {n: _parts(cube, self.grid) for n, cube in self.cubes.items()}
-        return [
-            task(index, {n: part(index) for n, part in parts.items()}, dask_key_name=(name, *index))
-            for index in np.ndindex(*self.grid.numblocks)
-        ]
+        parts, found = {n: _parts(cube, self.grid) for n, cube in self.cubes.items()}, []
+        for place, blocks in enumerate(ranges):
+            index = self.grid.index(blocks.start)
+            # dask would start them in any order, but the longer ones must come first
+            order = {"priority": -place / len(ranges)} if len(ranges) < self.grid.blocks else {}
+            with dask.annotate(**order):
+                given = {n: part(index) for n, part in parts.items()}
+                found.append(task(blocks, given, dask_key_name=(name, *index)))
+        return found
 
-    def _compute_unless_saved(self, index: tuple[int, ...], parts: Mapping[str, Any]) -> Any:
-        saved = self.checkpoints is not None and self.checkpoints.has(self.grid.group(index, GROUPS))
-        return AlreadyDone() if saved else self._compute_block(index, parts)
+    def _compute_unless_saved(self, blocks: range, parts: Mapping[str, Any]) -> Any:
+        indices = [self.grid.index(number) for number in blocks]
+        if self.checkpoints is not None and self.checkpoints.has(self.grid.group(indices[0], GROUPS)):
+            return AlreadyDone()
+        return reduce(add, (self._compute_block(index, parts) for index in indices))
 
     def _compute_block(self, index: tuple[int, ...], parts: Mapping[str, Any]) -> Any:
         """Return the function's result for a block; an input whose part is None is read."""
@@ -108,13 +135,19 @@ def _tree(parts: list[Any], width: int) -> Any:
             return parts[0]
 
 
-def _groups(parts: list[Any], checkpoints: Checkpoints, width: int) -> list[Any]:
+def _groups(parts: Mapping[range, Any], checkpoints: Checkpoints, blocks: int, width: int) -> list[Any]:
     finished = checkpoints.finished()
     return [
         _delayed(checkpoints.load, "read-checkpoint", number)
         if number in finished
-        else _delayed(_save, "keep-checkpoint", checkpoints, _tree([parts[i] for i in group], width), number)
-        for number, group in enumerate(cut_in_groups(len(parts), GROUPS))
+        else _delayed(
+            _save,
+            "keep-checkpoint",
+            checkpoints,
+            _tree([part for r, part in parts.items() if r.start in group], width),
+            number,
+        )
+        for number, group in enumerate(cut_in_groups(blocks, GROUPS))
     ]
 
 
@@ -151,7 +184,8 @@ def shuffle_blocks(
 
     A piece stays on its worker until the task that combines it needs it.
     """
-    blocks = Reduction(function, cubes, grid, f"{name}-read")._blocks()
+    reading = Reduction(function, cubes, grid, f"{name}-read")
+    blocks = reading._parts([range(number, number + 1) for number in range(grid.blocks)])
     pieces = [[_delayed(getitem, f"{name}-piece", block, i) for block in blocks] for i in range(parts)]
     return list(dask.compute(*(_delayed(combine, name, part) for part in pieces)))
 

@@ -17,6 +17,7 @@ from dask_uncert.blocks.kernels.cache import ensure_cache
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.monitor import (
     BlockCounts,
+    Sizes,
     keep_logs_of_failure,
     performance_page,
     watchdog,
@@ -233,7 +234,7 @@ def _evaluate_scene(
             plan = _with_distances(plan, client, report)
         measured = time.perf_counter()
         with (
-            _watch(client, "evaluate-block", left, "evaluate", report) as counts,
+            _watch(client, "evaluate-block", left, "evaluate", report, plan.reduction().sizes()) as counts,
             watchdog(client, _block_names(plan)),
             performance_page(page),
         ):
@@ -285,16 +286,15 @@ def _stored_inputs(plan: Plan) -> dict[str, StoredArray]:
 def _with_distances(plan: Plan, client: Client, report: Progress) -> Plan:
     if plan.distances is None:
         return plan
-    blocks = plan.distances.grid.blocks
     with (
-        _watch(client, "class-distances-read", blocks, "class distances", report),
+        _watch(client, "class-distances-read", plan.distances.grid.blocks, "class distances", report),
         explain_killed_workers("the features"),
     ):
         return plan.with_distances()
 
 
 def _watch(
-    client: Client, prefix: str, total: int, stage: str, report: Progress
+    client: Client, prefix: str, total: int, stage: str, report: Progress, sizes: Sizes | None = None
 ) -> AbstractContextManager[BlockCounts]:
     """Report the blocks of a stage that are done; until the first one, that code is compiled and a block read."""
     first = f"{stage}: compile, read the first block"
@@ -308,16 +308,18 @@ def _watch(
         report(stage, done, total)
 
     report(first, 0, 1)
-    return watched(client, prefix, total, finished)
+    return watched(client, prefix, total, finished, sizes=sizes)
 
 
 def _block_names(plan: Plan) -> Callable[[Any], str]:
-    """Return a function that names the block a task works on, by its key."""
-    length = len(plan.grid.dims) + 1
+    """Return a function that names the blocks a task works on, by its key."""
+    length, sizes = len(plan.grid.dims) + 1, plan.reduction().sizes()
 
     def name(key: Any) -> str:
-        is_block = isinstance(key, tuple) and len(key) == length
-        return f"the block {plan.grid.describe(key[1:])}" if is_block else str(key)
+        if not (isinstance(key, tuple) and len(key) == length):
+            return str(key)
+        what = f"{sizes[key[1:]]} blocks from" if key[1:] in sizes else "the block"
+        return f"{what} {plan.grid.describe(key[1:])}"
 
     return name
 

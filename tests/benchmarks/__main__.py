@@ -77,6 +77,7 @@ def pairs(side: int, cases: int, chunks: int) -> list[Pair]:
     found += [
         Pair("scaling", f"{full}: time per pixel of {side}² against {side // 2}²", cube("ours"), ("ours", half), "0.9 to 1.1", 0.25),
         Pair("scaling", f"{full}: 1 worker against 2", cube("ours", workers=1), cube("ours", workers=2), "at least 1.8"),
+        Pair("cluster", f"{full}, simulated: share of time that 256 workers are busy; as proc., that the scheduler is", ("simulated", {"side": 125 * side, "size": 256}), 1.0, "at least 0.85"),
         Pair("fixed", f"plan a store of {2 * (chunks // 64) ** 2:,} chunks, first block: share of 10 s", ("planned", {"side": chunks, "warm": {"side": 640}}), 10.0, "at most 1"),
         Pair("fixed", f"cohort of {cases:,} small cases: the job against evaluating arrays", ("cohort", {"cases": cases, "form": "job", "warm": {"cases": 20}}), ("cohort", {"cases": cases, "form": "plain", "warm": {"cases": 20}})),
         Pair("fixed", "import: share of .1 s", ("command", {"words": ["python", "-c", "import dask_uncert"]}), 0.1, "at most 1"),
@@ -183,7 +184,9 @@ def main() -> None:
         "--chunks-side", type=int, default=44_800, help="pixels along a side of the store in many chunks"
     )
     parser.add_argument(
-        "--only", default="", help="a group (reading, maps, kernels, peers, scaling, fixed, plan) or a part of a line"
+        "--only",
+        default="",
+        help="a group (reading, maps, kernels, peers, scaling, cluster, fixed, plan) or a part of a line",
     )
     parser.add_argument("--save", type=Path, default=Path("benchmarks.json"), help="file for the ratios")
     options = parser.parse_args()

@@ -20,6 +20,8 @@ from dask_uncert.io.readers.zarr import ZarrArray
 from dask_uncert.io.validation import validated
 from dask_uncert.spec.inputs import open_arrays
 from dask_uncert.spec.options import SceneOptions
+from tests.benchmarks.cubes import empty
+from tests.benchmarks.simulated_cluster import simulate
 
 Row = tuple[str, float, str, float]
 """What is counted, how many there are, how that compares with the limit, and the limit."""
@@ -83,10 +85,7 @@ def reads(folder: Path) -> list[Row]:
 
 def large(folder: Path) -> list[Row]:
     """A store of a million chunks is cut into few tasks, and planned without looking at its chunks."""
-    group, side = zarr.open_group(folder, mode="w"), 64 * 1000
-    group.create_array("p", shape=(side, side, 2), chunks=(64, 64, 2), dtype="f4")
-    group.create_array("y", shape=(side, side), chunks=(64, 64), dtype="u1")
-    plan = plan_of(str(folder), "fill")
+    plan = plan_of(empty(folder, 64 * 1000, 64, 2), "fill")
     return [
         ("chunks of the large store", plan.chunk_reads(), "=", 2 * 10**6),
         ("tasks for them", plan.tasks(), "at most", 2000),
@@ -94,11 +93,20 @@ def large(folder: Path) -> list[Row]:
     ]
 
 
+def cluster(folder: Path) -> list[Row]:
+    """A store of a million chunks of 256 x 256 pixels: its tasks are few, and its scheduler keeps up with its workers."""
+    found = simulate(plan_of(empty(folder, 256 * 1000, 256, 16), "fill").reduction(), 256)
+    return [
+        ("tasks on a cluster", found.tasks, "at most", 2000),
+        ("% of time 256 simulated workers idle", round(100 * (1 - found.busy)), "at most", 15),
+    ]
+
+
 def main() -> None:
     """Print every count with its limit; fail if one is not kept."""
     with tempfile.TemporaryDirectory() as name:
         small_store(Path(name, "small"))
-        rows = [*reads(Path(name, "small")), *large(Path(name, "large"))]
+        rows = [*reads(Path(name, "small")), *large(Path(name, "large")), *cluster(Path(name, "cluster"))]
     for what, number, relation, limit in rows:
         print(f"{what:36} {number:>12,}  {relation} {limit:,}")
     broken = [what for what, n, relation, limit in rows if (n != limit if relation == "=" else n > limit)]

@@ -106,6 +106,14 @@ def many_chunks(side: int, chunk: int = 64) -> Path:
     return kept(f"many-{side}-{chunk}", make) / "s.zarr"
 
 
+def empty(folder: Path, side: int, chunk: int, classes: int) -> str:
+    """Write a store whose chunks are all missing, to plan with; return its path."""
+    group = zarr.open_group(folder, mode="w")
+    group.create_array("p", shape=(side, side, classes), chunks=(chunk, chunk, classes), dtype="f4")
+    group.create_array("y", shape=(side, side), chunks=(chunk, chunk), dtype="u1")
+    return str(folder)
+
+
 def cohort(cases: int, side: int = 32) -> Path:
     """Return a folder with a manifest of small cases as NumPy files, and `job.yaml`."""
 

@@ -292,9 +292,24 @@ def estimated(side: int, form: str) -> Work:
     return plan.compute
 
 
+def simulated(side: int, size: int) -> Work:
+    """A pass on a simulated cluster: as seconds, the share of time that workers are busy, and of the scheduler's."""
+    from tests.benchmarks.counts import plan_of
+    from tests.benchmarks.cubes import empty
+    from tests.benchmarks.simulated_cluster import simulate
+
+    reduction = plan_of(empty(Path(tempfile.mkdtemp()), side, 256, 16), "fill").reduction()
+
+    def work() -> dict[str, float]:
+        found = simulate(reduction, size)
+        return {"seconds": found.busy, "processor": found.scheduler / found.seconds}
+
+    return work
+
+
 WORK: dict[str, Callable[..., Work]] = {
     f.__name__: f
-    for f in (ours, reading, binary, in_memory, settings, peer, planned, cohort, command, estimated)
+    for f in (ours, reading, binary, in_memory, settings, peer, planned, cohort, command, estimated, simulated)
 }  # fmt: skip
 
 

@@ -208,12 +208,12 @@ def test_wrong_arguments_are_refused() -> None:
     not_connected(InputError, "threads describe", "tcp://127.0.0.1:1", threads=2)
 
 
-def test_progress_reports_while_tasks_run_and_knows_tuple_keys() -> None:
+def test_progress_reports_while_tasks_run_and_knows_tuple_keys_and_tasks_of_several_blocks() -> None:
     with connect() as client:
         spoken = Path("spoken")
 
         def advance(n: int) -> None:
-            if n == 9:
+            if n == 11:
                 spoken.touch()
 
         def wait(n: int) -> bool:
@@ -223,7 +223,7 @@ def test_progress_reports_while_tasks_run_and_knows_tuple_keys() -> None:
             return time.monotonic() < end
 
         graph = {("evaluate-block-token", n): (wait, n) for n in range(10)}
-        with progress(client, "evaluate-block", 10, advance):
+        with progress(client, "evaluate-block", 12, advance, {(0,): 3}):
             assert all(client.get(graph, list(graph)))
         spoken.unlink()
 

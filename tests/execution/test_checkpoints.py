@@ -18,12 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dask_uncert as du
-from dask_uncert.execution import checkpoints, chunking
+from dask_uncert.execution import checkpoints, chunking, graph
 from dask_uncert.execution.checkpoints import GROUPS, Checkpoints, open_checkpoints
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.spec.options import SceneOptions
 from tests.support import scenes
+from tests.support.unreadable import Stored
 
 
 def plan_of(seed, block, shape=(12, 10), **words):
@@ -56,6 +57,22 @@ def test_any_finished_groups_give_the_same_bits(tmp_path_factory, seed, lost, ti
     assert again.unfinished_blocks() == len(lost)
     assert again.compute() == whole
     assert again.unfinished_blocks() == 0
+
+
+def test_tasks_of_several_blocks_keep_the_same_groups(tmp_path, monkeypatch):
+    plan = plan_of(0, (1, 1))
+    cubes = {name: replace(cube, data=Stored(cube.data)) for name, cube in plan.scene.cubes.items()}
+    whole = plan.compute_here()
+    monkeypatch.setattr(graph, "MOST_TASKS", 90)
+    kept = open_checkpoints(tmp_path / "out", "key", fresh=False)
+    stored = replace(plan, scene=replace(plan.scene, cubes=cubes), checkpoints=kept)
+    assert 0 < len(stored.reduction().sizes()) < 64
+    assert stored.compute() == whole
+    lost = sorted(Path(kept.folder).glob("*.case"))[::3]
+    for file in lost:
+        file.unlink()
+    assert len(lost) < stored.unfinished_blocks() < 120
+    assert stored.compute() == whole
 
 
 @given(st.integers(1, 5000), st.integers(1, 100))

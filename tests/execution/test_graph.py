@@ -1,6 +1,9 @@
 """Blocks to a graph: how a scene is cut, how many tasks that makes, and that the tree sums everything."""
 
 import math
+from dataclasses import replace
+from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -8,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dask_uncert.execution import chunking, graph
+from dask_uncert.execution.checkpoints import open_checkpoints
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.inputs.cube import Cube
 from dask_uncert.spec.options import SceneOptions
-from tests.support.unreadable import Unreadable
+from tests.support.unreadable import Stored, Unreadable
 
 
 def cube(shape, chunks, dims=("y", "x", "class"), dtype="float32", name="probabilities"):
@@ -28,6 +32,30 @@ def test_a_task_is_many_chunks():
     names = {str(key[0] if isinstance(key, tuple) else key) for key in lazy.__dask_graph__()}
     assert any(name.startswith("evaluate-block") for name in names)
     assert any(name.startswith("merge-summaries") for name in names)
+
+
+@given(st.integers(1, 50_000), st.integers(1, 2000))
+def test_tasks_are_few_hold_every_block_once_and_get_shorter(blocks, most):
+    parts = chunking.cut_for_tasks(blocks, most)
+    assert [number for part in parts for number in part] == list(range(blocks))
+    sizes = [len(part) for part in parts]
+    assert len(sizes) <= most
+    assert all(after <= size + 1 for size, after in pairwise(sizes))
+    assert max(sizes) <= 1.5 * blocks / most + 1
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_store_of_a_million_large_chunks_is_few_tasks_that_start_in_order(kept, tmp_path):
+    sources = {"probabilities": cube((256_000, 256_000, 16), (256, 256, 16))}
+    grid = chunking.plan_grid(sources, ("y", "x"))
+    checkpoints = open_checkpoints(tmp_path / "out", "key", fresh=False) if kept else None
+    reduction = graph.Reduction(lambda arrays, offset: 0, sources, grid, checkpoints=checkpoints)
+    lazy = reduction.delayed()
+    assert graph.count_tasks(lazy) <= 2000
+    assert sum(reduction.sizes().values()) <= grid.blocks == 62_500
+    layers = [(key, layer.annotations) for layer in lazy.dask.layers.values() for key in layer]
+    place = {key[1:]: notes["priority"](key) for key, notes in layers if isinstance(key, tuple)}
+    assert sorted(place, key=place.get, reverse=True) == [grid.index(blocks.start) for blocks in reduction.ranges()]
 
 
 @given(
@@ -64,8 +92,10 @@ def test_chunks_of_all_inputs_are_kept_whole_where_that_fits():
     shape=st.tuples(st.integers(1, 30), st.integers(1, 30)),
     block=st.tuples(st.integers(1, 30), st.integers(1, 30)),
     split_every=st.integers(2, 9),
+    most=st.integers(2, 40),
+    stored=st.booleans(),
 )
-def test_every_element_is_summed_once(shape, block, split_every):
+def test_every_element_is_summed_once(shape, block, split_every, most, stored):
     values = np.arange(math.prod(shape)).reshape(shape)
     sources = {
         "probabilities": Cube("probabilities", np.zeros((*shape, 2)), ("y", "x", "class")),
@@ -78,7 +108,11 @@ def test_every_element_is_summed_once(shape, block, split_every):
         assert part[0, 0] == values[offset]
         return int(part.sum())
 
-    lazy = graph.Reduction(add, sources, grid).delayed(split_every)
+    if stored:
+        sources = {name: replace(cube, data=Stored(cube.data)) for name, cube in sources.items()}
+    with mock.patch.object(graph, "MOST_TASKS", most):
+        lazy = graph.Reduction(add, sources, grid).delayed(split_every)
+    assert not stored or sum(isinstance(key, tuple) for key in lazy.__dask_graph__()) < most
     assert lazy.compute(scheduler="synchronous") == values.sum()
 
 
