@@ -46,6 +46,9 @@ def run_command(
 
     JOB is a job file. A run that was stopped resumes.
     """
+    from dask_uncert.reports.drawing import load_ahead
+
+    load_ahead()
     from dask_uncert.blocks.kernels.cache import NoCacheWarning
     from dask_uncert.errors import InputWarning
     from dask_uncert.jobs.load import read_job
@@ -114,6 +117,9 @@ def report_command(folder: AnyPath, quiet: bool, as_json: bool, **options: Any) 
 
     Reads the summaries and maps in the output folder FOLDER, and no input.
     """
+    from dask_uncert.reports.drawing import load_ahead
+
+    load_ahead()
     from dask_uncert.jobs.report import report
 
     with console.progress(quiet or as_json) as progress:

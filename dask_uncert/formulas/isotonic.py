@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import isotonic_regression
 
 from dask_uncert.formulas.confusion import ratio
 from dask_uncert.formulas.fixed_point import decode
@@ -37,6 +36,8 @@ def isotonic_curve(n: ArrayLike, hits: ArrayLike) -> Floats:
     >>> isotonic_curve([2, 0, 2, 4], [1, 0, 0, 4]).tolist()
     [0.25, nan, 0.25, 1.0]
     """
+    from scipy.optimize import isotonic_regression  # loading it takes a third of a second
+
     items, came_true = np.broadcast_arrays(np.asarray(n, np.int64), np.asarray(hits, np.int64))
     curve = np.full(items.shape, np.nan)
     for index in np.ndindex(items.shape[:-1]):

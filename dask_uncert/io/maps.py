@@ -15,6 +15,7 @@ from dask_uncert.errors import InputError, exception_text, one_line
 from dask_uncert.io.attributes import MISSING, json_attributes
 from dask_uncert.io.format_version import check_format, format_attributes
 from dask_uncert.io.integrity import CHECKED, check_seal, damaged, seal
+from dask_uncert.io.map_types import Dim, Map
 from dask_uncert.io.owned_folder import MAP_STORE
 from dask_uncert.io.paths import as_path
 from dask_uncert.io.readers.stored_array import Coordinates
@@ -30,30 +31,6 @@ RGB = {"rgb": 3}
 """Name and size of the dimension that a picture has after those of the grid."""
 UNITS = {"degrees_east": "° E", "degrees_north": "° N", "metre": "m"}
 """How axes show units whose name is a word."""
-
-
-class Dim(str):
-    """The name of a shown dimension, with what stands on its axis.
-
-    place: the position of the first shown pixel, the distance to the next, and the axis' label with its unit.
-    """
-
-    place: tuple[float, float, str]
-
-    @classmethod
-    def placed(cls, name: str, first: float, step: float, label: str) -> Dim:
-        """Return the name with its place."""
-        dim = cls(name)
-        dim.place = (first, step, label)
-        return dim
-
-
-Map = tuple[NDArray[Any], tuple[str, ...]]
-Maps = Mapping[str, Map]
-"""Values and names of the first two dimensions of each shown map, by name.
-
-Values are two-dimensional, NaN where undefined; a picture has a third dimension of size 3 and dtype uint8.
-"""
 
 
 class Layer(NamedTuple):

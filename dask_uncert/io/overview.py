@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dask_uncert.io.maps import Dim, Maps
+from dask_uncert.io.map_types import Dim, Maps
 from dask_uncert.io.paths import AnyPath
 
 FILE = "figures/overview.npz"

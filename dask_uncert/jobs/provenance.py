@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import yaml
 
 from dask_uncert.clusters.monitor import LOG
-from dask_uncert.errors import without_secrets
+from dask_uncert.errors import InputError, without_secrets
 from dask_uncert.formulas.own_measures import source_digest
 from dask_uncert.io.integrity import damaged, digest_of
 from dask_uncert.io.output_folder import RESULTS, peak_memory, read_record, versions, write_record
@@ -175,3 +175,13 @@ def about_run(record: RunRecord) -> dict[str, str]:
     settings = {key: value for key, value in record["job"].items() if key not in WHERE}
     text = yaml.safe_dump(settings, default_flow_style=None, sort_keys=False, allow_unicode=True, width=100)
     return {"started": record["started"], "dask-uncert": version("dask-uncert"), "settings": text.strip()}
+
+
+def check_unchanged(read: Mapping[str, StoredArray], stored: Mapping[str, str | None]) -> None:
+    """Raise InputError if an input changed while it was read."""
+    for name, array in read.items():
+        if array.fingerprint() != stored[name]:
+            raise InputError(
+                f"{name}: {array} changed while it was read, so the result would mix both versions. Run again when it "
+                f"is complete; nothing was written."
+            )

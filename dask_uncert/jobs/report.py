@@ -18,6 +18,7 @@ from dask_uncert.io.summary_store import load, save
 from dask_uncert.jobs.cohort.compare import compare
 from dask_uncert.jobs.cohort.output import MAPS, SUMMARY, FinishedCohort, is_cohort, load_cases, write_summary
 from dask_uncert.jobs.provenance import RunRecord, counted_unit, digest, write_run
+from dask_uncert.reports.drawing import SMALL, drawing_process
 from dask_uncert.reports.results.cohort import Cohort, OtherModel
 from dask_uncert.reports.results.read import DEFAULT_INTERVALS
 from dask_uncert.reports.write import write_all
@@ -153,9 +154,11 @@ def _rewrite(
     else:
         maps = dict(load_overview(path))
     evaluation = load(path)
-    with rewritten(path) as working:
+    with rewritten(path) as working, drawing_process(0 if cohort is None else SMALL) as drawing:
+        if cohort is None:
+            drawing.begin(evaluation, maps, all_figures, record.get("unit", "pixel"))
         how: dict[str, Any] = {"all_figures": all_figures, "unit": record.get("unit", "pixel"), "progress": progress}
-        how["without_checksum"] = record.get("without_checksum", ())
+        how |= {"without_checksum": record.get("without_checksum", ()), "drawing": drawing}
         write_all(evaluation, working, maps=maps, about=record.get("about", about), cohort=cohort, **how)
     if cohort is not None and against is None:
         remove_files(path, set(owned_files(path)[0]).intersection(COMPARISON_FILES))

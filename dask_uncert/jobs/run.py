@@ -47,6 +47,7 @@ from dask_uncert.jobs.provenance import (
     ABOUT_MAPS,
     RunRecord,
     about,
+    check_unchanged,
     cluster_record,
     counted_unit,
     fingerprint,
@@ -58,6 +59,7 @@ from dask_uncert.jobs.provenance import (
 )
 from dask_uncert.jobs.schema import AnyJob, CohortJob
 from dask_uncert.metrics.remarks import result_remarks
+from dask_uncert.reports.drawing import drawing_process
 from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.registry import AnyEvaluation
 
@@ -179,8 +181,7 @@ def _run_scene(
     read = _stored_inputs(plan)
     stored = {name: array.fingerprint() for name, array in read.items()}
     mark = fingerprint(job, plan, stored)
-    remarks = plan.scene.remarks
-    for remark in remarks:
+    for remark in (remarks := plan.scene.remarks):
         warnings.warn(remark, InputWarning, stacklevel=3)
     if is_finished(output, mark, fresh):
         return load(output)
@@ -219,6 +220,7 @@ def _evaluate_scene(
         ) as kept,
         keep_logs_of_failure(client, as_path(kept.folder)),
         being_written(output, elsewhere) as working,
+        drawing_process(sum(plan.nbytes().values())) as drawing,
     ):
         report("start the cluster", 1, 1)
         start, retries = time.perf_counter(), read_retries(client) | retries
@@ -242,12 +244,13 @@ def _evaluate_scene(
         summed = time.perf_counter()
         cluster_facts, log = cluster_record(client, retries), worker_logs(client)
         check_unchanged(read, stored)
-        save(evaluation, working / "summary.zarr")
         write_coordinates(plan)
         maps = {name: preview(plan.writer.store, name) for name in plan.request.layers} if plan.writer else {}
         unit, without = counted_unit(len(plan.scene.shape)), plan.without_checksum()
+        drawing.begin(evaluation, maps, unit=unit)
+        save(evaluation, working / "summary.zarr")
         shown = about(plan, described := job_record(job, started))
-        how: dict[str, Any] = {"unit": unit, "without_checksum": without, "progress": report}
+        how: dict[str, Any] = {"unit": unit, "without_checksum": without, "progress": report, "drawing": drawing}
         write_all(evaluation, working, maps=maps, about=shown, **how)
         if maps and not asked:
             save_overview(working, maps)
@@ -333,16 +336,6 @@ def _process_options(cluster: Any, read: Mapping[str, StoredArray]) -> dict[str,
     if cluster == "local" and any(format_of(array.store).extra == "netcdf" for array in read.values()):
         return {"processes": True}
     return {}
-
-
-def check_unchanged(read: Mapping[str, StoredArray], stored: Mapping[str, str | None]) -> None:
-    """Raise InputError if an input changed while it was read."""
-    for name, array in read.items():
-        if array.fingerprint() != stored[name]:
-            raise InputError(
-                f"{name}: {array} changed while it was read, so the result would mix both versions. Run again when it "
-                f"is complete; nothing was written."
-            )
 
 
 def _key(mark: str | None, plan: Plan) -> str | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dask_uncert.reports.drawing import DrawingProcess, Progress, silent
 from dask_uncert.reports.names import in_unit
 from dask_uncert.reports.results.cohort import (
     Cohort,
@@ -23,21 +23,15 @@ from dask_uncert.reports.tables.csv import as_csv
 from dask_uncert.reports.tables.regression import regression_tables
 from dask_uncert.reports.tables.scene import scene_tables
 from dask_uncert.reports.tables.zones import zone_tables
-from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
 
 if TYPE_CHECKING:
-    from dask_uncert.io.maps import Maps
-
-Progress = Callable[[str, int, int], object]
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """Show no progress."""
+    from dask_uncert.io.map_types import Maps
+    from dask_uncert.summaries.registry import AnyEvaluation
 
 
 def write_all(
-    evaluation: Evaluation | RegressionEvaluation,
+    evaluation: AnyEvaluation,
     folder: str | Path,
     maps: Maps | None = None,
     about: Mapping[str, str] | None = None,
@@ -46,6 +40,7 @@ def write_all(
     unit: str = "pixel",
     progress: Progress | None = None,
     without_checksum: Sequence[str] = (),
+    drawing: DrawingProcess | None = None,
 ) -> list[str]:
     """Write `results.json`, `tables/`, `figures/` and `report.html` into `folder`, and create it if necessary.
 
@@ -55,6 +50,7 @@ def write_all(
     all_figures: also those that the page does not show, and each as PNG and SVG; drawing takes most of the time of a small run.
     unit: what is counted, "pixel" or "voxel". progress: called with the stage, the steps that are done, and their number.
     without_checksum: inputs whose stored chunks have no checksum.
+    drawing: a process that has begun to draw the same evaluation and maps, with the same options.
 
     Returns the written paths, relative to `folder`. The same arguments give the same bytes.
     """
@@ -80,7 +76,9 @@ def write_all(
         **{f"tables/{name}.csv": as_csv(in_units(rows, unit)).encode() for name, rows in tables.items()},
     }
     report("report: numbers", 1, 1)
-    files |= figures_and_page(evaluation, results, maps or {}, about or {}, statistics, all_figures, unit, report)
+    files |= figures_and_page(
+        evaluation, results, maps or {}, about or {}, statistics, all_figures, unit, report, drawing
+    )
     for name, content in files.items():
         path = Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +96,7 @@ def in_units(rows: Iterable[Iterable[Any]], unit: str) -> list[list[Any]]:
 
 
 def figures_and_page(
-    evaluation: Evaluation | RegressionEvaluation,
+    evaluation: AnyEvaluation,
     results: dict[str, Any],
     maps: Maps,
     about: Mapping[str, str],
@@ -106,25 +104,13 @@ def figures_and_page(
     all_figures: bool = False,
     unit: str = "pixel",
     report: Progress = silent,
+    drawing: DrawingProcess | None = None,
 ) -> dict[str, bytes]:
-    """Return the contents of the figures and of the page by path."""
-    from dask_uncert.reports.figures.registry import figure_files, figures
-    from dask_uncert.reports.page.scene import page_figures, scene_page
+    """Return the contents of the figures and of the page by path, from the process that draws them, if it did."""
+    files = None if drawing is None else drawing.finish(results, about, report)
+    if files is not None:
+        return files
+    from dask_uncert.reports.pictures import draw, with_page  # loads what draws
 
-    if isinstance(evaluation, RegressionEvaluation):
-        from dask_uncert.reports.figures.regression import regression_figures
-        from dask_uncert.reports.page.regression import regression_page
-
-        pictures = figure_files(regression_figures(evaluation, maps), unit, all_figures)
-        page = regression_page(results, maps, about, pictures, unit)
-    else:
-        only = None if all_figures else {*page_figures(evaluation, maps), "comparison"}
-        drawn = figures(evaluation, maps, only, statistics, partial(report, "report: figures"))
-        pictures = figure_files(drawn, unit, all_figures)
-        report("report: page", 0, 1)
-        page = scene_page(evaluation, results, maps, about, pictures, statistics, unit)
-        report("report: page", 1, 1)
-    return {
-        **{f"figures/{name}": content for name, content in pictures.items()},
-        "report.html": page.encode(),
-    }
+    pictures = draw(evaluation, maps, statistics, all_figures, unit, report)
+    return with_page(evaluation, results, maps, about, pictures, statistics, unit, report)

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import dask_uncert as du
-from dask_uncert.io.maps import Dim
+from dask_uncert.io.map_types import Dim
 from dask_uncert.io.overview import load_overview
 from dask_uncert.reports.figures.maps import picture
 from dask_uncert.summaries.registry import AnyEvaluation

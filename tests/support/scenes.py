@@ -15,7 +15,8 @@ import zarr
 import dask_uncert as du
 
 QUIET = (
-    "from dask_uncert.reports import write; write.figures_and_page = lambda *a: {}; "
+    "from dask_uncert.reports import drawing, write; write.figures_and_page = lambda *a: {}; "
+    "drawing.load_ahead = lambda: None; "
     "from dask_uncert.cli.main import main; main()"
 )
 """The command without figures and page, which are most of a small run."""

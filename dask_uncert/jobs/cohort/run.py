@@ -48,6 +48,7 @@ from dask_uncert.jobs.provenance import (
 )
 from dask_uncert.jobs.schema import CohortJob
 from dask_uncert.metrics.remarks import result_remarks
+from dask_uncert.reports.drawing import end_ahead
 from dask_uncert.reports.write import write_all
 from dask_uncert.summaries.registry import AnyEvaluation
 
@@ -76,6 +77,7 @@ def run_cohort(
     Cases in the finished output or in the cache of a stopped run are not computed again. page: HTML file for dask's
     performance report. files: that the job reads beside its cases, by what a message calls them.
     """
+    end_ahead()  # cases take longer
     plan = plan_cohort(job, folder)
     inputs = {f"case {row.case.name}, {column}": path for row in plan.rows for column, path in row.paths.items()}
     check_outside(folders_of(output), {**files, **inputs})

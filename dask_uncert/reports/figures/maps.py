@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from dask_uncert.io.maps import Dim, Map, Maps
+from dask_uncert.io.map_types import Dim, Map, Maps
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.curves import lowest, powers, value_label
 from dask_uncert.reports.figures.style import BLUE, VERMILION, class_colours, styled

@@ -12,7 +12,7 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
-from dask_uncert.io.maps import Maps
+from dask_uncert.io.map_types import Maps
 from dask_uncert.reports.figures import (
     calibration,
     cohort,

@@ -10,7 +10,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dask_uncert.io.maps import Maps
+from dask_uncert.io.map_types import Maps
 from dask_uncert.reports.figures import layout
 from dask_uncert.reports.figures.calibration import calibration_panels, fill_gaps
 from dask_uncert.reports.figures.maps import map_figure_names, value_map

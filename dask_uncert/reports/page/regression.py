@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dask_uncert.io.maps import Maps
+from dask_uncert.io.map_types import Maps
 from dask_uncert.reports.figures.maps import map_figure_names
 from dask_uncert.reports.names import pretty
 from dask_uncert.reports.page.templates import common_context, environment, image_source

@@ -13,7 +13,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from dask_uncert.io.maps import Maps
+from dask_uncert.io.map_types import Maps
 from dask_uncert.reports.figures import curves
 from dask_uncert.reports.figures.confidence_joint import joint_distributions
 from dask_uncert.reports.figures.layout import png, svg
