@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -259,36 +258,6 @@ class Evaluation(Summary):
         codes = [code_of[name] for name in names]
         alone = self.alone().in_buffer(self.zones.row(codes).dense((self.zones.width,)))
         return replace(alone, tiles=self.zones.tiles_of(codes))
-
-    def plus_all(self, others: Sequence[Evaluation]) -> Evaluation:
-        """Return the sum with many others, as `sum` does, but each tile and zone is added once.
-
-        Parameters
-        ----------
-        others : sequence of Evaluation
-            Evaluations of the same frame.
-
-        Returns
-        -------
-        Evaluation
-            The sum.
-
-        Raises
-        ------
-        UnequalFramesError
-            If they count different things.
-        """
-        kept = {(part.tiles is not None, part.zones is not None) for part in (self, *others)}
-        if kept == {(False, False)} or len(kept) > 1:
-            return sum(others, start=self)
-        tiles = [other.tiles for other in others if other.tiles is not None]
-        zones = [other.zones for other in others if other.zones is not None]
-        total = sum((other.alone() for other in others), start=self.alone())
-        return replace(
-            total,
-            tiles=None if self.tiles is None else self.tiles.plus_all(tiles),
-            zones=None if self.zones is None else self.zones.plus_all(zones),
-        )
 
 
 def class_position(evaluation: Evaluation, class_name: str) -> int:

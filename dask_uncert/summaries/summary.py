@@ -12,7 +12,7 @@ Hence `+` is associative and commutative to the last bit, and any tree of additi
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args, get_origin, get_type_hints
@@ -46,12 +46,34 @@ class Summary:
     def __add__(self, other: object) -> Self:
         if isinstance(other, int) and other == 0:
             return self
-        return self._combine(other, np.add)
+        return self._combine([other], np.add) if type(other) is type(self) else NotImplemented
 
     __radd__ = __add__
 
     def __sub__(self, other: object) -> Self:
-        return self._combine(other, np.subtract)
+        return self._combine([other], np.subtract) if type(other) is type(self) else NotImplemented
+
+    def plus_all(self, others: Sequence[Self]) -> Self:
+        """Return the sum with many others, as `sum` does, but faster.
+
+        Parameters
+        ----------
+        others : sequence of Summary
+            Summaries of the same type and frame.
+
+        Returns
+        -------
+        Summary
+            The sum, of the same type.
+
+        Raises
+        ------
+        UnequalFramesError
+            If they count different things.
+        OverflowError
+            If a count exceeds 64 bits.
+        """
+        return self._combine(others, np.add)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -63,33 +85,32 @@ class Summary:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _combine(self, other: object, operation: np.ufunc) -> Self:
-        if type(other) is not type(self):
-            return NotImplemented  # type: ignore[no-any-return]
+    def _combine(self, others: Sequence[Self], operation: np.ufunc) -> Self:
         changes: dict[str, Any] = {}
         for field in dataclasses.fields(self):
-            mine, theirs = getattr(self, field.name), getattr(other, field.name)
+            name, mine = field.name, getattr(self, field.name)
+            theirs = [getattr(other, name) for other in others]
             if "dims" in field.metadata:
-                if mine.shape != theirs.shape:
+                for shape in {array.shape for array in theirs} - {mine.shape}:
                     raise UnequalFramesError(
-                        f"{type(self).__name__}.{field.name}: shapes {mine.shape} and {theirs.shape} do not add"
+                        f"{type(self).__name__}.{name}: shapes {mine.shape} and {shape} do not add"
                     )
-                changes[field.name] = _without_overflow(operation, mine, theirs, field.name)
-            elif _holds_parts(mine) and _holds_parts(theirs):
-                changes[field.name] = self._combine_parts(field.name, mine, theirs, operation)
-            elif mine != theirs:
+                changes[name] = _total(operation, mine, theirs, name)
+            elif _holds_parts(mine) and all(map(_holds_parts, theirs)):
+                changes[name] = self._combine_parts(name, mine, theirs, operation)
+            elif unequal := [value for value in theirs if mine != value]:
                 raise UnequalFramesError(
-                    f"{type(self).__name__}s with unequal {field.name} do not add: {_short(mine)} and "
-                    f"{_short(theirs)}; evaluate both with the same job"
+                    f"{type(self).__name__}s with unequal {name} do not add: {_short(mine)} and "
+                    f"{_short(unequal[0])}; evaluate both with the same job"
                 )
         return dataclasses.replace(self, **changes)
 
-    def _combine_parts(self, name: str, mine: Any, theirs: Any, operation: np.ufunc) -> Any:
+    def _combine_parts(self, name: str, mine: Any, theirs: Sequence[Any], operation: np.ufunc) -> Any:
         if isinstance(mine, Summary):
             return mine._combine(theirs, operation)
-        if len(mine) != len(theirs):
-            raise UnequalFramesError(f"{type(self).__name__}s with {len(mine)} and {len(theirs)} {name} do not add")
-        return tuple(a._combine(b, operation) for a, b in zip(mine, theirs, strict=True))
+        for number in {len(parts) for parts in theirs} - {len(mine)}:
+            raise UnequalFramesError(f"{type(self).__name__}s with {len(mine)} and {number} {name} do not add")
+        return tuple(part._combine(other, operation) for part, *other in zip(mine, *theirs, strict=True))
 
     def frame(self) -> dict[str, Any]:
         """Return what is counted: the frame with its parts as plain data, compared by `+`.
@@ -229,13 +250,17 @@ OWN_DIMS = (
 """Dimensions that a part sizes for itself."""
 
 
-def _without_overflow(operation: np.ufunc, mine: Counts, theirs: Counts, name: str) -> Counts:
-    result = operation(mine, theirs)
-    if operation is not np.add or not mine.size or int(mine.max()) + int(theirs.max()) < 1 << 63:
-        return np.asarray(result)
-    if ((result < mine) & (theirs > 0)).any():
-        raise OverflowError(f"{name} exceeds 64-bit counts; keep these Summaries apart")
-    return np.asarray(result)
+def _total(operation: np.ufunc, mine: Counts, others: Sequence[Counts], name: str) -> Counts:
+    """Return counts with all others added or taken out, in one new array; OverflowError if a sum exceeds 64 bits."""
+    result = np.asarray(operation(mine, others[0])) if others else mine
+    for theirs in others[1:]:
+        operation(result, theirs, out=result)
+    every = (mine, *others)
+    if operation is np.add and mine.size and sum(int(array.max()) for array in every) >= 1 << 63:
+        exact: Any = sum(array.astype(object) for array in every)
+        if np.max(exact) >= 1 << 63:
+            raise OverflowError(f"{name} exceeds 64-bit counts; keep these Summaries apart")
+    return result
 
 
 def _holds_parts(value: Any) -> bool:

@@ -101,14 +101,9 @@ class Tiles(Summary):
         scenes = tuple(known[i] for i in used.tolist())
         return replace(self, scenes=scenes, positions=places, starts=starts, cells=cells, numbers=numbers)
 
-    def plus_all(self, others: Sequence[Tiles]) -> Self:
+    def _combine(self, others: Sequence[Tiles], operation: np.ufunc) -> Self:
         """Return the sum of many, sorted once and not pair by pair."""
-        return self._joined(others, 1)
-
-    def _combine(self, other: object, operation: np.ufunc) -> Self:
-        if not isinstance(other, Tiles):
-            return NotImplemented  # type: ignore[no-any-return]
-        return self._joined([other], 1 if operation is np.add else -1)
+        return self._joined(others, 1 if operation is np.add else -1)
 
     def _joined(self, others: Sequence[Tiles], sign: int) -> Self:
         scenes, positions, rows = self.scenes, [self.positions], self._rows(1)

@@ -82,14 +82,9 @@ class Zones(Summary):
         """Return the zones of a complete scene of this name."""
         return self if self.tiles is None else replace(self, tiles=self.tiles.sealed(scene))
 
-    def plus_all(self, others: Sequence[Zones]) -> Self:
-        """Return the sum of many; each zone is added once."""
-        return self._joined(others, 1)
-
-    def _combine(self, other: object, operation: np.ufunc) -> Self:
-        if not isinstance(other, Zones):
-            return NotImplemented  # type: ignore[no-any-return]
-        return self._joined([other], 1 if operation is np.add else -1)
+    def _combine(self, others: Sequence[Zones], operation: np.ufunc) -> Self:
+        """Return the sum of many, where each zone is added once."""
+        return self._joined(others, 1 if operation is np.add else -1)
 
     def _joined(self, others: Sequence[Zones], sign: int) -> Self:
         rows: dict[int, list[SparseRow]] = {}

@@ -65,7 +65,8 @@ def test_laws_of_addition(kind, seeds):
     assert a + zero == a
     assert a + 0 == a
     assert 0 + a == a
-    assert sum([a, b, c]) == a + b + c
+    assert sum([a, b, c]) == a + b + c == c.plus_all([a, b])
+    assert a.plus_all([]) == a
     assert (a + b) - b == a
     assert a - a == zero
 
@@ -86,12 +87,21 @@ def test_overflow_is_an_error_not_a_wrong_number():
     big = dataclasses.replace(Ledger.zero(), counted=np.array(2**62))
     with pytest.raises(OverflowError, match="counted"):
         big + big
+    for others in (
+        [big, big],
+        [big, big, big],
+        [big - Ledger.zero(), Ledger.zero(), big],
+    ):  # also where bits wrap around
+        with pytest.raises(OverflowError, match="counted"):
+            big.plus_all(others)
+    one = dataclasses.replace(Ledger.zero(), counted=np.array(1))
+    assert (big - one).plus_all([big]).counted == 2**63 - 1
 
 
 @KINDS
 def test_adding_leaves_the_parts_alone(kind):
     a, b = filled(ZEROS[kind], 1), filled(ZEROS[kind], 2)
-    _ = a + b
+    _ = a + b, a.plus_all([b, b])
     assert a == filled(ZEROS[kind], 1)
     assert b == filled(ZEROS[kind], 2)
 
