@@ -93,11 +93,10 @@ class Counter:
             rows = tiles(f"histogram/{i}", f"sums/{i}")
             count(values, d.upper, bins, groups, truth, batch, counts, rows)
         if total.calibration is not None:
-            winning = total.calibration.winning
-            kernels.count_confidence(truth, batch, self.probability_finder, winning, tiles("winning", fine=True))
             by_class = (f"class_in_bins/{c}" for c in range(len(request.classes)))
-            rows = tiles("squared_error", "log_loss", "infinite", *by_class)
-            kernels.count_probabilities(stored, pixels, truth, self.probability_finder, self.scores, rows)
+            both = tiles("winning", fine=True), tiles("squared_error", "log_loss", "infinite", *by_class)
+            winning, finder = total.calibration.winning, self.probability_finder
+            kernels.count_stated(stored, pixels, truth, batch, finder, winning, self.scores, *both)
             if self.tiles is not None and self.tiles.sets:
                 self._add_sets(self.tiles, truth, stored, pixels)
             for i, joint, bins in self.joint:

@@ -23,6 +23,6 @@ def decided(index: Indices, measures: int) -> Pixels:
 
     There is no runner-up: `second` is the decision itself, which no wrong decision counts, and one class is in question.
     """
-    predicted = np.maximum(index, 0)
-    one, state = np.ones(index.size, np.int64), np.where(index < 0, MISSING, USABLE).astype(np.uint8)
+    predicted = np.maximum(index, 0).astype(np.int16)
+    one, state = np.ones(index.size, np.int16), np.where(index < 0, MISSING, USABLE).astype(np.uint8)
     return Pixels(np.full((measures, index.size), np.nan), predicted, predicted, one, np.ones(index.size), state)

@@ -14,16 +14,14 @@ from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
 def find_bins(values, shares, finder, bins):
     """Find the bins of a whole strip of values; shares: the values over the range of the edges."""
     if finder.steps > 0:
-        edges, start = finder.edges, finder.start
-        last = edges.size - 2
+        start, ends, several = finder.start, finder.ends, finder.steps > 1
         for j in range(STRIP):
             bins[j] = octave_cell(shares[j])
         for j in range(STRIP):  # apart from the loop before, which is SIMD
-            bins[j] = start[np.uint64(bins[j])]
-        for _ in range(finder.steps):
-            for j in range(STRIP):
-                b = bins[j] + np.int64(values[j] > edges[np.uint64(bins[j]) + np.uint64(1)])
-                bins[j] = b if b < last else last
+            k = np.uint64(bins[j])
+            bins[j] = start[k] + np.int64(values[j] > ends[k])
+        for j in range(STRIP if several else 0):
+            bins[j] = find_bin(values[j], shares[j], finder)
     elif finder.start.size == 0:
         number = finder.edges.size - 1
         for j in range(STRIP):

@@ -25,8 +25,8 @@ from dask_uncert.blocks.kernels.histograms import (
 )
 from dask_uncert.blocks.kernels.joint import class_probabilities, count_joint, find_rows
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
-from dask_uncert.blocks.kernels.probabilities import count_probabilities
-from dask_uncert.blocks.kernels.singles import PITCH, TILE
+from dask_uncert.blocks.kernels.probabilities import count_probabilities, count_stated
+from dask_uncert.blocks.kernels.singles import NOTHING, ONE, PITCH, ROWS, TILE
 from dask_uncert.blocks.kernels.sparse_rows import filled_cells, sort_by_zone
 from dask_uncert.blocks.kernels.types import AnyFloats, Pixels, Rounding
 from dask_uncert.blocks.kernels.values import count_values, count_wide_values
@@ -45,6 +45,7 @@ __all__ = [
     "count_decisions",
     "count_joint",
     "count_probabilities",
+    "count_stated",
     "count_values",
     "count_wide_values",
     "count_with_confidence",
@@ -113,18 +114,24 @@ def measure(
     """
     tables = _tables(measures, maxima, probabilities.shape[1])
     n = pixels.size
+    rows, values = np.arange(len(measures)), steps.any_layout(probabilities)
+    single = np.isin(tables[0], SINGLES) & (probabilities.dtype == np.float32)
+    narrow = single.all() and OTHER not in tables[0]  # values from elsewhere are float64
     out = Pixels(
-        np.empty((len(measures), n)),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
+        np.empty((len(measures), n), np.float32 if narrow else np.float64),
+        np.empty(n, np.int16),
+        np.empty(n, np.int16),
+        np.empty(n, np.int16),
         np.empty(n),
         np.empty(n, np.uint8),
     )
-    rows, values = np.arange(len(measures)), steps.any_layout(probabilities)
     if probabilities.dtype == np.float32:
-        single = np.isin(tables[0], SINGLES)
-        _measure_singles(values, pixels, rows[single], *tables, rounding, out)
+        tile, shared = np.empty((probabilities.shape[1], PITCH), np.float32), np.zeros((ROWS, TILE), np.float32)
+        codes, orders, _, squares = tables
+        _measure_singles(
+            values, pixels, rows[single], codes, orders, squares, rounding, out,
+            tile, tile.view(np.int32), shared, shared.view(np.int32), np.empty(TILE),
+        )  # fmt: skip
         rows = rows[~single]
     if rows.size or probabilities.dtype != np.float32:
         _measure(values, pixels, rows, *tables, rounding, out)
@@ -153,44 +160,43 @@ def _tables(
 
 
 @compiled
-def _measure_singles(probabilities, pixels, rows, codes, orders, alphas, squares, rounding, result):
-    n, p, level = pixels.size, np.empty((probabilities.shape[1], PITCH), np.float32), np.float32(rounding.level)
-    best, rest, top = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE, np.float32)
-    first, second, over = np.empty(TILE, np.int32), np.empty(TILE, np.int32), np.empty(TILE, np.int32)
-    hole, values, states = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE, np.uint8)
+def _measure_singles(
+    probabilities, pixels, wanted, codes, orders, squares, rounding, result, p, bits, floats, rows, total
+):
+    """Measure tile by tile; bits, rows: p and floats as int32, in the same memory."""
+    n, level = pixels.size, np.float32(rounding.level)
+    best, rest, top, hole, values = (
+        floats[singles.BEST], floats[singles.REST], floats[singles.TOP], floats[singles.HOLE], floats[singles.VALUE],
+    )  # fmt: skip
     for start in range(0, n, TILE):
         width = min(TILE, n - start)
         steps.gather(probabilities, pixels, start, width, p)
-        singles.decide(p, level, rounding, best, first, second, over, states)
-        singles.normalise(p, first, best, rest, top, hole, rounding, states)
+        singles.decide(bits, p, level, rounding, rows)
+        singles.normalise(p, floats, rows, total, rounding)
         for j in range(width):
-            result.predicted[start + j] = first[j]
-            result.second[start + j] = second[j]
-            result.confused[start + j] = over[j]
+            result.predicted[start + j] = rows[singles.FIRST, j]
+            result.second[start + j] = rows[singles.SECOND, j]
+            result.confused[start + j] = rows[singles.OVER, j]
             result.confidence[start + j] = best[j]
-            result.state[start + j] = states[j]
-        for m in rows:
+            result.state[start + j] = rows[singles.STATE, j]
+        for m in wanted:
             if codes[m] == EUCLIDEAN:
-                singles.euclidean(p, first, rest, orders[m], values)
+                singles.euclidean(p, floats, rows, orders[m])
             elif codes[m] == KULLBACK_LEIBLER:
-                singles.kullback_leibler(p, first, rest, top, orders[m], values)
+                singles.kullback_leibler(p, floats, rows, orders[m])
             elif codes[m] == FISHER_RAO:
-                singles.fisher_rao(p, first, rest, top, orders[m], values)
-            elif codes[m] == VARIANCE:
-                for j in range(TILE):
-                    values[j] = np.float32(4.0) * top[j] * rest[j]
-            elif codes[m] == MAX_PROBABILITY:
-                values[:] = rest
-            elif codes[m] == MARGIN:
-                for j in range(TILE):
-                    values[j] = rest[j] + p[second[j], j]
+                singles.fisher_rao(p, floats, rows, orders[m])
             elif codes[m] == HOMOPHILY:
-                singles.homophily(p, squares[m], values)
+                singles.homophily(p, floats, squares[m])
             else:
-                values[:] = np.float32(np.nan)
+                for j in range(TILE):
+                    x, code = rest[j], codes[m]
+                    more = rest[j] + p[rows[singles.SECOND, j], j] if code == MARGIN else x
+                    x = np.float32(4.0) * top[j] * x if code == VARIANCE else more
+                    values[j] = x if code != OTHER else np.float32(np.nan)
             for j in range(width):
-                x = np.float64(values[j])
-                result.values[m, start + j] = (0.0 if x <= 0.0 else (1.0 if x > 1.0 else x)) + np.float64(hole[j])
+                x = values[j]
+                result.values[m, start + j] = (NOTHING if x <= NOTHING else (ONE if x > ONE else x)) + hole[j]
 
 
 @compiled
@@ -237,7 +243,8 @@ def _measure(probabilities, pixels, rows, codes, orders, alphas, squares, roundi
                 for j in range(STRIP):
                     values[j] = 4.0 * (best[j] / total[j]) * rest[j]
             elif codes[m] == MAX_PROBABILITY:
-                values[:] = rest
+                for j in range(STRIP):
+                    values[j] = rest[j]
             elif codes[m] == MARGIN:
                 for j in range(STRIP):
                     second = runner[j] if runner[j] > 0.0 else 0.0

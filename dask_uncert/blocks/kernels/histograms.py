@@ -6,67 +6,86 @@ import numpy as np
 
 from dask_uncert.blocks.kernels.bins import add, find_bins, fixed, fixed_share
 from dask_uncert.blocks.kernels.measures import STRIP, compiled
-from dask_uncert.blocks.kernels.types import Groups
+from dask_uncert.blocks.kernels.types import NO_TILES, Groups, Pixels, TileRows
 from dask_uncert.formulas.soft_confusion import FN, FP, TN, TP
+from dask_uncert.formulas.typing import Counts, Indices
+
+AT_ONCE = 1 << 16  # most cells of a table that stays in a near cache
 
 
 @compiled
 def group_decisions(reference, batch, classes):
     """Return the `Groups` of pixels; reference: (n,) class index, negative where the pixel does not count."""
     predicted, second, confused = batch.predicted, batch.second, batch.confused
-    n = reference.size
-    pair = np.empty(n, np.int32)
-    ends, by_confused = np.zeros(2 * classes * classes, np.int32), np.zeros(classes + 1, np.int32)
+    n, pairs, numbers, counted = reference.size, 2 * classes * classes, classes + 1, np.int64(0)
+    at_once = pairs * numbers <= AT_ONCE
+    order, key, cells = np.arange(n, dtype=np.int32), np.empty(n, np.int32), pairs
+    if not at_once:
+        for i in range(n):
+            key[i] = confused[i]
+        order, _ = _sort(key, order, numbers)
     for i in range(n):
-        c = reference[i]
-        near = np.int64(predicted[i] != c) * np.int64(second[i] == c)
-        pair[i] = (c * classes + predicted[i]) * 2 + near
-        if c >= 0:
-            ends[pair[i]] += 1
-            by_confused[confused[i]] += 1
-    once = np.empty(by_confused.sum(), np.int64)
-    order, starts = np.empty(once.size, np.int64), np.empty(once.size + 1, np.int64)
-    place = 0
-    for k in range(by_confused.size):
-        place, by_confused[k] = place + by_confused[k], place
-    place = 0
-    for k in range(ends.size):
-        place, ends[k] = place + ends[k], place
-    for i in range(n):
-        if reference[i] >= 0:
-            once[by_confused[confused[i]]] = i
-            by_confused[confused[i]] += 1
-    for i in once:
-        order[ends[pair[i]]] = i
-        ends[pair[i]] += 1
-    groups, before = np.int64(0), -1
-    for j in range(order.size):
-        here = pair[order[j]] * (classes + 1) + confused[order[j]]
-        starts[groups] = j
-        groups += np.int64(here != before)
-        before = here
-    starts[groups] = order.size
-    return Groups(order, starts[: groups + 1])
+        c = np.int32(reference[i])
+        near = np.int32(predicted[i] != c) & np.int32(second[i] == c)
+        pair = (c * np.int32(classes) + predicted[i]) * np.int32(2) + near
+        key[i] = pair if c >= np.int32(0) else np.int32(pairs)
+        counted += np.int64(c >= np.int32(0))
+    if at_once:
+        cells = pairs * numbers
+        for i in range(n):
+            key[i] = key[i] * np.int32(numbers) + confused[i] if key[i] < np.int32(pairs) else np.int32(cells)
+    order, ends = _sort(key, order, cells)
+    starts, groups, before = np.empty(counted + 1, np.int32), np.int64(0), np.int32(0)
+    if at_once:
+        for k in range(cells):
+            starts[groups] = before
+            groups += np.int64(ends[k] > before)
+            before = ends[k]
+    else:
+        for j in range(counted):
+            i, last = order[j], order[max(j - 1, 0)]
+            if j == 0 or key[i] != key[last] or confused[i] != confused[last]:
+                starts[groups] = j
+                groups += 1
+    starts[groups] = counted
+    return Groups(order[:counted], starts[: groups + 1])
 
 
 @compiled
-def count_decisions(groups, reference, batch, pairs, by_confused, tiles):
+def _sort(key, before, cells):
+    """Sort pixel numbers by their key in [0, cells], keeping the order of equals; return them and where each key ends."""
+    ends, order, place = np.zeros(cells + 1, np.int32), np.empty(before.size, np.int32), np.int32(0)
+    for i in before:
+        ends[key[i]] += np.int32(1)
+    for k in range(cells + 1):
+        number = ends[k]
+        ends[k] = place
+        place += number
+    for i in before:
+        order[ends[key[i]]] = i
+        ends[key[i]] += np.int32(1)
+    return order, ends
+
+
+def count_decisions(
+    groups: Groups, reference: Indices, batch: Pixels, pairs: Counts, by_confused: Counts, tiles: TileRows = NO_TILES
+) -> None:
     """Add pixels to pairs (reference, predicted, reference is second) and by_confused (number, right).
 
     reference: (n,) class index, negative where the pixel does not count. groups, batch: the `Groups` and `Pixels`.
     tiles: starts of confusion matrices (reference, predicted).
     """
-    order, starts, rows = groups.order, groups.starts, tiles.counts.reshape(-1)
-    for g in range(starts.size - 1):
-        i, number = order[starts[g]], starts[g + 1] - starts[g]
-        c, predicted = reference[i], batch.predicted[i]
-        right = 1 if predicted == c else 0
-        second = 1 if (right == 0 and batch.second[i] == c) else 0
-        pairs[c, predicted, second] += number
-        by_confused[batch.confused[i], right] += number
-    for i in order[: tiles.row.size]:
-        row = tiles.row[i] * tiles.counts.shape[1] + tiles.starts[0]
-        rows[row + reference[i] * pairs.shape[1] + batch.predicted[i]] += 1
+    first, number = groups.order[groups.starts[:-1]], np.diff(groups.starts)
+    c, predicted = reference[first], batch.predicted[first]
+    right = c == predicted
+    pair = (c * len(pairs) + predicted) * 2 + (~right & (batch.second[first] == c))
+    for counts, key in ((pairs, pair), (by_confused, batch.confused[first] * 2 + right)):
+        added = np.bincount(key, number, counts.size)  # whole numbers below 2**53
+        counts += added.astype(np.int64).reshape(counts.shape)
+    if tiles.row.size:
+        counted = groups.order
+        cell = tiles.starts[0] + reference[counted] * len(pairs) + batch.predicted[counted]
+        np.add.at(tiles.counts.reshape(-1), tiles.row[counted] * tiles.counts.shape[1] + cell, 1)
 
 
 @compiled

@@ -18,10 +18,11 @@ from dask_uncert.blocks.kernels.bins import (
     this_or_next,
 )
 from dask_uncert.blocks.kernels.elementary import logarithm_or_zero
+from dask_uncert.blocks.kernels.histograms import count_confidence
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, any_layout, compiled, gather
-from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts, TileRows
+from dask_uncert.blocks.kernels.types import AnyFloats, Finder, Pixels, ScoreCounts, SmallIndices, TileRows
 from dask_uncert.formulas.fixed_point import LIMB_BITS
-from dask_uncert.formulas.typing import Indices
+from dask_uncert.formulas.typing import Counts, Indices
 
 TILE = 4 * STRIP
 SPREAD = 8
@@ -29,7 +30,27 @@ SUM_BITS = 40
 ONE = 1 << SUM_BITS  # an item of a packed bin, above the sum of its probabilities
 ITEMS = ONE >> LIMB_BITS + 1  # of a bin, at most, before they are taken apart
 SLIGHT = 0.01  # of a bin's width: with more, too many shares are near an edge to look at one by one
+NO_DECISIONS, NO_TALLY = np.empty(0, np.int16), np.empty(0, np.int64)
 WHOLE = np.float32(1 << LIMB_BITS + 1)  # added to it, a smaller float32 is rounded to a whole number
+
+
+def count_stated(
+    probabilities: AnyFloats,
+    pixels: Indices,
+    reference: Indices,
+    batch: Pixels,
+    finder: Finder,
+    winning: Counts,
+    counts: ScoreCounts,
+    winning_tiles: TileRows,
+    tiles: TileRows,
+) -> None:
+    """Add stated probabilities: the winning class's as `count_confidence` does, all as `count_probabilities` does."""
+    if probabilities.dtype == np.float32 and not tiles.row.size:
+        _add_singles(probabilities, pixels, reference, batch.predicted, finder, winning, counts, tiles)
+    else:
+        count_confidence(reference, batch, finder, winning, winning_tiles)
+        count_probabilities(probabilities, pixels, reference, finder, counts, tiles)
 
 
 def count_probabilities(
@@ -45,15 +66,34 @@ def count_probabilities(
     probabilities, pixels: as for `measure`. finder: of bins over [0, 1] whose edges are as the data's dtype has them.
     counts: the `ScoreCounts`. tiles: starts of squared errors, of log losses, of infinite ones and of each class's tally.
     """
-    stated = any_layout(probabilities)
     if probabilities.dtype == np.float32:
-        slack = uneven(finder)
-        for start in range(0, pixels.size, ITEMS):
-            part = slice(start, start + ITEMS)
-            rows = tiles._replace(row=tiles.row[part])
-            _count_singles(stated, pixels[part], reference[part], finder, slack, counts, rows)
+        _add_singles(probabilities, pixels, reference, NO_DECISIONS, finder, NO_TALLY, counts, tiles)
     else:
-        _count_doubles(stated, pixels, reference, finder, counts, tiles)
+        _count_doubles(any_layout(probabilities), pixels, reference, finder, counts, tiles)
+
+
+def _add_singles(
+    probabilities: AnyFloats,
+    pixels: Indices,
+    reference: Indices,
+    predicted: SmallIndices,
+    finder: Finder,
+    winning: Counts,
+    counts: ScoreCounts,
+    tiles: TileRows,
+) -> None:
+    stated, slack, classes = any_layout(probabilities), uneven(finder), probabilities.shape[1]
+    strips, bits = np.zeros((classes + 3, TILE + 8), np.float32), np.zeros((5, TILE), np.int32)
+    scores, taken = np.zeros((3, TILE)), np.zeros(TILE, np.int64)
+    packed = np.zeros((classes, finder.edges.size - 1 + SPREAD), np.int64)
+    for start in range(0, pixels.size, ITEMS):
+        part = slice(start, start + ITEMS)
+        rows = tiles._replace(row=tiles.row[part])
+        _count_singles(
+            stated, pixels[part], reference[part], predicted[part], finder, slack, winning.reshape(-1),
+            counts._replace(classwise=counts.classwise.reshape(-1)), rows, strips, bits, bits[4].view(np.int64),
+            scores, taken, packed,
+        )  # fmt: skip
 
 
 def uneven(finder: Finder) -> np.float32:
@@ -63,36 +103,39 @@ def uneven(finder: Finder) -> np.float32:
 
 
 @compiled
-def _count_singles(probabilities, pixels, reference, finder, slack, counts, tiles):
-    """Count tile by tile, and class by class in a tile: so the bins of a class stay in the nearest cache."""
-    classes, bins, flat = probabilities.shape[1], finder.edges.size - 1, counts.classwise.reshape(-1)
-    packed = np.zeros((classes, bins + SPREAD), np.int64)
-    p, errors = np.zeros((classes, TILE + 8), np.float32), np.empty(TILE, np.float32)
-    whole, bin_of, place = np.empty(TILE, np.int32), np.zeros(TILE, np.int32), np.zeros(TILE, np.int32)
-    taken, truth, scores = np.empty(TILE, np.int64), np.zeros(TILE, np.int32), np.zeros((2, TILE))
-    of_true = np.zeros(TILE, np.float32)
+def _count_singles(
+    probabilities, pixels, reference, predicted, finder, slack, winning, counts, tiles, strips, bits, pairs, scores, taken, packed
+):  # fmt: skip
+    """Count tile by tile, and class by class in a tile: so the bins of a class stay in the nearest cache.
+
+    winning: flat tally of the winning class's probability, or empty; the rest is overwritten: strips (classes + 3, TILE
+    or more), bits (5, TILE) and `pairs`, its last row two at a time, scores (3, TILE), taken (TILE,), and packed
+    (classes, bins + SPREAD), which starts and ends with zeros.
+    """
+    classes, bins, flat = probabilities.shape[1], finder.edges.size - 1, counts.classwise
+    p, errors, stated_ones = strips, strips[classes], strips[classes + 1]
+    whole, bin_of, place, truth, flags = bits[0], bits[1], bits[2], bits[3], bits[4]
     nothing, half, one, steps = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(1 << LIMB_BITS)
     scale, last = np.float32(bins), np.float32(bins - 0.5)
     edges, highest, rounded = finder.edges, np.int32(bins - 1), finder.start.size == 0 and slack > SLIGHT
-    flags = np.empty(TILE, np.int32)  # of shares so near to an edge that it must be searched
-    pairs = flags.view(np.int64)
     start = np.int64(0)
     while start < reference.size:
         start, width = _next(probabilities, pixels, reference, start, taken, truth, p)
-        errors[:] = nothing
+        for j in range(TILE):
+            errors[j] = nothing
         for k in range(classes):
-            stated, row = p[k, :TILE], packed[k]
-            code, unsure = np.int32(k), np.int32(0)
+            stated, row = p[k], packed[k]
+            unsure = np.int32(0)
             for j in range(TILE):
                 x = stated[j]
                 x = nothing if x < nothing else (one if x > one else x)
-                gap = x - (one if truth[j] == code else nothing)
+                gap = x - (one if truth[j] == np.int32(k) else nothing)
                 errors[j] += gap * gap
                 whole[j] = np.float32(x * steps + WHOLE).view(np.int32) & np.int32((1 << LIMB_BITS + 1) - 1)
                 within = min(max(x * scale, half), last)
                 b = np.int32(within)
                 far = np.int32(np.abs(within - np.float32(b) - half) > half - slack)  # from the middle of the bin
-                bin_of[j], flags[j] = b, far
+                bin_of[j], flags[j] = b, far  # whether the edge is so near that it must be searched
                 unsure = unsure | far
             if rounded:  # edges of float16 are far from even, by less than a bin
                 for j in range(TILE):
@@ -120,18 +163,29 @@ def _count_singles(probabilities, pixels, reference, finder, slack, counts, tile
                     share = np.int64(whole[j]) << LIMB_BITS
                     _add_to_tile(taken[j], tiles.starts[3 + k], bin_of[j], truth[j] == k, share, tiles)
         for j in range(width):
-            of_true[j] = min(max(p[truth[j], j], nothing), one)
-            scores[0, j], scores[1, j] = errors[j], of_true[j]
-        find_bins_of_singles(of_true, bins, slack, finder, bin_of)
+            stated_ones[j] = min(max(p[truth[j], j], nothing), one)
+            scores[0, j], scores[1, j] = errors[j], stated_ones[j]
+        find_bins_of_singles(stated_ones, bins, slack, finder, bin_of)
         for j in range(width):
             flat[4 * (truth[j] * bins + bin_of[j]) + 1] += 1
         _add_scores(scores, taken, width, counts, tiles)
-    for k in range(classes):
-        for fine in range(bins):
-            q = packed[k, fine]
-            if q != 0:
-                flat[4 * (k * bins + fine)] += q >> SUM_BITS
-                flat[4 * (k * bins + fine) + 2] += q & (ONE - 1)
+        if winning.size > 0:
+            for j in range(width):
+                place[j] = predicted[taken[j]]
+                stated_ones[j] = min(max(p[place[j], j], nothing), one)
+            find_bins_of_singles(stated_ones, bins, slack, finder, bin_of)
+            for j in range(width):
+                at = np.int64(bin_of[j]) * 4
+                winning[at] += 1
+                winning[at + 1] += np.int64(place[j] == truth[j])
+                add(fixed_share(np.float64(stated_ones[j])), winning, at + 2)
+    for code in range(classes):
+        for fine in range(bins + SPREAD):
+            items = packed[code, fine]
+            if items != 0 and fine < bins:
+                flat[4 * (code * bins + fine)] += items >> SUM_BITS
+                flat[4 * (code * bins + fine) + 2] += items & (ONE - 1)
+            packed[code, fine] = 0
 
 
 @compiled
@@ -139,11 +193,12 @@ def _count_doubles(probabilities, pixels, reference, finder, counts, tiles):
     classes, bins, flat = probabilities.shape[1], finder.edges.size - 1, counts.classwise.reshape(-1)
     p, whole = np.zeros((classes, STRIDE)), np.empty((classes, STRIDE), np.int64)
     bin_of = np.zeros((classes, STRIDE), np.int64)
-    taken, truth, scores = np.empty(STRIP, np.int64), np.zeros(STRIP, np.int32), np.zeros((2, STRIP))
+    taken, truth, scores = np.empty(STRIP, np.int64), np.zeros(STRIP, np.int32), np.zeros((3, STRIP))
     start = np.int64(0)
     while start < reference.size:
         start, width = _next(probabilities, pixels, reference, start, taken, truth, p)
-        scores[0, :] = 0.0
+        for j in range(STRIP):
+            scores[0, j] = 0.0
         for k in range(classes):
             for j in range(STRIP):
                 x = p[k, j]
@@ -190,12 +245,11 @@ def _next(probabilities, pixels, reference, start, taken, truth, p):
 
 @compiled
 def _add_scores(scores, taken, width, counts, tiles):
-    """Add squared errors, scores[0], and log losses of probabilities of the true class, scores[1]."""
-    losses = np.empty(taken.size)
+    """Add squared errors, scores[0], and log losses, written to scores[2], of the true class's probabilities, scores[1]."""
     for j in range(taken.size):
-        losses[j] = -logarithm_or_zero(scores[1, j])
+        scores[2, j] = -logarithm_or_zero(scores[1, j])
     for j in range(width):
-        error, loss, infinite = fixed(scores[0, j]), fixed(losses[j]), np.int64(not scores[1, j] > 0.0)
+        error, loss, infinite = fixed(scores[0, j]), fixed(scores[2, j]), np.int64(not scores[1, j] > 0.0)
         add(error, counts.squared_error, 0)
         add(loss, counts.log_loss, 0)
         counts.infinite[0] += infinite

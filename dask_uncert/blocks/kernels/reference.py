@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.blocks.kernels.reference_ensemble import add_member, close_members, states_of  # noqa: F401 (kernels, too)
 from dask_uncert.blocks.kernels.reference_soft import (  # noqa: F401 (kernels, too)
     class_probabilities,
     count_joint,
@@ -13,13 +14,9 @@ from dask_uncert.blocks.kernels.reference_soft import (  # noqa: F401 (kernels, 
     sum_soft_weights,
 )
 from dask_uncert.blocks.kernels.types import (
-    CLIPPED,
-    ENTROPY_ROUNDING,
     MISSING,
     NO_TILES,
     OFF,
-    RENORMALISED,
-    SMALLEST_SUM,
     AnyFloats,
     Finder,
     Groups,
@@ -31,7 +28,6 @@ from dask_uncert.blocks.kernels.types import (
     ValueCounts,
 )
 from dask_uncert.formulas import fixed_point, power_sums
-from dask_uncert.formulas.entropies import shannon_nats
 from dask_uncert.formulas.fixed_point import LIMB_BITS
 from dask_uncert.formulas.measure_values import measure_values
 from dask_uncert.formulas.measures import Measure, is_pointwise
@@ -55,22 +51,15 @@ def measure(
     confused = (stored > rounding.level).sum(axis=1)
     clipped = np.clip(stored, 0.0, 1.0)
     total = clipped.sum(axis=1)
-    state = _states(stored, total, rounding.tolerance, rounding.exact)
+    state = states_of(stored, total, rounding.tolerance, rounding.exact)
     usable = (state & (MISSING | OFF)) == 0
     p = clipped[usable] / total[usable, None]
     values = np.full((len(measures), pixels.size), np.nan)
     for row, uncertainty, maximum in zip(values, measures, maxima, strict=True):
         if is_pointwise(uncertainty):
             row[usable] = measure_values(uncertainty, p, axis=1, maximum=maximum)
+    predicted, second, confused = (indices.astype(np.int16) for indices in (predicted, second, confused))
     return Pixels(values, predicted, second, confused, np.clip(stored.max(axis=1), None, 1.0), state)
-
-
-def _states(stored: Floats, total: Floats, tolerance: float, exact: float) -> NDArray[np.uint8]:
-    """Return the state of stored vectors (n, classes) whose clipped parts add up to `total`."""
-    lowest, highest, off = stored.min(axis=1), stored.max(axis=1), np.abs(total - 1.0)
-    bad = (lowest < -tolerance) | (highest > 1 + tolerance) | (off > tolerance) | (total < SMALLEST_SUM)
-    repairs = np.where((lowest < 0) | (highest > 1), CLIPPED, 0) | np.where(off > exact, RENORMALISED, 0)
-    return np.where(np.isnan(total), MISSING, np.where(bad, OFF, repairs)).astype(np.uint8)
 
 
 def group_decisions(reference: Indices, batch: Pixels, classes: int) -> Groups:
@@ -81,7 +70,8 @@ def group_decisions(reference: Indices, batch: Pixels, classes: int) -> Groups:
     keys = np.stack([reference[counted], batch.predicted[counted], second, batch.confused[counted]])
     order = np.lexsort(keys[::-1])
     changes = (np.diff(keys[:, order], axis=1, prepend=-1) != 0).any(axis=0)
-    return Groups(counted[order], np.append(np.flatnonzero(changes), counted.size))
+    starts = np.append(np.flatnonzero(changes), counted.size)
+    return Groups(counted[order].astype(np.int32), starts.astype(np.int32))
 
 
 def count_decisions(
@@ -205,6 +195,22 @@ def count_probabilities(
         _add_scores(tiles, rows, error, loss, of_true == 0)
 
 
+def count_stated(
+    probabilities: AnyFloats,
+    pixels: Indices,
+    reference: Indices,
+    batch: Pixels,
+    finder: Finder,
+    winning: Counts,
+    counts: ScoreCounts,
+    winning_tiles: TileRows = NO_TILES,
+    tiles: TileRows = NO_TILES,
+) -> None:
+    """Add stated probabilities, of the winning class and of all; see `compiled.count_stated`."""
+    count_confidence(reference, batch, finder, winning, winning_tiles)
+    count_probabilities(probabilities, pixels, reference, finder, counts, tiles)
+
+
 def _bins(finder: Finder, values: Floats) -> Indices:
     """Return the bins of values; the first or the last for values out of range."""
     return np.clip(np.searchsorted(finder.edges, values, side="left") - 1, 0, finder.edges.size - 2)
@@ -214,55 +220,6 @@ def _tallies(came_true: Bools, stated: Floats) -> Counts:
     """Return the contribution of each item to the tally of its bin, (..., 4)."""
     counts = np.stack([np.ones_like(came_true, np.int64), came_true.astype(np.int64)], axis=-1)
     return np.concatenate([counts, fixed_point.encode(stated)], axis=-1)
-
-
-def add_member(
-    probabilities: AnyFloats,
-    pixels: Indices,
-    tolerance: float,
-    exact: float,
-    sums: Floats,
-    entropies: Floats,
-    votes: NDArray[np.int32],
-    state: NDArray[np.uint8],
-) -> None:
-    """Add one member of samples at these pixels; see `compiled.add_member`."""
-    classes = probabilities.shape[1]
-    stored = np.moveaxis(probabilities, 1, 2).reshape(-1, classes)[pixels].astype(np.float64)
-    clipped = np.clip(stored, 0.0, 1.0)
-    total = np.zeros(pixels.size)
-    for c in range(classes):  # in the order of the classes, so that means are equal to the last bit
-        total += clipped[:, c]
-    state[pixels] |= _states(stored, total, tolerance, exact)
-    votes[pixels, stored.argmax(axis=1)] += 1
-    with np.errstate(invalid="ignore", divide="ignore"):
-        p = clipped / total[:, np.newaxis]
-    sums[pixels] += p
-    entropies[pixels] += shannon_nats(p, axis=1)
-
-
-def close_members(
-    pixels: Indices,
-    samples: int,
-    upper: float,
-    sums: Floats,
-    entropies: Floats,
-    votes: NDArray[np.int32],
-    state: NDArray[np.uint8],
-    values: Floats,
-) -> None:
-    """Turn sums of samples into means and measures; see `compiled.close_members`."""
-    bits = state[pixels]
-    state[pixels] = np.where(bits & MISSING, MISSING, np.where(bits & OFF, OFF, bits))
-    usable = (bits & (MISSING | OFF)) == 0
-    mean = np.where(usable[:, np.newaxis], sums[pixels] / samples, np.nan)
-    sums[pixels] = mean
-    predictive = np.minimum(shannon_nats(mean, axis=1), upper)
-    expected = np.where(usable, np.minimum(entropies[pixels] / samples, upper), np.nan)
-    ratio = np.where(usable, (samples - votes[pixels].max(axis=1)) / samples, np.nan)
-    noise = (samples + 2 * sums.shape[1] + 8) * ENTROPY_ROUNDING * predictive
-    information = predictive - expected
-    values[:, pixels] = [predictive, expected, np.where(information <= noise, 0.0, information), ratio]
 
 
 def count_binary(
@@ -317,7 +274,9 @@ def sort_by_zone(of: Indices, selected: Bools, zones: int) -> tuple[Indices, Cou
     return order[selected[order]], np.bincount(of, minlength=zones), ends
 
 
-def _add_values(tiles: TileRows, counted: Indices, right: Indices, bins: Indices, number: int, powers: Counts) -> None:
+def _add_values(
+    tiles: TileRows, counted: NDArray[np.int32], right: Indices, bins: Indices, number: int, powers: Counts
+) -> None:
     """Add values of counted pixels to histograms (right, bin) and power sums (right, sums).
 
     right, bins: (counted,); powers: (counted, sums); number: of bins.

@@ -19,7 +19,10 @@ PITCH = TILE + 16
 F, I32 = np.float32, np.int32
 NOTHING, HALF, ONE, TWO = F(0.0), F(0.5), F(1.0), F(2.0)
 ONE_BITS, SQRT_HALF_BITS, MANTISSA = I32(0x3F800000), I32(0x3F3504F3), I32(23)
-TINY_SUM, RAISED = 2.0**-60, 2.0**90
+TINY_SUM, RAISED, LN2 = 2.0**-60, 2.0**90, float(np.log(2.0))
+BEST, REST, TOP, HOLE, VALUE, WORK, MORE, FIRST, SECOND, OVER, STATE, ODD = range(12)
+"""Rows (`ROWS`, TILE) that the steps share, as float32 and as int32: two views of the same memory. From ODD on: three."""
+ROWS = ODD + 3
 # log2(1 + f) / f for f from sqrt(1/2) - 1 to sqrt(2) - 1, fitted at Chebyshev points: f times it is within 9e-8.
 (L0, L1, L2, L3, L4, L5, L6, L7) = (
     F(1.4426949),
@@ -72,38 +75,36 @@ def arcsine(x):
 @compiled
 def raise_to(n, deficit):
     """Make 1 - (1 - deficit)**n of a strip of deficits, as `measures` does."""
-    if n == 1:
-        return
-    sums = np.ones(TILE, np.float32)
-    for _ in range(n - 1):
-        for j in range(TILE):
-            sums[j] = sums[j] * (ONE - deficit[j]) + ONE
-    for j in range(TILE):
-        deficit[j] *= sums[j]
+    for j in range(TILE if n > 1 else 0):
+        total = ONE
+        for _ in range(n - 1):
+            total = total * (ONE - deficit[j]) + ONE
+        deficit[j] *= total
 
 
 @compiled
-def decide(p, level, rounding, best, first, second, over, states):
+def decide(bits, p, level, rounding, rows):
     """Find the largest and second largest, each with the lowest index that holds it, and clip p, which is as stored.
 
     Nonnegative floats are compared by their bits, as integers, which is three times as fast as `fmax`. Pixels with a value
-    outside [0, 1] are decided before, one by one. states: as far as single values make them; best is clipped.
+    outside [0, 1] are decided before, one by one. bits: those of p. rows: the shared rows as int32; BEST (clipped), FIRST, SECOND,
+    OVER and STATE, as far as single values make it, are written.
     """
-    bits, tops, unclean = p.view(np.int32), best.view(np.int32), I32(0)
-    runner, odd = np.full(TILE, -1, np.int32), np.zeros(TILE, np.int32)
+    tops, first, second, over = rows[BEST], rows[FIRST], rows[SECOND], rows[OVER]
+    states, runner, odd = rows[STATE], rows[WORK], rows[MORE]
+    unclean, limit = I32(0), F(level).view(np.int32)
+    for j in range(TILE):
+        tops[j], runner[j], odd[j], states[j] = I32(-1), I32(-1), I32(0), I32(0)
+        first[j], second[j], over[j] = I32(0), I32(0), I32(0)
     for c in range(p.shape[0]):
         for j in range(TILE):
             odd[j] |= bits[c, j] | (ONE_BITS - bits[c, j])  # its sign tells
     for j in range(TILE):
         unclean |= odd[j]
-        tops[j], first[j], second[j], over[j] = I32(-1), I32(0), I32(0), I32(0)
-        states[j] = 0
-    found = np.empty((3, TILE if unclean < 0 else 0), np.int32)
     if unclean < 0:
         for j in range(TILE):
             if odd[j] < 0:
-                found[0, j], found[1, j], found[2, j], states[j] = _decide_odd(p, j, level, rounding)
-    limit = F(level).view(np.int32)
+                _decide_odd(p, j, level, rounding, rows)
     for c in range(p.shape[0]):
         k = I32(c)
         for j in range(TILE):
@@ -117,43 +118,42 @@ def decide(p, level, rounding, best, first, second, over, states):
     if unclean < 0:
         for j in range(TILE):
             if odd[j] < 0:
-                first[j], second[j], over[j] = found[0, j], found[1, j], found[2, j]
+                first[j], second[j], over[j] = rows[ODD, j], rows[ODD + 1, j], rows[ODD + 2, j]
 
 
 @compiled
-def _decide_odd(p, j, level, rounding):
-    """Decide a pixel that holds NaN or a value outside [0, 1], and clip it; return first, second, over and its state."""
-    first, second, over, missing = -1, -1, 0, False
+def _decide_odd(p, j, level, rounding, rows):
+    """Decide a pixel that holds NaN or a value outside [0, 1], and clip it; writes from ODD: first, second, over; and STATE."""
+    first, second, over, missing = I32(-1), I32(-1), I32(0), False
     lowest, best = F(np.inf), F(-np.inf)
     for c in range(p.shape[0]):
         x = p[c, j]
         missing |= x != x
-        over += 1 if x > level else 0
+        over += I32(x > level)
         lowest = x if x < lowest else lowest
         if x > best:
-            first, second, best = c, first, x
+            first, second, best = I32(c), first, x
         elif x == x and (second < 0 or x > p[second, j]):
-            second = c
-    first, second = max(first, 0), max(second, 0)
+            second = I32(c)
+    rows[ODD, j], rows[ODD + 1, j], rows[ODD + 2, j] = max(first, I32(0)), max(second, I32(0)), over
     for c in range(p.shape[0]):
         x = p[c, j]
         p[c, j] = NOTHING if not x > NOTHING else (ONE if x > ONE else x)
-    if missing:
-        return first, second, over, MISSING
     off = np.float64(lowest) < -rounding.tolerance or np.float64(best) > 1.0 + rounding.tolerance
     clipped = lowest < NOTHING or best > ONE
-    return first, second, over, OFF if off else (CLIPPED if clipped else 0)
+    rows[STATE, j] = MISSING if missing else (OFF if off else (CLIPPED if clipped else 0))
 
 
 @compiled
-def normalise(p, first, best, rest, top, hole, rounding, states):
-    """Divide clipped values by their sum; `top` and `rest` are the largest and what is left, divided.
+def normalise(p, floats, rows, total, rounding):
+    """Divide clipped values by their sum; TOP and REST are the largest and what is left, divided.
 
-    hole: NaN where the pixel is not usable, else 0. States follow from sums in float64.
+    HOLE: NaN where the pixel is not usable, else 0. States follow from sums in float64, `total` (TILE,).
     """
-    total, inverse = np.zeros(TILE), np.empty(TILE, np.float32)
-    grades, least = np.empty(TILE, np.int32), 1.0
-    rest[:] = NOTHING
+    best, rest, top, hole, inverse = floats[BEST], floats[REST], floats[TOP], floats[HOLE], floats[WORK]
+    first, states, grades, least = rows[FIRST], rows[STATE], rows[MORE], 1.0
+    for j in range(TILE):
+        rest[j], total[j] = NOTHING, 0.0
     for c in range(p.shape[0]):
         k = I32(c)
         for j in range(TILE):
@@ -166,10 +166,10 @@ def normalise(p, first, best, rest, top, hole, rounding, states):
         least = min(least, total[j])
     for j in range(TILE):
         state, grade = states[j], grades[j]
-        usable = state & 3 == 0
-        state |= RENORMALISED if usable and grade == 1 else 0
-        states[j] = OFF if usable and grade > 1 else state
-        hole[j] = F(np.nan) if states[j] & 3 else NOTHING
+        usable = state & I32(3) == 0
+        state |= I32(RENORMALISED if usable and grade == 1 else 0)
+        states[j] = I32(OFF) if usable and grade > 1 else state
+        hole[j] = F(np.nan) if states[j] & I32(3) else NOTHING
         top[j] = best[j]
     if least < TINY_SUM:  # whose inverse float32 cannot hold
         for j in range(TILE):
@@ -189,33 +189,33 @@ def normalise(p, first, best, rest, top, hole, rounding, states):
 
 
 @compiled
-def euclidean(p, first, rest, n, out):
-    classes = p.shape[0]
-    scale = F(classes / (classes - 1.0))
-    out[:] = NOTHING
+def euclidean(p, floats, rows, n):
+    classes, out, rest, squares, first = p.shape[0], floats[VALUE], floats[REST], floats[WORK], rows[FIRST]
+    scale, level = F(classes / (classes - 1.0)), F(1.0 / classes)
+    for j in range(TILE):
+        out[j], squares[j] = NOTHING, NOTHING
     for c in range(classes):
         k = I32(c)
         for j in range(TILE):
             out[j] += p[c, j] * (rest[j] if first[j] == k else ONE - p[c, j])
     for j in range(TILE):
         out[j] *= scale
-    if n == 2:
-        return
-    squares, level = np.zeros(TILE, np.float32), F(1.0 / classes)
-    for c in range(classes):
+    for c in range(classes if n != 2 else 0):
         for j in range(TILE):
             step = p[c, j] - level
             squares[j] += step * step
-    for j in range(TILE):
+    for j in range(TILE if n != 2 else 0):
         q = np.sqrt(scale * squares[j])
         out[j] = ONE - q if q < HALF else out[j] / (ONE + q)
-    raise_to(n, out)
+    raise_to(n if n != 2 else 1, out)
 
 
 @compiled
-def kullback_leibler(p, first, rest, top, n, out):
-    classes, scale, ln2 = p.shape[0], F(1.0 / np.log(p.shape[0])), F(np.log(2.0))
-    out[:] = NOTHING
+def kullback_leibler(p, floats, rows, n):
+    out, rest, top, first = floats[VALUE], floats[REST], floats[TOP], rows[FIRST]
+    classes, scale, ln2 = p.shape[0], F(1.0 / np.log(p.shape[0])), F(LN2)
+    for j in range(TILE):
+        out[j] = NOTHING
     for c in range(classes):
         k = I32(c)
         for j in range(TILE):  # another than the largest is at most a half
@@ -231,14 +231,15 @@ def kullback_leibler(p, first, rest, top, n, out):
 
 
 @compiled
-def fisher_rao(p, first, rest, top, n, out):
+def fisher_rao(p, floats, rows, n):
     """By the chord ||sqrt p - sqrt u|| near the centre, by the angle that is left near a vertex; see the reference."""
+    out, rest, top, more, first = floats[VALUE], floats[REST], floats[TOP], floats[WORK], rows[FIRST]
     classes = p.shape[0]
     exact = np.sqrt(1.0 / classes)
     furthest = F(2.0 * np.arcsin(0.5 * np.sqrt(2.0 - 2.0 * exact)))
     root, other = F(exact), F(np.sqrt(1.0 - 1.0 / classes))
-    more = np.zeros(TILE, np.float32)
-    out[:] = NOTHING
+    for j in range(TILE):
+        out[j], more[j] = NOTHING, NOTHING
     for c in range(classes):
         k = I32(c)
         for j in range(TILE):
@@ -259,12 +260,14 @@ def fisher_rao(p, first, rest, top, n, out):
 
 
 @compiled
-def homophily(p, square, out):
+def homophily(p, floats, square):
     """Compute p'Sp for symmetric S with zero diagonal, already divided by its maximum; four products at a time."""
-    inner = np.empty(TILE, np.float32)
-    out[:] = NOTHING
+    out, inner = floats[VALUE], floats[WORK]
+    for j in range(TILE):
+        out[j] = NOTHING
     for i in range(1, p.shape[0]):
-        inner[:] = NOTHING
+        for j in range(TILE):
+            inner[j] = NOTHING
         fours = i // 4 * 4
         for k in range(0, fours, 4):
             a, b, c, d = F(square[i, k]), F(square[i, k + 1]), F(square[i, k + 2]), F(square[i, k + 3])

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from dask_uncert.formulas.typing import Counts, Floats, Indices
 
 AnyFloats = NDArray[Any]
+SmallIndices = NDArray[np.int16]
+"""Of classes: there are fewer, because counts of pairs of them must fit into memory."""
 USABLE, MISSING, OFF = 0, 1, 2
 """Probabilities usable; one of them NaN; further from the simplex than the tolerance."""
 CLIPPED, RENORMALISED = 4, 8
@@ -25,10 +27,10 @@ ENTROPY_ROUNDING = 2.0**-52
 class Pixels(NamedTuple):
     """Decisions and measures of n pixels; the rows of `values` are NaN where a pixel is not usable."""
 
-    values: Floats  # (measures, n)
-    predicted: Indices  # (n,) class index of the largest probability, ties to the lowest
-    second: Indices  # (n,) class index of the second largest
-    confused: Indices  # (n,) how many probabilities exceed 1/C
+    values: AnyFloats  # (measures, n), float64; float32 where they were computed in it
+    predicted: SmallIndices  # (n,) class index of the largest probability, ties to the lowest
+    second: SmallIndices  # (n,) class index of the second largest
+    confused: SmallIndices  # (n,) how many probabilities exceed 1/C
     confidence: Floats  # (n,) the largest probability as stored, clipped to 1
     state: NDArray[np.uint8]  # (n,)
 
@@ -39,8 +41,8 @@ class Groups(NamedTuple):
     order: (counted,) their numbers. starts: (groups + 1,) where each group starts in `order`; the last is its end.
     """
 
-    order: Indices
-    starts: Indices
+    order: NDArray[np.int32]
+    starts: NDArray[np.int32]
 
 
 class Rounding(NamedTuple):
@@ -56,12 +58,14 @@ class Finder(NamedTuple):
 
     Where `start` is empty the bins are equally wide but for rounding, and the number of a bin follows from
     the value, give or take one; else `start` is the bin at which to start looking for each cell. Cells are equally
-    wide, or where there are `steps`, right-closed and 512 an octave, by the bits of the float.
+    wide, or where there are `steps`, right-closed and 512 an octave, by the bits of the float; `ends` are then the
+    edges where the first bin of each cell ends, infinite for the last bin.
     """
 
     edges: Floats  # (bins + 1,) rising from 0
     start: NDArray[np.int32]  # (cells,) or (0,)
     steps: int = 0  # of octaves: the bin of a value in a cell is at most so many further
+    ends: Floats = np.empty(0)  # (cells,) or (0,)
 
 
 class RowGrid(NamedTuple):
@@ -120,7 +124,8 @@ def finder(edges: Sequence[float], upper: float, octaves: bool = False) -> Finde
         left[0] = 0.0
         start = _bins_of(bounds, left, "right")
         ends = np.append(left[1:] if upper == 1.0 else left[1:] * (1 + 2e-12), upper)
-        return Finder(bounds, start, max(1, int((_bins_of(bounds, ends, "left") - start).max())))
+        steps = max(1, int((_bins_of(bounds, ends, "left") - start).max()))
+        return Finder(bounds, start, steps, np.where(start < bins - 1, bounds[start + 1], np.inf))
     even = np.arange(bins + 1) * (upper / bins)
     if (np.abs(bounds - even) <= 0.49 * upper / bins).all():
         return Finder(bounds, np.empty(0, np.int32))

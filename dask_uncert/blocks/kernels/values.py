@@ -11,28 +11,45 @@ import numpy as np
 from dask_uncert.blocks.kernels.bins import find_bins, fixed_share
 from dask_uncert.blocks.kernels.elementary import inline
 from dask_uncert.blocks.kernels.measures import STRIP, compiled
+from dask_uncert.blocks.kernels.types import AnyFloats, Finder, Groups, Pixels, TileRows, ValueCounts
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
 from dask_uncert.formulas.power_sums import WIDE
+from dask_uncert.formulas.typing import Indices
 
 HALF = 32  # bits of an int64 for each of two limbs
 PAIR, ALL = 3, 6  # packed limbs of the first two powers, and of all three
 
 
-@compiled
-def count_values(values, upper, finder, groups, reference, batch, counts, tiles):
+def count_values(
+    values: AnyFloats,
+    upper: float,
+    finder: Finder,
+    groups: Groups,
+    reference: Indices,
+    batch: Pixels,
+    counts: ValueCounts,
+    tiles: TileRows,
+) -> None:
     """Add one measure's values to its `ValueCounts`.
 
     values: (n,) in [0, upper]; finder: of bins over [0, upper]; groups: the `Groups` of these pixels. tiles: starts of
     histograms (right, bin) and of sums (right, sums of 3 powers).
     """
-    classes, bins = counts.histogram.shape[0], counts.histogram.shape[2]
-    # Flat indices: a view of a row would count its owner up and down for every pixel.
-    histogram, by_pair, by_confused = (
-        counts.histogram.reshape(-1), counts.by_pair.reshape(-1), counts.by_confused.reshape(-1),
+    flat = (array.reshape(-1) for array in counts)
+    strips, whole = np.zeros((2, STRIP)), np.zeros((ALL + 1, STRIP), np.int64)
+    _count_values(
+        values, upper, finder, groups, reference, batch.predicted, batch.second, batch.confused, *flat, tiles, strips, whole
     )  # fmt: skip
-    order, starts = groups.order, groups.starts
-    strip, shares, bin_of = np.zeros(STRIP), np.zeros(STRIP), np.empty(STRIP, np.int64)
-    powers = np.empty((ALL, STRIP), np.int64)
+
+
+@compiled
+def _count_values(
+    values, upper, finder, groups, reference, predicted, second, confused, histogram, by_pair, by_confused, tiles, strips, whole
+):  # fmt: skip
+    """Count strip by strip; strips (2, STRIP) and whole (ALL + 1, STRIP) are overwritten."""
+    bins, order, starts = finder.edges.size - 1, groups.order, groups.starts
+    classes = by_confused.size // (4 * ALL) - 1
+    strip, shares, powers, bin_of = strips[0], strips[1], whole, whole[ALL]
     g = np.int64(0)
     for start in range(0, order.size, STRIP):
         width = min(STRIP, order.size - start)
@@ -43,17 +60,17 @@ def count_values(values, upper, finder, groups, reference, batch, counts, tiles)
         find_powers(shares, powers)
         find_bins(strip, shares, finder, bin_of)
         if tiles.row.size > 0:
-            _add_to_tiles(order[start : start + width], bins, reference, batch, bin_of, powers, tiles)
+            _add_to_tiles(order[start : start + width], bins, reference, predicted, bin_of, powers, tiles)
         j = 0
         while j < width:  # the pixels of one group after the other
             stop = min(starts[g + 1] - start, width)
             i = order[start + j]
             c = reference[i]
-            right = np.int64(batch.predicted[i] == c)
-            second = (1 - right) * np.int64(batch.second[i] == c)
+            right = np.int64(predicted[i] == c)
+            near = (1 - right) * np.int64(second[i] == c)
             row = (2 * c + right) * bins
-            pair = ((c * classes + batch.predicted[i]) * 2 + second) * 6
-            number = (batch.confused[i] * 2 + right) * 12
+            pair = ((c * classes + predicted[i]) * 2 + near) * 6
+            number = (confused[i] * 2 + right) * 12
             x, x2, x2_low, x3, x3_middle, x3_low = 0, 0, 0, 0, 0, 0
             for m in range(j, stop):
                 histogram[row + bin_of[m]] += 1
@@ -64,22 +81,23 @@ def count_values(values, upper, finder, groups, reference, batch, counts, tiles)
                 x3_middle += powers[4, m]
                 x3_low += powers[5, m]
             for k, q in enumerate((x, x2, x2_low, x3, x3_middle, x3_low)):
-                by_confused[number + 2 * k] += q >> HALF
-                by_confused[number + 2 * k + 1] += q & ((1 << HALF) - 1)
-            for k, q in enumerate((x, x2, x2_low)):
-                by_pair[pair + 2 * k] += q >> HALF
-                by_pair[pair + 2 * k + 1] += q & ((1 << HALF) - 1)
+                high, low = q >> HALF, q & ((1 << HALF) - 1)
+                by_confused[number + 2 * k] += high
+                by_confused[number + 2 * k + 1] += low
+                if k < PAIR:
+                    by_pair[pair + 2 * k] += high
+                    by_pair[pair + 2 * k + 1] += low
             j = stop
             g += np.int64(start + stop == starts[g + 1])
 
 
 @compiled
-def _add_to_tiles(pixels, bins, reference, batch, bin_of, powers, tiles):
+def _add_to_tiles(pixels, bins, reference, predicted, bin_of, powers, tiles):
     """Add a strip of pixels to the rows of their tiles."""
     rows = tiles.counts.reshape(-1)
     for j in range(pixels.size):
         i = pixels[j]
-        right = np.int64(batch.predicted[i] == reference[i])
+        right = np.int64(predicted[i] == reference[i])
         row = tiles.row[i] * tiles.counts.shape[1]
         rows[row + tiles.starts[0] + right * bins + bin_of[j]] += 1
         sums = row + tiles.starts[1] + right * 2 * ALL
