@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from dask_uncert.io.paths import check_not_special
 METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 CHECKSUM = 4  # bytes of crc32c, and of an index in a shard's index after 16 for each chunk
 CHECKED = ("gzip", "zlib", "bz2", "lzma")  # codecs whose streams end with a checksum
+SMALL = 1 << 17  # bytes of a file that is read at once: mapping it takes longer
 EMPTY = (1 << 64) - 1  # place of a chunk that a shard does not hold
 
 
@@ -65,15 +67,23 @@ class ChunkCheck:
         for index in product(*(range(a // c, -(-b // c)) for (a, b), c in zip(spans, chunks, strict=True))):
             key = self.array.metadata.encode_chunk_key(index)
             path = os.path.join(folder, key)
-            check_not_special(path, f"{self.name}: chunk ")
-            if not os.path.isfile(path):
+            try:
+                status = os.stat(path)
+            except (OSError, ValueError):
+                continue  # whoever reads it says what is wrong
+            if not stat.S_ISREG(status.st_mode):
+                check_not_special(path, f"{self.name}: chunk ")
                 continue
-            with open(path, "rb") as file:
-                if os.fstat(file.fileno()).st_size == 0:
-                    continue
-                # Not closed by hand, which fails while a decompressor still holds a part of it.
-                data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-            within = [(max(a - i * c, 0), min(b - i * c, c)) for (a, b), i, c in zip(spans, index, chunks, strict=True)]
+            if status.st_size == 0:
+                continue
+            with open(path, "rb", buffering=0) as file:
+                # A map is not closed by hand, which fails while a decompressor still holds a part of it.
+                small = status.st_size <= SMALL
+                data = memoryview(file.read() if small else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            within = None
+            if self.sharding is not None:
+                sides = zip(spans, index, chunks, strict=True)
+                within = [(max(a - i * c, 0), min(b - i * c, c)) for (a, b), i, c in sides]
             self.check(key, data, within)
 
     def check(self, key: str, data: memoryview, spans: Sequence[Span] | None = None) -> None:
