@@ -136,10 +136,11 @@ def band_distances(values: NDArray[Any], index: Indices, n_classes: int, metric:
     if metric in ("mean", "infinity"):
         means = np.array([math.fsum(x[index == k].tolist()) / int(counts[k]) for k in range(n_classes)])
         return np.asarray(np.abs(means[:, None] - means))
-    order = np.argsort(x, kind="stable")
+    order = np.argsort(values, kind="stable")  # as they are: short integers are sorted faster
     x, index = x[order], index[order]
-    ends = np.flatnonzero(x[1:] != x[:-1])  # last of each run of equal values but the final one
-    run = np.concatenate([[0], np.cumsum(x[1:] != x[:-1])])
+    rises = x[1:] != x[:-1]
+    ends = np.flatnonzero(rises)  # last of each run of equal values but the final one
+    run = np.concatenate([[0], np.cumsum(rises)])
     table = np.zeros((n_classes, n_classes))
     below = np.zeros((n_classes, 1), np.int64)
     for start in range(0, ends.size, SEGMENT):
@@ -154,8 +155,9 @@ def band_distances(values: NDArray[Any], index: Indices, n_classes: int, metric:
         width = x[here + 1] - x[here]
         for i in range(n_classes - 1):
             gap = cdf[i + 1 :] - cdf[i]
-            gap = gap * gap if metric == "energy" else np.abs(gap)
-            table[i, i + 1 :] += (gap * width).sum(axis=1)
+            np.multiply(gap, gap, out=gap) if metric == "energy" else np.abs(gap, out=gap)
+            gap *= width
+            table[i, i + 1 :] += gap.sum(axis=1)
     table = table + table.T
     return np.sqrt(table) if metric == "energy" else table
 

@@ -17,6 +17,7 @@ from dask_uncert.reports.figures.registry import figure_files, figures
 from dask_uncert.reports.figures.regression import regression_figures
 from dask_uncert.reports.page.regression import regression_page
 from dask_uncert.reports.page.scene import page_figures, scene_page
+from dask_uncert.reports.page.templates import load_templates
 from dask_uncert.reports.results.cohort import CohortStatistics
 from dask_uncert.summaries.registry import AnyEvaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
@@ -63,6 +64,8 @@ def serve() -> None:
     source, target = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else may write between the messages
     import scipy.optimize  # noqa: F401 - of the isotonic curve
+
+    load_templates()
 
     def send(message: object) -> None:
         pickle.dump(message, target, pickle.HIGHEST_PROTOCOL)

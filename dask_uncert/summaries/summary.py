@@ -270,6 +270,8 @@ def _holds_parts(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) is float:  # as most are
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, tuple | list):

@@ -85,6 +85,10 @@ def scene_page(
         "charts": Markup(charts["charts"]),
     }
     template = environment(counted_unit).get_template("scene.html.jinja")
+    everything = payload(evaluation, MOST_BYTES)
+    page = template.render(context, payload=Markup(everything.text), left_out=everything.left_out)
+    if not everything.left_out and len(page.encode()) <= MOST_BYTES:
+        return page
     # Joint histograms may fill what is left of the page without any of them.
     empty = payload(evaluation, 0)
     around = template.render(context, payload="", left_out=empty.left_out)

@@ -34,6 +34,13 @@ def environment(unit: str = "pixel") -> jinja2.Environment:
     return templates
 
 
+def load_templates() -> None:
+    """Compile all templates ahead, which takes as long as filling them."""
+    for file in resources.files(__package__).iterdir():
+        if file.name.endswith(".jinja"):
+            environment().get_template(file.name)
+
+
 def common_context(
     results: Mapping[str, Any], about: Mapping[str, str], title: str, unit: str = "pixel"
 ) -> dict[str, Any]:

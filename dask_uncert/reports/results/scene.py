@@ -113,6 +113,8 @@ def undefined_as_null(mapping: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if type(value) is float:  # as most are
+        return value if math.isfinite(value) else None
     if isinstance(value, dict):
         return undefined_as_null(value)
     if isinstance(value, np.ndarray | np.generic):

@@ -38,6 +38,10 @@ def cell(value: Any) -> Any:
     >>> cell("=1+1"), cell("-3"), cell(-0.5)
     ("'=1+1", '-3', '-0.5')
     """
+    if type(value) is int:  # most are numbers
+        return value
+    if type(value) is float:
+        return repr(value) if value == value else ""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or value != value:  # NaN
