@@ -2,7 +2,7 @@
 
 Two pieces of work are compared by turns, each time in a fresh process, and the median of the turns' ratios is shown:
 of the time, and of the processors' time, which other users of the machine disturb less. `--counts` checks numbers of
-tasks, reads and bytes instead, in under a minute.
+tasks, reads and bytes instead, in under a minute; `--long` compares large data with small.
 """
 
 from __future__ import annotations
@@ -87,6 +87,20 @@ def pairs(side: int, cases: int, chunks: int) -> list[Pair]:
         Pair("plan", f"{soft}: the plan's time against the pass", cube("estimated", form="estimate binary"), cube("estimated", form="pass binary"), "0.67 to 1.5"),
     ]  # fmt: skip
     return found
+
+
+def long_pairs(side: int = 2048) -> list[Pair]:
+    """Return what needs 25 GB of disk for its cubes: memory up to 16 GB of data, time up to 10^9 pixels."""
+    warm = {"warm": {"side": 512}}
+    small, large = (("memory", {"side": n * side, **warm}) for n in (2, 8))
+    few, many = (
+        ("binary", {"side": n * side // 2, "kind": "half", "warm": {"side": 512, "kind": "half"}}) for n in (3, 32)
+    )
+    return [
+        Pair("long", "full set, 16 classes: memory for 16 GB of data against 1 GB", large, small, "0.9 to 1.1"),
+        Pair("long", "full set, 16 classes: memory for 16 GB of data: share of 1 GB", large, 1.0, "at most 1"),
+        Pair("long", "binary float16, p c u: time per pixel of 10^9 against 10^7", many, few, "0.9 to 1.1", (3 / 32) ** 2),
+    ]  # fmt: skip
 
 
 def run(name: str, options: dict[str, Any]) -> Ran | str:
@@ -189,12 +203,14 @@ def main() -> None:
         help="a group (reading, maps, kernels, peers, scaling, cluster, fixed, plan) or a part of a line",
     )
     parser.add_argument("--save", type=Path, default=Path("benchmarks.json"), help="file for the ratios")
+    parser.add_argument("--long", action="store_true", help="compare 1 GB with 16 GB and 10^7 with 10^9 pixels instead")
     options = parser.parse_args()
     if options.counts:
         counts.main()
         return
     rows: list[dict[str, Any]] = []
-    for pair in pairs(options.side, options.cases, options.chunks_side):
+    compared = long_pairs(options.side) if options.long else pairs(options.side, options.cases, options.chunks_side)
+    for pair in compared:
         if options.only in (pair.group, "") or options.only in pair.what:
             rows.append(compare(pair, options.pairs))
             print(f"{rows[-1]['what']}: {rows[-1].get('ratio', rows[-1].get('skipped'))}", file=sys.stderr)

@@ -51,6 +51,14 @@ def binary_patch(seed: int) -> dict[str, NDArray[Any]]:
     return {"p": p.astype("f4"), "u": u.astype("f4"), "y": c.astype("u1")}
 
 
+def half_patch(seed: int) -> dict[str, NDArray[Any]]:
+    """Return what `binary_patch` does, in half precision."""
+    return {name: values if name == "y" else values.astype("f2") for name, values in binary_patch(seed).items()}
+
+
+PATCHES = {"classes": classes_patch, "binary": binary_patch, "half": half_patch}
+
+
 def kept(name: str, make: Callable[[Path], None]) -> Path:
     """Return a folder of the cache; `make` fills it the first time."""
     folder = CACHE / name
@@ -66,11 +74,10 @@ def kept(name: str, make: Callable[[Path], None]) -> Path:
 
 
 def cube(kind: str, side: int, codec: str = "zstd", chunk: int = CHUNK) -> Path:
-    """Return a store of side x side pixels of a kind, "classes" or "binary", made of eight patches in turn."""
-    make_patch = classes_patch if kind == "classes" else binary_patch
+    """Return a store of side x side pixels of a kind, one of PATCHES, made of eight patches in turn."""
 
     def make(folder: Path) -> None:
-        group, patches = zarr.open_group(folder / "s.zarr", mode="w"), [make_patch(seed) for seed in range(8)]
+        group, patches = zarr.open_group(folder / "s.zarr", mode="w"), [PATCHES[kind](seed) for seed in range(8)]
         for name, values in patches[0].items():
             array = group.create_array(
                 name, shape=(side, side, *values.shape[2:]), chunks=(chunk, chunk, *values.shape[2:]),

@@ -7,12 +7,12 @@ import json
 import pytest
 
 from tests.benchmarks import cubes
-from tests.benchmarks.__main__ import Pair, compare, pairs
+from tests.benchmarks.__main__ import Pair, compare, long_pairs, pairs
 from tests.benchmarks.work import WORK
 
 SIDES = {
     json.dumps(side): side
-    for pair in pairs(128, 4, 640)
+    for pair in [*pairs(128, 4, 640), *long_pairs(128)]
     for side in (pair.first, pair.second)
     if isinstance(side, tuple)
 }

@@ -32,7 +32,7 @@ def scene(side: int, codec: str, kind: str = "classes") -> dict[str, Any]:
     return {
         "probabilities": du.Input(store, array="p", **dims),
         "reference": du.Input(store, array="y"),
-        **({"uncertainty": du.Input(store, array="u"), "axis": None} if kind == "binary" else {}),
+        **({"uncertainty": du.Input(store, array="u"), "axis": None} if kind != "classes" else {}),
     }
 
 
@@ -59,6 +59,18 @@ def ours(side: int, codec: str = "zstd", maps: bool = False) -> Work:
         return lambda: du.evaluate(**inputs, **options)
     folder = tempfile.mkdtemp()
     return lambda: du.evaluate(**inputs, **options, maps=MAPS, maps_store=f"{folder}/{time.time_ns()}.zarr")
+
+
+def memory(side: int) -> Work:
+    """The full evaluation of a 16-class cube: as seconds, the most GB that the process ever held."""
+    evaluating = ours(side)
+
+    def work() -> dict[str, float]:
+        evaluating()
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+        return {"seconds": most, "processor": most}
+
+    return work
 
 
 def reading(side: int, codec: str = "zstd", maps: bool = False, kind: str = "classes") -> Work:
@@ -95,11 +107,11 @@ def reading(side: int, codec: str = "zstd", maps: bool = False, kind: str = "cla
 DEFAULT_PIPELINE = "zarr.core.codec_pipeline.BatchedCodecPipeline"
 
 
-def binary(side: int, codec: str = "zstd", soft: str = "histogram") -> Work:
+def binary(side: int, codec: str = "zstd", soft: str = "histogram", kind: str = "binary") -> Work:
     """A binary prediction with its uncertainty and a joint histogram, or one direct setting."""
     import dask_uncert as du
 
-    inputs = scene(side, codec, "binary")
+    inputs = scene(side, codec, kind)
     settings: dict[str, Any] = {"class": "1", "uncertainty": "uncertainty", "thresholds": [0.5]}
     if soft == "direct":
         settings |= {"sigmas": [0.1], "dampings": [1.0], "sweep": False}
@@ -309,7 +321,7 @@ def simulated(side: int, size: int) -> Work:
 
 WORK: dict[str, Callable[..., Work]] = {
     f.__name__: f
-    for f in (ours, reading, binary, in_memory, settings, peer, planned, cohort, command, estimated, simulated)
+    for f in (ours, memory, reading, binary, in_memory, settings, peer, planned, cohort, command, estimated, simulated)
 }  # fmt: skip
 
 
