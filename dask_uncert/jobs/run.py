@@ -7,7 +7,6 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 from dask_uncert.blocks.kernels.cache import ensure_cache
 from dask_uncert.clusters import connect
 from dask_uncert.clusters.monitor import (
-    BlockCounts,
-    Sizes,
     keep_logs_of_failure,
     performance_page,
     watchdog,
@@ -42,6 +39,7 @@ from dask_uncert.io.retries import retry_count
 from dask_uncert.io.summary_store import load, save
 from dask_uncert.jobs.cohort.plan import folders_of
 from dask_uncert.jobs.cohort.run import failure_message, run_cohort
+from dask_uncert.jobs.first_use import compiling, steps
 from dask_uncert.jobs.load import cluster_of, files_of, plan_job, read_job, resolve
 from dask_uncert.jobs.provenance import (
     ABOUT_MAPS,
@@ -235,8 +233,9 @@ def _evaluate_scene(
         with watchdog(client):
             plan = _with_distances(plan, client, report)
         measured = time.perf_counter()
+        done = steps(report, "evaluate", left, f"{compiling(cluster)} the first block")
         with (
-            _watch(client, "evaluate-block", left, "evaluate", report, plan.reduction().sizes()) as counts,
+            watched(client, "evaluate-block", left, done, plan.reduction().sizes()) as counts,
             watchdog(client, _block_names(plan)),
             performance_page(page),
         ):
@@ -289,29 +288,13 @@ def _stored_inputs(plan: Plan) -> dict[str, StoredArray]:
 def _with_distances(plan: Plan, client: Client, report: Progress) -> Plan:
     if plan.distances is None:
         return plan
+    blocks = plan.distances.grid.blocks
+    done = steps(report, "class distances", blocks, "read the first block")
     with (
-        _watch(client, "class-distances-read", plan.distances.grid.blocks, "class distances", report),
+        watched(client, "class-distances-read", blocks, done),
         explain_killed_workers("the features"),
     ):
         return plan.with_distances()
-
-
-def _watch(
-    client: Client, prefix: str, total: int, stage: str, report: Progress, sizes: Sizes | None = None
-) -> AbstractContextManager[BlockCounts]:
-    """Report the blocks of a stage that are done; until the first one, that code is compiled and a block read."""
-    first = f"{stage}: compile, read the first block"
-    started = False
-
-    def finished(done: int) -> None:
-        nonlocal started
-        if done and not started:
-            started = True
-            report(first, 1, 1)
-        report(stage, done, total)
-
-    report(first, 0, 1)
-    return watched(client, prefix, total, finished, sizes=sizes)
 
 
 def _block_names(plan: Plan) -> Callable[[Any], str]:

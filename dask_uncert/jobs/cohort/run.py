@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +36,7 @@ from dask_uncert.jobs.cohort.output import (
     write_maps,
 )
 from dask_uncert.jobs.cohort.plan import CohortPlan, cache_of, folders_of, plan_cohort
+from dask_uncert.jobs.first_use import compiling, steps
 from dask_uncert.jobs.provenance import (
     RunRecord,
     about_run,
@@ -101,7 +102,8 @@ def run_cohort(
         make_folder(cache.path, "cases", marker_of(cache.path).get("id"))
         memory, retries = connect.memory_per_thread(client), read_retries(client)
         evaluate = replace(plan.evaluate, folder=str(cache.path), memory=memory)
-        outcomes = _evaluate_all(evaluate, plan, earlier, client, progress)
+        waits = f"{compiling(cluster)} the first case"
+        outcomes = _evaluate_all(evaluate, plan, earlier, client, steps(progress, "cases", len(plan.rows), waits))
         cluster_facts, log = cluster_record(client, retries), worker_logs(client)
     failed = _failures(outcomes, earlier)
     if len(failed) == len(outcomes):
@@ -167,13 +169,15 @@ def _evaluate_all(
     plan: CohortPlan,
     earlier: FinishedCohort | None,
     client: Client,
-    progress: Progress,
+    done: Callable[[int], object],
 ) -> dict[str, CaseOutcome]:
-    """Return the outcome of every case by name; large cases run last, each over the whole cluster."""
+    """Return the outcome of every case by name; large cases run last, each over the whole cluster.
+
+    done: called with the number of cases that are.
+    """
     finished = {} if earlier is None else earlier.fingerprints(with_maps=bool(plan.maps))
     outcomes: dict[str, CaseOutcome] = {}
     large: list[ManifestRow] = []
-    progress("cases", 0, len(plan.rows))
     items = ((row, finished.get(row.case.name, "")) for row in plan.rows)
     for (row, _), outcome in map_items(
         client, evaluate, items, "evaluate-case", describe=lambda item: item[0].case.name
@@ -184,7 +188,7 @@ def _evaluate_all(
             large.append(row)
             continue
         outcomes[row.case.name] = outcome
-        progress("cases", len(outcomes), len(plan.rows))
+        done(len(outcomes))
     for row in sorted(large, key=lambda row: row.case.name):
         try:
             with watchdog(client):
@@ -196,7 +200,7 @@ def _evaluate_all(
                 raise ClusterError(lost_message()) from error
             outcome = CaseOutcome("failed", reason=failure_reason(error))
         outcomes[row.case.name] = outcome
-        progress("cases", len(outcomes), len(plan.rows))
+        done(len(outcomes))
     return outcomes
 
 
