@@ -24,7 +24,8 @@ from dask_uncert.execution.chunking import Grid, cut_for_tasks, cut_in_groups
 from dask_uncert.formulas.array_dispatch import is_dask
 from dask_uncert.inputs.cube import Cube
 
-SPLIT_EVERY = 16  # Summaries that a merge task adds
+SPLIT_EVERY = 16  # Summaries of blocks that a merge task adds
+SPLIT_SUMS = 4  # at most, of sums: each level of the tree holds fewer at a time, so memory hardly grows with the scene
 MOST_TASKS = (
     1600  # of blocks; the scheduler can then feed hundreds of workers, and a pass has at most 2000 tasks in all
 )
@@ -133,6 +134,7 @@ def _tree(parts: list[Any], width: int) -> Any:
         parts = [_delayed(_merge, "merge-summaries", parts[i : i + width]) for i in range(0, len(parts), width)]
         if len(parts) == 1:
             return parts[0]
+        width = min(width, SPLIT_SUMS)
 
 
 def _groups(parts: Mapping[range, Any], checkpoints: Checkpoints, blocks: int, width: int) -> list[Any]:
