@@ -13,22 +13,26 @@ from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
 @compiled
 def find_bins(values, shares, finder, bins):
     """Find the bins of a whole strip of values; shares: the values over the range of the edges."""
-    if finder.steps > 0:
-        start, ends, several = finder.start, finder.ends, finder.steps > 1
-        for j in range(STRIP):
-            bins[j] = octave_cell(shares[j])
-        for j in range(STRIP):  # apart from the loop before, which is SIMD
-            k = np.uint64(bins[j])
-            bins[j] = start[k] + np.int64(values[j] > ends[k])
-        for j in range(STRIP if several else 0):
-            bins[j] = find_bin(values[j], shares[j], finder)
-    elif finder.start.size == 0:
+    if finder.start.size == 0:
         number = finder.edges.size - 1
         for j in range(STRIP):
             bins[j] = this_or_next(values[j], cell(shares[j], number), finder.edges, np.int64(number - 1))
     else:
         for j in range(STRIP):
             bins[j] = find_bin(values[j], shares[j], finder)
+
+
+@compiled
+def find_octave_bins(values, shares, finder, bins):
+    """Find bins as `find_bins` does, by a `Finder` of octaves."""
+    start, ends = finder.start, finder.ends
+    for j in range(STRIP):
+        bins[j] = octave_cell(shares[j])
+    for j in range(STRIP):  # apart from the loop before, which is SIMD
+        k = np.uint64(bins[j])
+        bins[j] = start[k] + np.int64(values[j] > ends[k])
+    for j in range(STRIP if finder.steps > 1 else 0):  # a cell holds several edges
+        bins[j] = find_bin(values[j], shares[j], finder)
 
 
 @compiled

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.blocks.kernels.bins import find_bins, fixed_share
+from dask_uncert.blocks.kernels.bins import find_octave_bins, fixed_share
 from dask_uncert.blocks.kernels.elementary import inline
 from dask_uncert.blocks.kernels.measures import STRIP, compiled
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, Groups, Pixels, TileRows, ValueCounts
@@ -32,7 +32,7 @@ def count_values(
 ) -> None:
     """Add one measure's values to its `ValueCounts`.
 
-    values: (n,) in [0, upper]; finder: of bins over [0, upper]; groups: the `Groups` of these pixels. tiles: starts of
+    values: (n,) in [0, upper]; finder: of bins over [0, upper], by octaves; groups: the `Groups` of these pixels. tiles: starts of
     histograms (right, bin) and of sums (right, sums of 3 powers).
     """
     flat = (array.reshape(-1) for array in counts)
@@ -58,7 +58,7 @@ def _count_values(
         for j in range(STRIP):
             shares[j] = strip[j] / upper
         find_powers(shares, powers)
-        find_bins(strip, shares, finder, bin_of)
+        find_octave_bins(strip, shares, finder, bin_of)
         if tiles.row.size > 0:
             _add_to_tiles(order[start : start + width], bins, reference, predicted, bin_of, powers, tiles)
         j = 0
