@@ -13,58 +13,67 @@ from dask_uncert.formulas.typing import Counts, Indices
 AT_ONCE = 1 << 16  # most cells of a table that stays in a near cache
 
 
-@compiled
-def group_decisions(reference, batch, classes):
+def group_decisions(reference: Indices, batch: Pixels, classes: int) -> Groups:
     """Return the `Groups` of pixels; reference: (n,) class index, negative where the pixel does not count."""
-    predicted, second, confused = batch.predicted, batch.second, batch.confused
-    n, pairs, numbers, counted = reference.size, 2 * classes * classes, classes + 1, np.int64(0)
+    n, pairs, numbers = reference.size, 2 * classes * classes, classes + 1
     at_once = pairs * numbers <= AT_ONCE
-    order, key, cells = np.arange(n, dtype=np.int32), np.empty(n, np.int32), pairs
+    ends = np.empty((pairs * numbers if at_once else max(pairs, numbers)) + 1, np.int32)
+    key, order, starts = np.empty(n, np.int32), np.empty((2, n), np.int32), np.empty(n + 1, np.int32)
+    counted, groups = _group(
+        reference, batch.predicted, batch.second, batch.confused, classes, at_once, key, order, ends, starts
+    )  # fmt: skip
+    return Groups(order[1, :counted], starts[: groups + 1])
+
+
+@compiled
+def _group(reference, predicted, second, confused, classes, at_once, key, order, ends, starts):
+    """Sort pixels into order[1], write where groups start; return how many pixels and groups there are."""
+    n, counted, groups = reference.size, np.int64(0), np.int64(0)
+    cells, numbers, before, after = ends.size - 1, np.int32(classes + 1), order[0], order[1]
+    for i in range(n):
+        before[i], key[i] = i, confused[i]
     if not at_once:
+        _sort(key, before, after, ends)
         for i in range(n):
-            key[i] = confused[i]
-        order, _ = _sort(key, order, numbers)
+            before[i] = after[i]
     for i in range(n):
         c = np.int32(reference[i])
         near = np.int32(predicted[i] != c) & np.int32(second[i] == c)
         pair = (c * np.int32(classes) + predicted[i]) * np.int32(2) + near
-        key[i] = pair if c >= np.int32(0) else np.int32(pairs)
+        pair = pair * numbers + confused[i] if at_once else pair
+        key[i] = pair if c >= np.int32(0) else np.int32(cells)
         counted += np.int64(c >= np.int32(0))
+    _sort(key, before, after, ends)
     if at_once:
-        cells = pairs * numbers
-        for i in range(n):
-            key[i] = key[i] * np.int32(numbers) + confused[i] if key[i] < np.int32(pairs) else np.int32(cells)
-    order, ends = _sort(key, order, cells)
-    starts, groups, before = np.empty(counted + 1, np.int32), np.int64(0), np.int32(0)
-    if at_once:
+        last = np.int32(0)
         for k in range(cells):
-            starts[groups] = before
-            groups += np.int64(ends[k] > before)
-            before = ends[k]
+            starts[groups] = last
+            groups += np.int64(ends[k] > last)
+            last = ends[k]
     else:
         for j in range(counted):
-            i, last = order[j], order[max(j - 1, 0)]
-            if j == 0 or key[i] != key[last] or confused[i] != confused[last]:
-                starts[groups] = j
-                groups += 1
+            i, last = after[j], after[max(j - 1, 0)]
+            starts[groups] = j
+            groups += np.int64((j == 0) | (key[i] != key[last]) | (confused[i] != confused[last]))
     starts[groups] = counted
-    return Groups(order[:counted], starts[: groups + 1])
+    return counted, groups
 
 
 @compiled
-def _sort(key, before, cells):
-    """Sort pixel numbers by their key in [0, cells], keeping the order of equals; return them and where each key ends."""
-    ends, order, place = np.zeros(cells + 1, np.int32), np.empty(before.size, np.int32), np.int32(0)
+def _sort(key, before, after, ends):
+    """Sort pixel numbers by their key, which is less than the size of `ends`, where each key then ends; equals keep their order."""
+    place = np.int32(0)
+    for k in range(ends.size):
+        ends[k] = np.int32(0)
     for i in before:
         ends[key[i]] += np.int32(1)
-    for k in range(cells + 1):
+    for k in range(ends.size):
         number = ends[k]
         ends[k] = place
         place += number
     for i in before:
-        order[ends[key[i]]] = i
+        after[ends[key[i]]] = i
         ends[key[i]] += np.int32(1)
-    return order, ends
 
 
 def count_decisions(
