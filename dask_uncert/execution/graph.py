@@ -26,9 +26,8 @@ from dask_uncert.inputs.cube import Cube
 
 SPLIT_EVERY = 16  # Summaries of blocks that a merge task adds
 SPLIT_SUMS = 4  # at most, of sums: each level of the tree holds fewer at a time, so memory hardly grows with the scene
-MOST_TASKS = (
-    1600  # of blocks; the scheduler can then feed hundreds of workers, and a pass has at most 2000 tasks in all
-)
+MOST_TASKS = 1600  # of blocks; the scheduler then feeds hundreds of workers, and a pass has at most 2000 tasks in all
+MOST_BLOCKS = 256  # of a task, about: minutes of work, which are lost with a worker; more tasks where that needs them
 BlockFunction = Callable[[dict[str, NDArray[Any]], tuple[int, ...]], Any]
 """Takes the arrays of a block by input name, each with its own dimensions in its own order, and the block's offset
 along the grid's dimensions; returns an object that can be added."""
@@ -81,7 +80,8 @@ class Reduction:
         if any(isinstance(cube.data, np.ndarray) or is_dask(cube.data) for cube in self.cubes.values()):
             return [range(number, number + 1) for number in range(self.grid.blocks)]
         groups = [range(self.grid.blocks)] if self.checkpoints is None else cut_in_groups(self.grid.blocks, GROUPS)
-        parts = [*groups, *cut_for_tasks(self.grid.blocks, MOST_TASKS - len(groups))]
+        tasks = max(MOST_TASKS - len(groups), 3 * self.grid.blocks // (2 * MOST_BLOCKS))
+        parts = [*groups, *cut_for_tasks(self.grid.blocks, tasks)]
         return [range(a, b) for a, b in pairwise(sorted({self.grid.blocks, *(part.start for part in parts)}))]
 
     def sizes(self) -> dict[tuple[int, ...], int]:

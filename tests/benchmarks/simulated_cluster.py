@@ -3,7 +3,7 @@
 The graph is that of a real plan. Each worker is distributed's own state machine of a worker, and one Scheduler of
 distributed decides for all of them. Only three things are simulated: the clock, the work of a task and the network. A
 task lasts as long as its like did when it was recorded. A Summary takes its size over `BANDWIDTH` to reach a worker,
-one after the other. A message takes `LATENCY`.
+one after the other. A message takes `LATENCY`. Heartbeats and the start of workers are left out.
 
 The Scheduler does one thing at a time, and what it does takes the processor time it really took here, with packing and
 unpacking of its messages. So a scheduler that cannot keep up makes workers wait, as it would on a cluster. That is why
@@ -114,7 +114,7 @@ class Cluster:
 
     async def run(self, total: Any) -> Result:
         """Return what happens when a Delayed is computed."""
-        self.scheduler = Scheduler(dashboard=False, validate=False)
+        self.scheduler = Scheduler(dashboard=False, dashboard_address=":0", validate=False)
         self.stealing = self.scheduler.extensions["stealing"]
         self.scheduler.clients[CLIENT] = ClientState(CLIENT)
         self.client = self.scheduler.client_comms[CLIENT] = Stream()

@@ -53,6 +53,8 @@ def test_a_store_of_a_million_large_chunks_is_few_tasks_that_start_in_order(kept
     lazy = reduction.delayed()
     assert graph.count_tasks(lazy) <= 2000
     assert sum(reduction.sizes().values()) <= grid.blocks == 62_500
+    larger = replace(grid, shape=(1_000_000, 1_000_000))
+    assert max(replace(reduction, grid=larger).sizes().values()) < 300
     layers = [(key, layer.annotations) for layer in lazy.dask.layers.values() for key in layer]
     place = {key[1:]: notes["priority"](key) for key, notes in layers if isinstance(key, tuple)}
     assert sorted(place, key=place.get, reverse=True) == [grid.index(blocks.start) for blocks in reduction.ranges()]
@@ -92,7 +94,7 @@ def test_chunks_of_all_inputs_are_kept_whole_where_that_fits():
     shape=st.tuples(st.integers(1, 30), st.integers(1, 30)),
     block=st.tuples(st.integers(1, 30), st.integers(1, 30)),
     split_every=st.integers(2, 9),
-    most=st.integers(2, 40),
+    most=st.integers(8, 40),
     stored=st.booleans(),
 )
 def test_every_element_is_summed_once(shape, block, split_every, most, stored):
