@@ -10,6 +10,7 @@ import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from dask_uncert.execution import checkpoints, chunking, graph
 from dask_uncert.execution.checkpoints import GROUPS, Checkpoints, open_checkpoints
 from dask_uncert.execution.evaluate import prepare
 from dask_uncert.inputs.cube import Cube
+from dask_uncert.io import summary_cache
 from dask_uncert.spec.options import SceneOptions
 from tests.support import scenes
 from tests.support.unreadable import Stored
@@ -37,6 +39,19 @@ def plan_of(seed, block, shape=(12, 10), **words):
     return prepare(
         SceneOptions(classes=list("abc"), measures=["gini"], soft_confusion=soft, **words), cubes, block=block
     )
+
+
+def test_equal_frames_are_put_into_words_once_and_others_are_kept_apart(tmp_path, monkeypatch):
+    texts = []
+    monkeypatch.setattr(
+        summary_cache, "json", SimpleNamespace(dumps=lambda x: texts.append(x) or json.dumps(x), loads=json.loads)
+    )
+    first, other = (du.evaluate([[0.2, 0.8]], [1], measures=[name]) for name in ("gini", "entropy"))
+    groups = [first, first, other, other, first]
+    for number, evaluation in enumerate(groups):
+        Checkpoints(str(tmp_path), "key").save(evaluation, number)
+    assert len([text for text in texts if "frame" in text]) == 3
+    assert [Checkpoints(str(tmp_path), "key").load(number) for number in range(5)] == groups
 
 
 @pytest.mark.slow
