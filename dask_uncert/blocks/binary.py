@@ -52,22 +52,21 @@ def count_plain(
     reference: Indices,
     u: NDArray[Any] | None,
     kernels: ModuleType,
-    pixels: Indices,
-    whole: bool,
+    pixels: Indices | None,
 ) -> Indices:
     """Add the pixels that count and whose p is in [0, 1]; return the numbers of the others that count.
 
-    probabilities: the second class's, float32, of the shape of the block. reference: (n,) class index, negative where the
-    pixel does not count. u: (n,). pixels: those of this part of the block that count, in rising order;
-    whole: no others of the block do.
+    probabilities: the second class's, float32, of the shape of the block. reference: (n,) class index, negative where
+    the pixel does not count. u: (n,). pixels: those of this part of the block that count, in rising order; None for all.
     """
     second = probabilities.reshape(-1)
-    if not pixels.size:
-        return pixels
-    first, last = int(pixels[0]), int(pixels[-1])
-    part: slice | Indices = pixels
-    if whole or last - first < pixels.size:  # without a copy: what lies in between does not count
-        part, pixels = slice(first, last + 1), np.arange(first, last + 1)
+    part: slice | Indices = slice(0, None)
+    if pixels is not None:
+        if not pixels.size:
+            return pixels
+        first, last = int(pixels[0]), int(pixels[-1])
+        # Without a copy, where what lies in between does not count.
+        part = slice(first, last + 1) if last - first < pixels.size else pixels
     second, reference, u = second[part], reference[part], None if u is None else u[part]
     second = np.ascontiguousarray(second, np.float32)
     bins, decisions = total.stated, total.decisions
@@ -83,7 +82,7 @@ def count_plain(
         kernels.count_binary_jointly(second, reference, damp, s.class_index, row_grid(s), s.upper, joint.moments)
     for soft in total.soft_confusion:
         count_soft(request, soft, second, reference, u, kernels)
-    return pixels[left[:others]]
+    return left[:others] + part.start if isinstance(part, slice) else part[left[:others]]
 
 
 def count_soft(

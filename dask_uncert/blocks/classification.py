@@ -79,7 +79,7 @@ def evaluate_block(
     if (reference == UNKNOWN).any():
         raise UnusableBlockError("reference", "shares out of range")
     u = arrays["uncertainty"].ravel() if "uncertainty" in arrays else None
-    if u is not None and invalid_uncertainties(request, u[reference >= 0]).any():
+    if u is not None and (invalid_uncertainties(request, u) & (reference >= 0)).any():
         raise UnusableBlockError("uncertainty", "predicted uncertainty out of range")
     weights = arrays["weight"].ravel() if "weight" in arrays else None
     if weights is not None and invalid_weights(weights[reference >= 0]).any():
@@ -89,7 +89,7 @@ def evaluate_block(
         raise UnusableBlockError("prediction", "unknown predicted codes")
     block = _Block(request, arrays, encoding, kernels, reference, shares, decisions, offset or (0,) * len(shape))
     if zones is None:
-        total = block.count(total, excluded[0], np.flatnonzero(block.selected))
+        total = block.count(total, excluded[0], None)
         _close(total, excluded[0], reference.size)
     else:
         total = _count_zones(block, total, excluded, zones)
@@ -168,11 +168,17 @@ class _Block:
         assert self.spread is not None
         return self.spread.mean, self.spread.mean.dtype, self.spread.rounding
 
-    def count(self, total: Evaluation, excluded: Indices, pixels: Indices) -> Evaluation:
-        """Add pixels to an Evaluation and return it with their tiles; those left out go to (reasons, classes + 1)."""
+    def count(self, total: Evaluation, excluded: Indices, pixels: Indices | None) -> Evaluation:
+        """Add pixels, or None for all that are selected, to an Evaluation and return it with their tiles.
+
+        Those left out go to (reasons, classes + 1).
+        """
         if self.plain:
-            p, whole = self.arrays["probabilities"], pixels.size == self.number
-            pixels = count_plain(self.request, total, p, self.reference, self.u, self.kernels, pixels, whole)
+            part = None if pixels is None or pixels.size == self.number else pixels
+            p = self.arrays["probabilities"]
+            pixels = count_plain(self.request, total, p, self.reference, self.u, self.kernels, part)
+        elif pixels is None:
+            pixels = np.flatnonzero(self.selected)
         if not pixels.size:
             return total
         request, kernels, (stored, dtype, rounding) = self.request, self.kernels, self.prediction
@@ -257,9 +263,9 @@ def _leave_out(reference: Indices, where: Bools, reason: str, excluded: Indices,
 
     excluded: (reasons, classes + 1), which may have a leading dimension of zones; zone: of each pixel.
     """
-    fresh = where & (reference > LEFT_OUT)
-    if not fresh.any():
+    if not where.any():
         return
+    fresh = where & (reference > LEFT_OUT)
     number, width = REASONS.index(reason), excluded.shape[-1]
     known = reference[fresh]
     cell = np.where(known >= 0, known, width - 1)
@@ -302,4 +308,6 @@ def largest_uncertainty(request: Request) -> float:
 
 def invalid_uncertainties(request: Request, u: NDArray[Any]) -> Bools:
     """Return where a predicted uncertainty is negative or larger than can be used."""
-    return np.asarray((u < 0) | (u > largest_uncertainty(request)))
+    largest = largest_uncertainty(request)
+    negative: Bools = u < 0
+    return negative if largest == np.inf else negative | (u > largest)

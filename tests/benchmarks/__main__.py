@@ -51,20 +51,23 @@ def pairs(side: int, cases: int, chunks: int) -> list[Pair]:
     def cube(name: str, /, **options: Any) -> Side:
         return name, {"side": side, **warm, **options}
 
+    def large(name: str, /, **options: Any) -> Side:  # pixels of one probability are small
+        return cube(name, **options | {"side": 2 * side})
+
     def one_core(name: str, /, **options: Any) -> Side:
         return name, {"side": small, "workers": 1, **warm, **options}
 
     full, soft = "full set, 16 classes", "binary, p c u"
     found = []
     for codec, goals in (("zstd", ("at most 2.0", "at most 2.0")), ("lz4", ("at most 3.2", ""))):
-        read, read_binary = cube("reading", codec=codec), cube("reading", codec=codec, kind="binary")
+        read, read_binary = cube("reading", codec=codec), large("reading", codec=codec, kind="binary")
         found += [
             Pair("reading", f"{full}, {codec}: ours against reading", cube("ours", codec=codec), read, goals[0]),
-            Pair("reading", f"{soft}, joint histogram, {codec}: ours against reading", cube("binary", codec=codec), read_binary, goals[1]),
+            Pair("reading", f"{soft}, joint histogram, {codec}: ours against reading", large("binary", codec=codec), read_binary, goals[1]),
         ]  # fmt: skip
     found += [
         Pair("maps", f"{full}, four maps: ours against reading and writing them", cube("ours", maps=True), cube("reading", maps=True), "at most 2.0"),
-        Pair("reading", f"{soft}: one direct setting against the joint histogram", cube("binary", soft="direct"), cube("binary"), "at most 1"),
+        Pair("reading", f"{soft}: one direct setting against the joint histogram", large("binary", soft="direct"), large("binary"), "at most 1"),
         Pair("kernels", f"{full}, one core: plain NumPy against ours", one_core("in_memory", form="numpy"), one_core("in_memory", form="ours"), "at least 4"),
         Pair("kernels", f"{full}, one core: the papers' formulas against ours", one_core("in_memory", form="published"), one_core("in_memory", form="ours"), "at least 15"),
         Pair("kernels", f"{full}: dask arrays against ours", ("in_memory", {"side": small, "form": "dask", **warm}), ("ours", {"side": small, **warm})),
