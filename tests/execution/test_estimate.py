@@ -65,7 +65,8 @@ def test_the_time_is_that_of_all_blocks(slow, block, threads):
 def test_threads_that_have_no_block_do_not_help():
     few = Estimate(thread_seconds=30.0, blocks=3)
     assert [few.seconds(n) for n in (1, 2, 3, 100)] == [30, 20, 10, 10]
-    assert Estimate(thread_seconds=1.0, blocks=10_000).seconds(1000) == 10  # the scheduler's
+    assert Estimate(thread_seconds=0.1, blocks=1000).seconds(1000) == 1  # the scheduler's
+    assert 1 < Estimate(thread_seconds=0.1, blocks=10**6).seconds(1000) <= 2  # whose tasks then hold many blocks
 
 
 def test_a_plan_says_how_long(tmp_path, slow):
