@@ -12,7 +12,7 @@ from dask_uncert.formulas.typing import Counts, Floats, Indices
 
 AnyFloats = NDArray[Any]
 SmallIndices = NDArray[np.int16]
-"""Of classes: there are fewer, because counts of pairs of them must fit into memory."""
+"""Class numbers. int16 is enough: a table of all pairs of 32,768 classes would not fit into memory."""
 USABLE, MISSING, OFF = 0, 1, 2
 """Probabilities usable; one of them NaN; further from the simplex than the tolerance."""
 CLIPPED, RENORMALISED = 4, 8
