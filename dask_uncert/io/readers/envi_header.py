@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from dask_uncert.io.decoding import Decoding
 from dask_uncert.io.file_cache import file_error
 from dask_uncert.io.geometry import Geometry, geometry_of
 from dask_uncert.io.paths import check_not_special
+from dask_uncert.io.quiet import quiet
 from dask_uncert.io.reference_systems import canonical_crs
 
 TYPES = {
@@ -44,8 +44,7 @@ class EnviHeader:
             with open(self.path, encoding="utf-8", errors="replace") as file:
                 if not file.readline().strip().startswith("ENVI"):
                     raise self._error("is not an ENVI header: its first line is not ENVI.")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about keys in capitals, which are converted
+            with quiet():  # about keys in capitals, which are converted
                 fields: dict[str, Any] = envi.read_envi_header(self.path)
         except InputError:
             raise

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import math
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +27,7 @@ from dask_uncert.io.file_cache import file_error
 from dask_uncert.io.geometry import Geometry, geometry_of
 from dask_uncert.io.indexing import spans_of
 from dask_uncert.io.paths import file_system, is_remote
+from dask_uncert.io.quiet import quiet
 from dask_uncert.io.readers.stored_array import Label, StoredArray
 from dask_uncert.io.reference_systems import canonical_crs
 
@@ -101,14 +101,13 @@ class GeoTiffArray(StoredArray):
     def _open(self) -> Iterator[Any]:
         """Yield the thread's own handle: GDAL's must not be shared."""
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about a missing georeference, which `geometry` reports
+            with quiet():  # about a missing georeference, which `geometry` reports
                 local = self._local
                 if local is None:  # unpickled; another thread may do the same at this moment
                     local = self._local = threading.local()
                 if getattr(local, "file", None) is None:
                     local.file = _open_file(self.store)
-                yield local.file
+            yield local.file
         except InputError:
             raise
         except Exception as error:  # GDAL and remote file systems raise many kinds

@@ -8,8 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -27,6 +25,7 @@ from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.indexing import region_text
 from dask_uncert.io.missing_chunks import MAX_CHUNKS, StrictStore, absent_chunks, stored_bytes
 from dask_uncert.io.paths import UNLISTED, disable_retries, is_remote, read_options, url_fingerprint, write_options
+from dask_uncert.io.quiet import quiet
 from dask_uncert.io.readers import ome_zarr
 from dask_uncert.io.readers.stored_array import Coordinates, Label, StoredArray, labels_in
 from dask_uncert.io.readers.zarr_chunks import ChunkCheck, check_all_files, check_metadata, has_checksum
@@ -36,7 +35,6 @@ FAST = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_worker
 PLAIN = {"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}
 WRITE_EMPTY = {"array.write_empty_chunks": True}
 """A missing chunk counts as lost, so chunks of nothing but the fill value are written too."""
-_OPENING = threading.RLock()
 
 
 @contextmanager
@@ -50,8 +48,7 @@ def opening(store: str, to_write: bool = False) -> Iterator[None]:
     could leave it changed, and equal counts would be written as other bytes: so only one thread at a time opens arrays.
     """
     pipeline = PLAIN if to_write else FAST if is_folder(store) else {}
-    with _OPENING, zarr.config.set({**WRITE_EMPTY, **pipeline}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet(), zarr.config.set({**WRITE_EMPTY, **pipeline}):
         yield
 
 
@@ -337,8 +334,7 @@ def dimension_names(array: Any) -> tuple[str, ...] | None:
 
 
 def _open_with_zarr(path: str) -> Any:
-    with _OPENING, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         return zarr.open_array(path, mode="r")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from rasterio.windows import Window
 from dask_uncert.errors import InputError
 from dask_uncert.io.geometry import Geometry
 from dask_uncert.io.owned_folder import EXPORTED
+from dask_uncert.io.quiet import quiet
 
 TILE = 512
 
@@ -32,14 +32,12 @@ def write_geotiff(path: str, map_: Any, dims: tuple[str, ...], geometry: Geometr
         profile["photometric"] = "RGB"
     if geometry is not None:
         profile |= {"transform": _transform(geometry, dims), "crs": geometry.crs}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about a missing georeference
-        with rasterio.open(path, "w", **profile) as file:
-            file.update_tags(TIFFTAG_SOFTWARE=EXPORTED)
-            for start in range(0, height, TILE):
-                values = np.asarray(map_[start : start + TILE])
-                layers = np.moveaxis(values, -1, 0) if values.ndim == 3 else values[np.newaxis]
-                file.write(layers, window=Window(0, start, width, len(values)))
+    with quiet(), rasterio.open(path, "w", **profile) as file:  # quiet about a missing georeference
+        file.update_tags(TIFFTAG_SOFTWARE=EXPORTED)
+        for start in range(0, height, TILE):
+            values = np.asarray(map_[start : start + TILE])
+            layers = np.moveaxis(values, -1, 0) if values.ndim == 3 else values[np.newaxis]
+            file.write(layers, window=Window(0, start, width, len(values)))
 
 
 def _transform(geometry: Geometry, dims: tuple[str, ...]) -> Any:
