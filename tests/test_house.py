@@ -22,7 +22,7 @@ ORDER = (  # a module imports from lower floors and from its own folder, never s
 )
 FLOOR = {name: n for n, names in enumerate(ORDER.split(" < ")) for name in names.split(", ")}
 DOORS = """
-    numba: blocks.kernels; dask: execution.graph clusters; distributed: clusters jobs.submit jobs.drive
+    numba: blocks.kernels; llvmlite: blocks.kernels; dask: execution.graph clusters; distributed: clusters jobs.submit jobs.drive
     dask_jobqueue: clusters.jobqueue; fsspec: io.paths; upath: io.paths; zarr: io inputs.arrays; zarrs: io.readers.zarr
     nibabel: io.readers.nifti io.writers.nifti; rasterio: io.readers.geotiff io.writers.geotiff io.reference_systems
     pyproj: io.reference_systems; spectral: io.readers.envi_header; h5py: io.readers.netcdf4; h5netcdf: io.writers.netcdf

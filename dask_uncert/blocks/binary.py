@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dask_uncert.blocks.accumulate import cached_finder
 from dask_uncert.blocks.encoding import rounding_of
 from dask_uncert.blocks.kernels.types import ScoreCounts
-from dask_uncert.blocks.soft_confusion import OneVsRest, row_grid
+from dask_uncert.blocks.soft_confusion import OneVsRest, row_grid, soft_grid
 from dask_uncert.formulas.fixed_point import LIMB_BITS
 from dask_uncert.formulas.labels import as_stored, stored_threshold
 from dask_uncert.formulas.soft_confusion import CELLS
@@ -20,7 +20,8 @@ from dask_uncert.formulas.typing import Indices
 from dask_uncert.inputs.scene import Encoding
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
-from dask_uncert.summaries.soft_confusion import SoftConfusion
+from dask_uncert.summaries.joint_histogram import JointSettings
+from dask_uncert.summaries.soft_confusion import SoftConfusion, SoftSettings
 
 STEP = 1 << 14  # pixels at a time, whose weights stay in a near cache
 LEAST_TOLERANCE = 2.0**-24
@@ -56,7 +57,7 @@ def count_plain(
 ) -> Indices:
     """Add the pixels that count and whose p is in [0, 1]; return the numbers of the others that count.
 
-    probabilities: the second class's, float32, of the shape of the block. reference: (n,) class index, negative where
+    probabilities: the second class's, float32, of the shape of the block. reference: (n,) int8 class index, negative where
     the pixel does not count. u: (n,). pixels: those of this part of the block that count, in rising order; None for all.
     """
     second = probabilities.reshape(-1)
@@ -77,8 +78,7 @@ def count_plain(
     others = kernels.count_binary(second, reference, finder, tallies, scores, left)
     for joint in total.joint:
         s = joint.settings
-        damp = np.zeros_like(second) if u is None or s.uncertainty is None else u
-        damp = damp if damp.dtype == second.dtype else damp.astype(np.float64)
+        damp = _damping_values(second, u, s)
         kernels.count_binary_jointly(second, reference, damp, s.class_index, row_grid(s), s.upper, joint.moments)
     for soft in total.soft_confusion:
         count_soft(request, soft, second, reference, u, kernels)
@@ -101,10 +101,24 @@ def count_soft(
             kernels.count_cells(second, reference, s.class_index, stored_threshold(threshold, second.dtype), cells)
             soft.weights[i, :, :, :, 0] += cells << LIMB_BITS
         return
+    if s.distribution == "gaussian":
+        kernels.count_binary_softly(
+            second, reference, _damping_values(second, u, s), soft_grid(s, second.dtype), soft.weights
+        )
+        return
     plain = (reference >= 0) & (second >= 0) & (second <= 1)
     for start in range(0, second.size, STEP):
         chosen = start + np.flatnonzero(plain[start : start + STEP])
         p, truth = second[chosen], reference[chosen]
         pairs = np.stack([1 - p, p], axis=1)[:, :, np.newaxis]
-        damp = None if u is None else u[chosen].astype(np.float64)
-        OneVsRest(request, p.dtype, kernels, None, truth, pairs, np.arange(p.size), damp).add_to(soft)
+        chosen_u = None if u is None else u[chosen].astype(np.float64)
+        OneVsRest(request, p.dtype, kernels, None, truth, pairs, np.arange(p.size), chosen_u).add_to(soft)
+
+
+def _damping_values(
+    second: NDArray[Any], u: NDArray[Any] | None, settings: SoftSettings | JointSettings
+) -> NDArray[Any]:
+    """Return u, zeros if the settings have none; of the dtype of p or float64."""
+    if u is None or settings.uncertainty is None:
+        return np.zeros_like(second)
+    return u if u.dtype == second.dtype else u.astype(np.float64)

@@ -75,7 +75,8 @@ def evaluate_block(
     zones = None if request.zones is None else zones_of(request, arrays)
     excluded = np.zeros((1 if zones is None else len(zones.codes) + 1, *total.ledger.excluded.shape), np.int64)
     shares = shares_of(request, arrays["reference"])
-    reference = counted_pixels(request, arrays, excluded, shares, zones)
+    plain = is_plain(request, arrays, encoding)
+    reference = counted_pixels(request, arrays, excluded, shares, zones, np.int8 if plain else np.int64)
     if (reference == UNKNOWN).any():
         raise UnusableBlockError("reference", "shares out of range")
     u = arrays["uncertainty"].ravel() if "uncertainty" in arrays else None
@@ -138,7 +139,7 @@ class _Block:
         self.request, self.arrays, self.encoding, self.kernels = request, arrays, encoding, kernels
         self.reference, self.shares, self.decisions, self.offset = reference, shares, decisions, offset
         self.u, self.weights = (arrays[name].ravel() if name in arrays else None for name in ("uncertainty", "weight"))
-        self.plain = is_plain(request, arrays, encoding)
+        self.plain = reference.dtype == np.int8
         self.selected = reference >= 0
         self.maps = {
             name: np.full((reference.size, *layer.extra.values()), layer.fill, layer.dtype)
@@ -196,7 +197,7 @@ class _Block:
                 add_own(request, stored, batch, measured)
             else:
                 measured = decided(self.decisions[batch], len(request.measures))
-            truth = self.reference[batch]
+            truth = self.reference[batch].astype(np.int64, copy=False)
             if self.spread is not None:
                 state = self.spread.state[batch]
                 _leave_out(truth, (truth >= 0) & (state == MISSING), "samples_nan", excluded)
@@ -223,13 +224,14 @@ def counted_pixels(
     excluded: Indices | None = None,
     shares: Floats | None = None,
     zones: BlockZones | None = None,
+    dtype: type[np.integer[Any]] = np.int64,
 ) -> Indices:
     """Return the class indices (n,) of pixels that count, whatever their prediction is; < 0 for others.
 
-    excluded: (zones and none, reasons, classes + 1) to which others are added.
+    excluded: (zones and none, reasons, classes + 1) to which others are added. dtype: of the result.
     """
     excluded = np.zeros((1, len(REASONS), len(request.codes) + 1), np.int64) if excluded is None else excluded
-    reference = reference_indices(request, arrays["reference"], shares)
+    reference = reference_indices(request, arrays["reference"], shares, dtype)
     gaps = arrays[GAPS].ravel() if GAPS in arrays else None
     if gaps is not None:
         reference[np.isin(gaps, REFERENCE_GAPS) & (reference != UNLABELLED)] = NO_CODE

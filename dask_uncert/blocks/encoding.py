@@ -102,13 +102,18 @@ def are_incomplete(shares: Floats, tolerance: float) -> Bools:
     return np.asarray(shares.sum(axis=1) < 1 - tolerance)
 
 
-def reference_indices(request: Request, reference: NDArray[Any], shares: Floats | None = None) -> Indices:
+def reference_indices(
+    request: Request,
+    reference: NDArray[Any],
+    shares: Floats | None = None,
+    dtype: type[np.integer[Any]] = np.int64,
+) -> Indices:
     """Return the class indices (n,) of a reference of any kind; negative where there is none, see `labels`.
 
-    shares: those of `shares_of`, where they are known already.
+    shares: those of `shares_of`, where they are known already. dtype: of the indices of codes.
     """
     if request.reference == "codes":
-        return class_indices(reference, request.codes, request.ignore)
+        return class_indices(reference, request.codes, request.ignore, dtype)
     shares = shares_of(request, reference) if shares is None else shares
     assert shares is not None
     index = share_indices(shares, request.share_tolerance, request.complete)

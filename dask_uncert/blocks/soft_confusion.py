@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.kernels.types import Pixels, RowGrid
+from dask_uncert.blocks.kernels.types import Pixels, RowGrid, SoftGrid
 from dask_uncert.formulas.labels import stored_threshold
 from dask_uncert.formulas.soft_confusion import (
     CELLS,
-    damping_factor,
-    pair_certainty,
+    certainty,
+    certainty_of_reference,
     reference_level,
 )
 from dask_uncert.formulas.typing import Bools, Floats, Indices
@@ -127,12 +127,13 @@ class OneVsRest:
     def _weight(self, s: SoftSettings, p: Floats, c: NDArray[Any], threshold: float, sigma: float) -> Floats:
         """Return A(p) A(c)."""
         t, level = stored_threshold(threshold, self.dtype), self._level(s, threshold)
-        weight = pair_certainty(p, c, t, level, sigma, s.distribution, s.df, s.reference_certainty)
-        return np.asarray(weight)
+        gaussian = s.distribution == "gaussian" and sigma > 0
+        of_p = self.kernels.certainties(p, t, sigma) if gaussian else certainty(p, t, sigma, s.distribution, s.df)
+        return np.asarray(of_p * certainty_of_reference(c, level, sigma, s.distribution, s.df, s.reference_certainty))
 
     def _damping(self, s: SoftSettings, damping: float) -> Any:
         u = self._uncertainty(s.uncertainty) if damping else None
-        return 1.0 if u is None else damping_factor(u[self.counted], damping, s.damping_form)
+        return 1.0 if u is None else self.kernels.damping_factors(u[self.counted], damping, s.damping_form)
 
     def _uncertainty(self, name: str | None) -> Floats | None:
         if name is None or name == "uncertainty":
@@ -147,6 +148,17 @@ def row_grid(settings: JointSettings) -> RowGrid:
     edges = np.array([*row_ends(settings)[:, 0].tolist(), 1.0])
     cells = np.arange(settings.size + 1) / settings.size
     return RowGrid(edges, np.searchsorted(edges, cells).astype(np.int64))
+
+
+@lru_cache(maxsize=64)
+def soft_grid(s: SoftSettings, dtype: np.dtype[Any]) -> SoftGrid:
+    """Return the settings of a class with gaussian thresholds as kernels take them; dtype: of the stored probabilities."""
+    thresholds = np.array([stored_threshold(threshold, dtype) for threshold in s.thresholds])
+    certain = np.ones((len(s.thresholds), len(s.sigmas), 2))
+    for i, k in np.ndindex(certain.shape[:2]):
+        level, both = reference_level(s.thresholds[i], s.reference_threshold, dtype, None), np.array([False, True])
+        certain[i, k] = certainty_of_reference(both, level, s.sigmas[k], s.distribution, s.df, s.reference_certainty)
+    return SoftGrid(s.class_index, thresholds, np.array(s.sigmas), np.array(s.dampings), s.damping_form, certain)
 
 
 def reference_levels(settings: JointSettings, c: NDArray[Any]) -> Indices:

@@ -13,6 +13,7 @@ from dask_uncert.errors import InputError
 from dask_uncert.inputs.cube import Cube
 
 TARGET_BYTES = 64 << 20  # of input in a block: 1 Mpixel of 16 float32 classes, about a second of work
+MOST_PIXELS = 1 << 22  # of a block; what a pass keeps for a pixel is more than a binary prediction's few bytes
 MIN_BLOCKS = 16  # blocks of a scene where its chunks allow: work for all cores
 PROCESS_BYTES = 16 << 20  # that a pass costs a process whatever its blocks are, such as the allocator's
 
@@ -88,7 +89,8 @@ def plan_grid(
         largest = max(cubes.values(), key=lambda cube: cube.nbytes)
         unit = [min(n, _chunk(largest, d)) for d, n in zip(dims, shape, strict=True)]
     size = list(unit)
-    pixels = max(1, min(target_bytes // max(pixel_bytes, 1), math.prod(shape) // (min_blocks or MIN_BLOCKS)))
+    most = min(target_bytes // max(pixel_bytes, 1), math.prod(shape) // (min_blocks or MIN_BLOCKS), MOST_PIXELS)
+    pixels = max(1, most)
     if all(cube.chunks is None for cube in cubes.values()):  # in memory: pixels that follow each other need no copy
         for i in reversed(range(len(size))):
             size[i] = max(1, min(shape[i], pixels // math.prod(size[i + 1 :])))

@@ -59,6 +59,8 @@ def class_indices(
         stored = (known >= span.min) & (known <= span.max)
         table = np.full(1 << 8 * flat.dtype.itemsize, UNKNOWN, dtype)
         table[known[stored]] = indices[stored]  # a negative code counts from the end
+        if flat.dtype.itemsize == table.itemsize == 1:  # a tenth of the time
+            return np.asarray(np.frombuffer(bytearray(flat).translate(table.tobytes()), table.dtype))
         return np.take(table, flat)
     missing = unknown = None
     if flat.dtype.kind == "f":

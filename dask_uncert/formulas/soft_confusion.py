@@ -155,13 +155,24 @@ def pair_certainty(
     >>> pair_certainty(np.array([0.9]), np.array([True]), 0.8, 0.8, 0.1).round(6).tolist()
     [0.651627]
     """
-    weight = certainty(p, threshold, sigma, distribution, df)
+    of_reference = certainty_of_reference(c, reference_threshold, sigma, distribution, df, reference_certainty)
+    return certainty(p, threshold, sigma, distribution, df) * of_reference
+
+
+def certainty_of_reference(
+    c: Any, threshold: float, sigma: float, distribution: str | Any, df: float | None, reference_certainty: str
+) -> Any:
+    """Return A(c) of reference values or booleans (0 or 1); 1 for ``reference_certainty="none"``.
+
+    >>> certainty_of_reference(np.array([True]), 0.8, 0.1, "gaussian", None, "paper").round(6).tolist()
+    [0.9545]
+    """
     if reference_certainty == "none":
-        return weight
+        return 1.0
     if c.dtype.kind != "b":
-        return weight * certainty(c, reference_threshold, sigma, distribution, df)
-    both = certainty(np.array([0.0, 1.0]), reference_threshold, sigma, distribution, df)
-    return weight * both[c.astype(np.int64)]
+        return certainty(c, threshold, sigma, distribution, df)
+    both = certainty(np.array([0.0, 1.0]), threshold, sigma, distribution, df)
+    return both[c.astype(np.int64)]
 
 
 def reference_level(

@@ -12,6 +12,7 @@ from dask_uncert.blocks.classification import evaluate_block
 from dask_uncert.blocks.encoding import three_axes
 from dask_uncert.blocks.kernels import compiled, reference
 from dask_uncert.errors import UnusableBlockError
+from dask_uncert.formulas.fixed_point import decode
 from dask_uncert.inputs.scene import Encoding
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Class
@@ -32,6 +33,9 @@ def joint(class_index, uncertainty):
 SOFT = (
     SoftSettings(1, (0.3, 0.5), (0.0, 0.1), (0.0, 1.0), "uncertainty"),
     SoftSettings(0, (0.5,), (0.0,), (0.0,), None),
+    SoftSettings(0, (0.7,), (1e-9, 0.3), (0.5, math.inf), "uncertainty", damping_form="gaussian", reference_threshold=0.4),
+    SoftSettings(1, (0.6,), (2.0,), (0.5,), "uncertainty", damping_form="reciprocal", reference_certainty="none"),
+    SoftSettings(1, (0.5,), (0.1,), (1.0,), None, distribution="laplace"),
 )  # fmt: skip
 REQUEST = Request(
     CLASSES, ignore=(0,), joint=(joint(1, "uncertainty"), joint(0, "uncertainty"), joint(1, None)), soft=SOFT
@@ -70,8 +74,10 @@ def test_both_forms_and_both_engines_count_the_same(seed, rows):
         np.testing.assert_array_equal(mine, theirs, err_msg=name)
     assert found.ledger.counted + found.ledger.excluded.sum() == rows * 17
     by_definition = evaluated(arrays, None, reference)
-    for name in ("ledger", "decisions", "joint", "soft_confusion"):
+    for name in ("ledger", "decisions", "joint"):
         assert getattr(found, name) == getattr(by_definition, name)
+    for mine, theirs in zip(found.soft_confusion, by_definition.soft_confusion, strict=True):
+        np.testing.assert_allclose(decode(mine.weights), decode(theirs.weights), rtol=0, atol=rows * 17 * 2.0**-43)
     np.testing.assert_array_equal(found.calibration.winning, by_definition.calibration.winning)
     np.testing.assert_array_equal(found.calibration.classwise, by_definition.calibration.classwise)
 

@@ -6,8 +6,8 @@ Both hold the same names with the same signatures; `tests/kernels` tests one aga
 - `add_member`, `close_members`: samples of a prediction, one at a time, to their mean and their measures.
 - `group_decisions` (which pixels are counted alike), `count_decisions`, `count_values`, `count_wide_values`,
   `count_confidence`, `count_with_confidence`, `count_probabilities`,
-  `find_cells`, `sum_soft_weights`, `find_rows`, `count_joint`: values to the integer counts of a Summary, added to its
+  `find_cells`, `certainties`, `damping_factors`, `sum_soft_weights`, `find_rows`, `count_joint`: values to the integer counts of a Summary, added to its
   arrays; all that count decisions, values and probabilities also to a row of each spatial tile.
-- `count_binary`, `count_binary_jointly`, `count_cells`: the same counts of a binary prediction whose values need no repair.
+- `count_binary`, `count_binary_jointly`, `count_binary_softly`, `count_cells`: the same counts of a binary prediction whose values need no repair.
 - `filled_cells`: the rows of tiles and zones as sparse rows; `sort_by_zone`: the pixels of each zone.
 """

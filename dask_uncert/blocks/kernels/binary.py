@@ -12,11 +12,14 @@ import numpy as np
 from dask_uncert.blocks.kernels.bins import find_bins_of_singles, fixed, fixed_share
 from dask_uncert.blocks.kernels.elementary import logarithm_or_zero
 from dask_uncert.blocks.kernels.joint import count_joint, find_rows
-from dask_uncert.blocks.kernels.measures import STRIP, compiled
+from dask_uncert.blocks.kernels.measures import compiled
 from dask_uncert.blocks.kernels.probabilities import ITEMS, ONE, SUM_BITS, TILE, WHOLE, uneven
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
 from dask_uncert.formulas.typing import Counts, Indices
+
+ONE_BITS = np.int32(0x3F800000)
+"""Of the float32 1."""
 
 
 def count_binary(
@@ -159,26 +162,36 @@ def count_binary_jointly(second, reference, u, class_index, grid, upper, moments
 
     second, reference: as for `count_binary`; u: (n,), 0 or above; grid: the `RowGrid`. class_index: whose p it is.
     """
-    size = 8 * STRIP
-    p, above, levels, damp = np.empty(size), np.empty(size, np.bool_), np.empty(size, np.int64), np.empty(size)
-    rows, offsets = np.empty(size, np.int64), np.empty(size)
-    nothing, one, is_second = np.float32(0.0), np.float32(1.0), class_index == 1
-    for start in range(0, reference.size, size):
-        end = min(start + size, reference.size)
-        width, others = end - start, np.int64(0)
-        for i in range(start, end):
-            others |= np.int64(reference[i] < 0) | np.int64(not ((second[i] >= nothing) & (second[i] <= one)))
-        if others == 0:  # nothing is left out: SIMD
-            for j in range(width):
-                p[j] = second[start + j] if is_second else one - second[start + j]
-                above[j] = reference[start + j] == class_index
-                levels[j], damp[j] = reference[start + j] == class_index, u[start + j]
-        else:
-            width = np.int64(0)
-            for i in range(start, end):
-                x, c = second[i], reference[i]
-                p[width] = x if is_second else one - x
-                above[width], levels[width], damp[width] = c == class_index, c == class_index, u[i]
-                width += np.int64((c >= 0) & (x >= nothing) & (x <= one))
+    p, above, levels, damp = np.empty(TILE), np.empty(TILE, np.bool_), np.empty(TILE, np.int64), np.empty(TILE)
+    rows, offsets = np.empty(TILE, np.int64), np.empty(TILE)
+    for start in range(0, reference.size, TILE):
+        width = plain_strip(second, reference, u, start, min(start + TILE, reference.size), class_index, p, above, damp)
+        for j in range(width):
+            levels[j] = above[j]
         find_rows(p[:width], above, grid, rows, offsets)
         count_joint(rows[:width], offsets, levels, damp, upper, moments)
+
+
+@compiled
+def plain_strip(second, reference, u, start, end, class_index, p, positive, damp):
+    """Write p of a class, whether the reference is it, and u of the pixels that count with p in [0, 1]; return how many."""
+    bits, usual, reasons = second.view(np.int32), np.int32(0), np.int8(0)
+    for i in range(start, end):  # the bits of p in [0, 1], but for -0.0, lie between those of 0 and 1
+        usual = np.int32(usual | np.int32(bits[i] | np.int32(ONE_BITS - bits[i])))
+    for i in range(start, end):
+        reasons = np.int8(reasons | reference[i])
+    number, one, is_second = np.int8(class_index), np.float32(1.0), class_index == 1
+    if usual >= 0 and reasons >= 0:  # nothing is left out: SIMD
+        for j in range(end - start):
+            p[j] = second[start + j] if is_second else one - second[start + j]
+            damp[j] = u[start + j]
+        for j in range(end - start):
+            positive[j] = reference[start + j] == number
+        return end - start
+    width = np.int64(0)
+    for i in range(start, end):
+        x, c = second[i], reference[i]
+        p[width] = x if is_second else one - x
+        positive[width], damp[width] = c == number, u[i]
+        width += np.int64((c >= 0) & (x >= np.float32(0.0)) & (x <= one))
+    return width

@@ -16,17 +16,22 @@ from dask_uncert.blocks.kernels.binary import count_binary, count_binary_jointly
 from dask_uncert.blocks.kernels.confidence_joint import count_with_confidence
 from dask_uncert.blocks.kernels.ensemble import add_member, close_members
 from dask_uncert.blocks.kernels.histograms import (
-    count_cells,
     count_confidence,
     count_decisions,
-    find_cells,
     group_decisions,
-    sum_soft_weights,
 )
 from dask_uncert.blocks.kernels.joint import class_probabilities, count_joint, find_rows
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
 from dask_uncert.blocks.kernels.probabilities import count_probabilities, count_stated
 from dask_uncert.blocks.kernels.singles import NOTHING, ONE, PITCH, ROWS, TILE
+from dask_uncert.blocks.kernels.soft import (
+    certainties,
+    count_binary_softly,
+    count_cells,
+    damping_factors,
+    find_cells,
+    sum_soft_weights,
+)
 from dask_uncert.blocks.kernels.sparse_rows import filled_cells, sort_by_zone
 from dask_uncert.blocks.kernels.types import AnyFloats, Pixels, Rounding
 from dask_uncert.blocks.kernels.values import count_values, count_wide_values
@@ -36,10 +41,12 @@ from dask_uncert.formulas.typing import Floats, Indices
 
 __all__ = [
     "add_member",
+    "certainties",
     "class_probabilities",
     "close_members",
     "count_binary",
     "count_binary_jointly",
+    "count_binary_softly",
     "count_cells",
     "count_confidence",
     "count_decisions",
@@ -49,6 +56,7 @@ __all__ = [
     "count_values",
     "count_wide_values",
     "count_with_confidence",
+    "damping_factors",
     "filled_cells",
     "find_cells",
     "find_rows",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.blocks.kernels.bins import add, find_bins, fixed, fixed_share
+from dask_uncert.blocks.kernels.bins import add, find_bins, fixed_share
 from dask_uncert.blocks.kernels.measures import STRIP, compiled
 from dask_uncert.blocks.kernels.types import NO_TILES, Groups, Pixels, TileRows
-from dask_uncert.formulas.soft_confusion import FN, FP, TN, TP
 from dask_uncert.formulas.typing import Counts, Indices
 
 AT_ONCE = 1 << 16  # most cells of a table that stays in a near cache
@@ -127,41 +126,3 @@ def count_confidence(reference, batch, finder, tally, tiles):
                 rows[place] += 1
                 rows[place + 1] += right
                 add(whole[j], rows, place + 2)
-
-
-@compiled
-def find_cells(p, positive, threshold):
-    """Return the index among `soft_confusion.CELLS` of each pixel; p: (n,) float64, positive: (n,) bool of the reference."""
-    cells = np.empty(p.size, np.int64)
-    for i in range(p.size):
-        agrees = (p[i] >= threshold) if positive[i] else (p[i] <= threshold)
-        cells[i] = (TP if positive[i] else TN) if agrees else (FN if positive[i] else FP)
-    return cells
-
-
-@compiled
-def count_cells(second, reference, class_index, threshold, counts):
-    """Add binary pixels with p in [0, 1] to counts (4,) of `soft_confusion.CELLS`; arguments as of `count_binary_jointly`."""
-    negative, positive = np.zeros(3, np.int64), np.zeros(3, np.int64)  # below the threshold, on it, above it
-    for i in range(reference.size):
-        x, c = second[i], reference[i]
-        p = np.float64(x if class_index == 1 else np.float32(1.0) - x)
-        side = np.int64(p >= threshold) + np.int64(p > threshold)
-        counted = np.int64((c >= 0) & (x >= np.float32(0.0)) & (x <= np.float32(1.0)))
-        hit = counted * np.int64(c == class_index)
-        positive[side] += hit
-        negative[side] += counted - hit
-    counts[TP] += positive[1] + positive[2]
-    counts[FN] += positive[0]
-    counts[TN] += negative[0] + negative[1]
-    counts[FP] += negative[2]
-
-
-@compiled
-def sum_soft_weights(weights, cells, sums):
-    """Add weights in [0, 1] to the fixed-point sum (4 cells, 2 limbs) of their cell, except for negative cells."""
-    flat = sums.reshape(-1)
-    for i in range(weights.size):
-        k = cells[i]
-        if k >= 0:
-            add(fixed(weights[i]), flat, 2 * k)

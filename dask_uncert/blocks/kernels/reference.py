@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 
 from dask_uncert.blocks.kernels.reference_ensemble import add_member, close_members, states_of  # noqa: F401 (kernels, too)
 from dask_uncert.blocks.kernels.reference_soft import (  # noqa: F401 (kernels, too)
+    certainties,
     class_probabilities,
     count_joint,
+    damping_factors,
     find_cells,
     find_rows,
     sum_soft_weights,
@@ -24,6 +26,7 @@ from dask_uncert.blocks.kernels.types import (
     Rounding,
     RowGrid,
     ScoreCounts,
+    SoftGrid,
     TileRows,
     ValueCounts,
 )
@@ -31,6 +34,7 @@ from dask_uncert.formulas import fixed_point, power_sums
 from dask_uncert.formulas.fixed_point import LIMB_BITS
 from dask_uncert.formulas.measure_values import measure_values
 from dask_uncert.formulas.measures import Measure, is_pointwise
+from dask_uncert.formulas.soft_confusion import certainty, damping_factor
 from dask_uncert.formulas.typing import Bools, Counts, Floats, Indices
 
 
@@ -248,8 +252,21 @@ def count_binary_jointly(
     count_joint(rows, offsets, positive.astype(np.int64), u[pixels].astype(np.float64), upper, moments)
 
 
+def count_binary_softly(second: AnyFloats, reference: Indices, u: AnyFloats, grid: SoftGrid, weights: Counts) -> None:
+    """Add pixels that need no repair to the weights at every setting; see `soft.count_binary_softly`."""
+    probabilities, pixels = _plain_pairs(second, reference)
+    p, positive = probabilities[pixels, grid.class_index, 0].astype(np.float64), reference[pixels] == grid.class_index
+    for i, k, m in np.ndindex(weights.shape[:3]):
+        t, factor = (
+            float(grid.thresholds[i]),
+            damping_factor(u[pixels].astype(np.float64), float(grid.dampings[m]), grid.form),
+        )
+        weight = certainty(p, t, float(grid.sigmas[k])) * grid.certainty[i, k][positive.astype(np.int64)] * factor
+        sum_soft_weights(weight, find_cells(p, positive, t), weights[i, k, m])
+
+
 def count_cells(second: AnyFloats, reference: Indices, class_index: int, threshold: float, counts: Counts) -> None:
-    """Add binary pixels that need no repair to counts of cells; see `histograms.count_cells`."""
+    """Add binary pixels that need no repair to counts of cells; see `soft.count_cells`."""
     probabilities, pixels = _plain_pairs(second, reference)
     cells = find_cells(probabilities[pixels, class_index, 0], reference[pixels] == class_index, threshold)
     counts += np.bincount(cells, minlength=counts.size)

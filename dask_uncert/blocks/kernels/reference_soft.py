@@ -7,10 +7,25 @@ import numpy as np
 from dask_uncert.blocks.kernels.types import AnyFloats, RowGrid
 from dask_uncert.formulas import fixed_point
 from dask_uncert.formulas.soft_confusion import cell_index as find_cells
+from dask_uncert.formulas.soft_confusion import certainty
+from dask_uncert.formulas.soft_confusion import damping_factor as damping_factors
 from dask_uncert.formulas.soft_sweep import moment_powers
 from dask_uncert.formulas.typing import Bools, Counts, Floats, Indices
 
-__all__ = ["class_probabilities", "count_joint", "find_cells", "find_rows", "sum_soft_weights"]
+__all__ = [
+    "certainties",
+    "class_probabilities",
+    "count_joint",
+    "damping_factors",
+    "find_cells",
+    "find_rows",
+    "sum_soft_weights",
+]
+
+
+def certainties(p: Floats, threshold: float, sigma: float) -> Floats:
+    """Return A of a gaussian threshold; see `soft.certainties`."""
+    return np.asarray(certainty(p, threshold, sigma))
 
 
 def class_probabilities(probabilities: AnyFloats, pixels: Indices, class_index: int, p: Floats) -> None:
@@ -20,7 +35,7 @@ def class_probabilities(probabilities: AnyFloats, pixels: Indices, class_index: 
 
 
 def sum_soft_weights(weights: Floats, cells: Counts, sums: Counts) -> None:
-    """Add weights to the fixed-point sum of their cell; see `compiled.sum_soft_weights`."""
+    """Add weights to the fixed-point sum of their cell; see `soft.sum_soft_weights`."""
     taken = cells >= 0
     np.add.at(sums, cells[taken], fixed_point.encode(weights[taken]))
 

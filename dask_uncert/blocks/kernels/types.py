@@ -68,6 +68,20 @@ class Finder(NamedTuple):
     ends: Floats = np.empty(0)  # (cells,) or (0,)
 
 
+class SoftGrid(NamedTuple):
+    """Settings of a class's soft confusion with gaussian thresholds: every threshold (T,), sigma (S,) and damping (D,).
+
+    form: of the damping. certainty: (T, S, 2), A of the reference where it is another class, and where it is this one.
+    """
+
+    class_index: int
+    thresholds: Floats
+    sigmas: Floats
+    dampings: Floats
+    form: str
+    certainty: Floats
+
+
 class RowGrid(NamedTuple):
     """Rows over [0, 1]: equal cells, a power of two of them, some cut into several rows."""
 

@@ -4,6 +4,7 @@ import mpmath
 import numba
 import numpy as np
 import pytest
+from scipy import special
 
 from dask_uncert.blocks.kernels import elementary
 
@@ -59,6 +60,15 @@ def test_same_bits_in_every_place(name):
     for i in range(0, x.size, 97):
         over(x[i : i + 1], alone)
         assert alone[0] == whole[i]
+
+
+def test_the_error_function_is_within_1e15():
+    x = np.concatenate([UNIT, DRAWN.random(3000) * 7, [1e300, np.inf]])
+    found = np.empty_like(x)
+    compiled("error_function")(x, found)
+    np.testing.assert_allclose(found, special.erf(x), rtol=0, atol=1e-15)
+    assert found[x == 0].max() == 0
+    assert found[x > 6].min() == 1
 
 
 def test_limits():
