@@ -57,9 +57,10 @@ def idle_cluster(request):
 @pytest.fixture
 def without_pictures(monkeypatch):
     """Runs in this process write no figures and no page: most of a small run."""
-    from dask_uncert.reports import write
+    from dask_uncert.reports import drawing, write
 
     monkeypatch.setattr(write, "figures_and_page", lambda *arguments: {})
+    monkeypatch.setattr(drawing, "load_ahead", lambda: None)
 
 
 @pytest.fixture(scope="session")

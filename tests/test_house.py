@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,7 +51,13 @@ class Import(NamedTuple):
     typing: bool
 
 
-def imports(package: Path, path: Path) -> Iterator[Import]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(package: Path, path: Path) -> list[Import]:
     """Every import of a module of the package, inside functions too, with full dotted names."""
     inside = ("dask_uncert", *path.with_suffix("").parts)
 
@@ -67,7 +74,7 @@ def imports(package: Path, path: Path) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
             yield from walk(child, typing or (only_typing and child not in node.orelse))
 
-    return walk(ast.parse((package / path).read_text(encoding="utf-8")), False)
+    return [*walk(parsed(package / path), False)]
 
 
 def floor_of(dotted: str) -> str:
@@ -91,10 +98,9 @@ def problems(package: Path) -> Iterator[str]:
                     yield f"{path}:{line} imports {name}, which is not on a lower floor"
             elif not (typing or library in EVERYWHERE or any(f"{dotted}.".startswith(f"{d}.") for d in doors)):
                 yield f"{path}:{line} imports {name}; its door is {' or '.join(doors) or 'none'}"
-        text = (package / path).read_text(encoding="utf-8")
-        if (lines := text.count("\n")) > LONGEST:
+        if (lines := (package / path).read_text(encoding="utf-8").count("\n")) > LONGEST:
             yield f"{path} has {lines} lines: cut it by idea"
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(parsed(package / path)):
             if isinstance(node, ast.FunctionDef) and folder != "blocks.kernels":
                 number = len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs)
                 if number > MOST_PARAMETERS:

@@ -29,7 +29,6 @@ def labels(matrix):
     return pairs // c, pairs % c
 
 
-@settings(max_examples=60, deadline=None)
 @given(SMALL)
 def test_classes_agree_with_scikit_learn(matrix):
     if matrix.sum() == 0:
@@ -50,7 +49,6 @@ def test_classes_agree_with_scikit_learn(matrix):
     np.testing.assert_array_equal(cells, expected[:, [1, 0, 0, 1], [1, 0, 1, 0]])
 
 
-@settings(max_examples=60, deadline=None)
 @given(SMALL)
 def test_kappa_and_matthews_agree_with_scikit_learn(matrix):
     reference, predicted = labels(matrix)
@@ -61,7 +59,6 @@ def test_kappa_and_matthews_agree_with_scikit_learn(matrix):
     close(ag.matthews(matrix), sk.matthews_corrcoef(reference, predicted))
 
 
-@settings(max_examples=60, deadline=None)
 @given(SMALL)
 def test_weighted_kappa_agrees_with_scikit_learn(matrix):
     reference, predicted = labels(matrix)

@@ -53,7 +53,7 @@ def vectors(draw):
 
 
 @every_measure
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=15)
 @given(p=vectors())
 def test_within_0_and_1_for_any_floats(name, p):
     q = normalise(p)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
+from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.io import stack_store
 from dask_uncert.io.stack_store import has_cases, read_cases, write_cases
 from dask_uncert.io.summary_store import load, save
@@ -17,14 +18,14 @@ CLASSES = ["no", "yes", "maybe"]
 
 
 def drawn(seed, pixels=6):
-    from dask_uncert.execution.evaluate import evaluate
-
     rng = np.random.default_rng(seed)
     p = rng.dirichlet([0.3] * 3, pixels).astype("float32")
     return evaluate(p, rng.integers(0, 3, pixels), classes=CLASSES, measures=["gini"])
 
 
-PARTS = [drawn(seed) for seed in range(6)]
+@pytest.fixture(scope="module")
+def parts():
+    return [drawn(seed) for seed in range(6)]
 
 
 def write(stack, store):
@@ -35,9 +36,9 @@ def write(stack, store):
 @pytest.mark.slow
 @settings(max_examples=4)
 @given(order=st.permutations(range(6)), piece=st.sampled_from([30, 1 << 18]))
-def test_written_and_read_back(tmp_path_factory, order, piece):
+def test_written_and_read_back(tmp_path_factory, parts, order, piece):
     folder = tmp_path_factory.mktemp("cases")
-    cases = {Case(f"P{i % 4}", f"v{i}", (("site", "AB"[i % 2]),), f"fingerprint {i}"): PARTS[i] for i in order}
+    cases = {Case(f"P{i % 4}", f"v{i}", (("site", "AB"[i % 2]),), f"fingerprint {i}"): parts[i] for i in order}
     stack = Stack.of(cases)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stack_store, "CHUNK_ENTRIES", piece)
@@ -47,15 +48,15 @@ def test_written_and_read_back(tmp_path_factory, order, piece):
     found = read_cases(str(folder / "one.zarr"))
     assert found == stack
     assert found.cases == stack.cases
-    assert found.total() == load(folder / "one.zarr") == sum(PARTS)
-    assert found.evaluation("P1/v5") == PARTS[5]
+    assert found.total() == load(folder / "one.zarr") == sum(parts)
+    assert found.evaluation("P1/v5") == parts[5]
     assert found.by("site")["B"] == stack.by("site")["B"]
     write(found, folder / "three.zarr")
     assert read_cases(str(folder / "three.zarr")) == stack
 
 
-def test_counts_that_are_not_asked_for_are_not_read(tmp_path):
-    stack = Stack.of({f"P{i}": part for i, part in enumerate(PARTS)})
+def test_counts_that_are_not_asked_for_are_not_read(tmp_path, parts):
+    stack = Stack.of({f"P{i}": part for i, part in enumerate(parts)})
     write(stack, tmp_path / "one.zarr")
     for path in (tmp_path / "one.zarr" / "cases").rglob("c/0"):
         if "ledger" not in str(path) and "starts" not in str(path):
@@ -66,8 +67,8 @@ def test_counts_that_are_not_asked_for_are_not_read(tmp_path):
         found.array("decisions/pairs")
 
 
-def test_a_summary_without_cases_says_so(tmp_path):
-    save(PARTS[0], tmp_path / "one.zarr")
+def test_a_summary_without_cases_says_so(tmp_path, parts):
+    save(parts[0], tmp_path / "one.zarr")
     assert not has_cases(str(tmp_path / "one.zarr"))
     with pytest.raises(InputError, match="there is no summary"):
         has_cases(str(tmp_path / "none.zarr"))

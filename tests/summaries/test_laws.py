@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dask_uncert.formulas.measures import MEASURES, Measure
@@ -56,6 +56,7 @@ KINDS = pytest.mark.parametrize("kind", ZEROS)
 
 
 @KINDS
+@settings(max_examples=5)  # each draws every count
 @given(seeds=st.lists(st.integers(0, 2**32 - 1), min_size=3, max_size=3))
 def test_laws_of_addition(kind, seeds):
     zero = ZEROS[kind]
@@ -145,6 +146,7 @@ def test_unequal_frames_refuse(other, what):
 
 
 @pytest.mark.parametrize(("name", "kind"), [("evaluation", "classification"), ("regression", "regression")])
+@settings(max_examples=5)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_written_and_read_back(tmp_path_factory, name, kind, seed):
     evaluation = filled(ZEROS[name], seed)

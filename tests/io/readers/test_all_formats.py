@@ -1,15 +1,15 @@
-"""The same posterior in every format: the same results through the command, to the bit where a format loses nothing."""
+"""The same posterior in every format: the same results of a job, to the bit where a format loses nothing."""
 
 from __future__ import annotations
 
 import json
-import shutil
 
 import numpy as np
 import pytest
 import yaml
 
 import dask_uncert as du
+from dask_uncert.jobs.load import plan_job, read_job
 from tests.support import DATA
 
 CROSS_FORMAT = DATA / "cross_format"
@@ -48,32 +48,35 @@ REFERENCES = {
 }
 
 
+TRUTH = {name: np.load(CROSS_FORMAT / "truth.npz")[name] for name in ("proba", "gt")}
+OPTIONS = {"classes": {i: f"class {i}" for i in range(1, 17)}, "ignore": [0], "measures": ["entropy", "gini"]}
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return du.evaluate(TRUTH["proba"], TRUTH["gt"], **OPTIONS)
+
+
 @pytest.fixture
-def command(tmp_path, dask_uncert_command):
-    """Run a job by the command; its Evaluation."""
-    np.save(tmp_path / "truth.npy", np.load(CROSS_FORMAT / "truth.npz")["proba"])
-    np.save(tmp_path / "gt.npy", np.load(CROSS_FORMAT / "truth.npz")["gt"])
+def job(tmp_path):
+    """Make a job of inputs as a mapping; what it lacks is the posterior or the labels as arrays."""
+    for name, values in TRUTH.items():
+        np.save(tmp_path / f"{name}.npy", values)
 
-    def run(probabilities, reference=None):
-        job = {
-            "version": 1,
-            "kind": "scene",
-            "inputs": {
-                "probabilities": probabilities or {"store": "truth.npy", "dims": YXC},
-                "reference": reference or {"store": "gt.npy", "dims": ["y", "x"]},
-            },
-            "classes": {i: f"class {i}" for i in range(1, 17)},
-            "ignore": [0],
-            "measures": ["entropy", "gini"],
-            "output": "out",
+    def make(probabilities=None, reference=None):
+        inputs = {
+            "probabilities": probabilities or {"store": str(tmp_path / "proba.npy"), "dims": YXC},
+            "reference": reference or {"store": str(tmp_path / "gt.npy"), "dims": ["y", "x"]},
         }
-        (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
-        shutil.rmtree(tmp_path / "out", ignore_errors=True)
-        status, _, message = dask_uncert_command("run", tmp_path / "job.yaml", "--quiet")
-        assert status == 0, message
-        return du.load(tmp_path / "out")
+        return {"version": 1, "kind": "scene", "inputs": inputs, **OPTIONS, "output": str(tmp_path / "out")}
 
-    return run
+    return make
+
+
+@pytest.fixture
+def computed(job):
+    """Compute a job of these inputs; its Evaluation."""
+    return lambda *inputs: plan_job(*read_job(job(*inputs))).compute()
 
 
 def parts(evaluation):
@@ -81,33 +84,31 @@ def parts(evaluation):
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_lossless_formats_give_the_same_bits(command, name):
-    truth = command({})
-    found = command({"store": str(CROSS_FORMAT / name), **EXACT[name]})
+def test_lossless_formats_give_the_same_bits(computed, truth, name):
+    found = computed({"store": str(CROSS_FORMAT / name), **EXACT[name]})
     assert parts(found) == parts(truth)
     assert found.ledger.counted == truth.ledger.counted
     reason = "probabilities_nan" if name in NAN else "probabilities_nodata"
-    labelled = int((np.load(CROSS_FORMAT / "truth.npz")["gt"][3:8, 10:17] > 0).sum())
+    labelled = int((TRUTH["gt"][3:8, 10:17] > 0).sum())
     assert found.ledger.reasons()[reason] == labelled
     assert found.ledger.pixels == 64 * 64
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REFERENCES)
-def test_references_in_any_format_are_the_same(command, name):
-    found = command({}, {"store": str(CROSS_FORMAT / name), **REFERENCES[name]})
-    truth = command({})
+def test_references_in_any_format_are_the_same(computed, truth, name):
+    found = computed(None, {"store": str(CROSS_FORMAT / name), **REFERENCES[name]})
     assert parts(found) == parts(truth)
     assert found.ledger.reasons() == truth.ledger.reasons()
 
 
 @pytest.mark.slow
-def test_rasters_and_volumes_on_one_grid(command):
+def test_rasters_and_volumes_on_one_grid(computed, truth):
     tif = {"store": str(CROSS_FORMAT / "proba_strip_band.tif"), "dims": CYX}
-    assert parts(command(tif, {"store": str(CROSS_FORMAT / "gt.tif")})) == parts(command({}))
+    assert parts(computed(tif, {"store": str(CROSS_FORMAT / "gt.tif")})) == parts(truth)
     volume = {"store": str(CROSS_FORMAT / "proba_xyzc_f32_nan.nii.gz"), "dims": ["x", "y", "class"]}
     codes = {"store": str(CROSS_FORMAT / "gt_be_int16.nii"), "dims": ["x", "y"]}
-    assert parts(command(volume, codes)) == parts(command({}))
+    assert parts(computed(volume, codes)) == parts(truth)
 
 
 @pytest.mark.slow
@@ -123,28 +124,28 @@ def test_rasters_and_volumes_on_one_grid(command):
         ),
     ],
 )
-def test_packed_formats_differ_by_less_than_their_step(command, name, words, step):
-    truth, found = command({}), command({"store": str(CROSS_FORMAT / name), **words})
+def test_packed_formats_differ_by_less_than_their_step(computed, truth, name, words, step):
+    found = computed({"store": str(CROSS_FORMAT / name), **words})
     assert found.ledger.counted == truth.ledger.counted
     moved = np.abs(found.decisions.confusion - truth.decisions.confusion).sum() / 2
-    p = np.sort(np.load(CROSS_FORMAT / "truth.npz")["proba"].reshape(-1, 16), axis=1)
+    p = np.sort(TRUTH["proba"].reshape(-1, 16), axis=1)
     assert moved <= np.count_nonzero(p[:, -1] - p[:, -2] <= 1.001 * step)  # decisions within a step may turn
     assert du.moments(found, "gini")["mean"] == pytest.approx(du.moments(truth, "gini")["mean"], abs=3 * step)
     assert du.expected_calibration_error(found) == pytest.approx(du.expected_calibration_error(truth), abs=3 * step)
 
 
-def test_matlab_holds_float64(command):
-    truth, found = (
-        command({}),
-        command({"store": str(CROSS_FORMAT / "proba.mat"), "array": "proba", "dims": YXC}),
-    )
+def test_matlab_holds_float64(computed, truth):
+    found = computed({"store": str(CROSS_FORMAT / "proba.mat"), "array": "proba", "dims": YXC})
     assert found.decisions == truth.decisions
     assert found.ledger.reasons() == truth.ledger.reasons()
     assert du.moments(found, "entropy")["mean"] == pytest.approx(du.moments(truth, "entropy")["mean"], abs=1e-7)
 
 
-def test_the_results_account_for_every_pixel(command, tmp_path):
-    command({"store": str(CROSS_FORMAT / "proba_packed.nc"), "array": "proba"})
+def test_the_results_account_for_every_pixel(job, tmp_path, dask_uncert_command):
+    words = job({"store": str(CROSS_FORMAT / "proba_packed.nc"), "array": "proba"})
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(words))
+    status, _, message = dask_uncert_command("run", tmp_path / "job.yaml", "--quiet")
+    assert status == 0, message
     found = json.loads((tmp_path / "out" / "results.json").read_text())
     assert found["counted"] + sum(found["excluded"].values()) == 64 * 64
     lost = found["excluded_by_class"]["probabilities_nodata"]

@@ -32,7 +32,7 @@ from tests.support.peak_memory import grown
 MIB = 1 << 20
 
 
-ZEROS = 192 * MIB
+ZEROS = 96 * MIB
 PACKERS = {
     "gzip": lambda data: gzip.compress(data, 1),
     "zlib": lambda data: zlib.compress(data, 1),

@@ -109,13 +109,13 @@ def offsets(line):
     return np.array(line.get_segments())
 
 
-def test_every_figure_is_drawn(files):
+def test_every_figure_is_drawn(scene):
     names = """ecdf densities by_class by_confused_classes homophily_and_gini uncertainty_confusion uncertainty_matrices
         risk_coverage reliability corp class_calibration confusion classes soft_weights maps_of_measures map_gini
         map_homophily map_uncertainty map_correct map_confused_classes map_predicted soft_f1_soil soft_metrics_soil"""
     kinds = ("soft_f1", "soft_metrics", "soft_maps", "map_soft")
     soft = {f"{kind}_{label}" for kind in kinds for label in LABELS}
-    assert {name.rsplit(".", 1)[0] for name in files} == {*names.split()} | soft
+    assert {name for name, _ in figures(scene.evaluation, scene.maps)} == {*names.split()} | soft
 
 
 @pytest.mark.slow
