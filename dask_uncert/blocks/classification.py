@@ -70,6 +70,8 @@ def evaluate_block(
     Raises UnusableBlockError for unknown codes of classes, and for counted probabilities, samples, shares or
     uncertainties out of range.
     """
+    if "uncertainty" in arrays and arrays["uncertainty"].dtype == np.float16:  # numpy compares them slowly
+        arrays = {**arrays, "uncertainty": arrays["uncertainty"].astype(np.float32)}
     shape = arrays["reference"].shape[: -1 if request.reference == "shares" else None]
     total = request.zero(len(shape))
     zones = None if request.zones is None else zones_of(request, arrays)

@@ -144,7 +144,9 @@ class OneVsRest:
 
 @lru_cache(maxsize=64)  # every block asks for the same
 def row_grid(settings: JointSettings) -> RowGrid:
-    """Return the rows of a joint histogram that are intervals."""
+    """Return the rows of a joint histogram; without edges where each is one value."""
+    if settings.rows != "interval":
+        return RowGrid(np.empty(0), np.empty(0, np.int64))
     edges = np.array([*row_ends(settings)[:, 0].tolist(), 1.0])
     cells = np.arange(settings.size + 1) / settings.size
     return RowGrid(edges, np.searchsorted(edges, cells).astype(np.int64))

@@ -11,7 +11,7 @@ import numpy as np
 
 from dask_uncert.blocks.kernels.bins import find_bins_of_singles, fixed, fixed_share
 from dask_uncert.blocks.kernels.elementary import logarithm_or_zero
-from dask_uncert.blocks.kernels.joint import count_joint, find_rows
+from dask_uncert.blocks.kernels.joint import count_joint, find_halves, find_rows
 from dask_uncert.blocks.kernels.measures import compiled
 from dask_uncert.blocks.kernels.probabilities import ITEMS, ONE, SUM_BITS, TILE, WHOLE, uneven
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts
@@ -23,19 +23,25 @@ ONE_BITS = np.int32(0x3F800000)
 
 
 def count_binary(
-    p: AnyFloats, reference: Indices, finder: Finder, decisions: tuple[Counts, ...], scores: ScoreCounts, left: Indices
+    first: AnyFloats,
+    second: AnyFloats,
+    reference: Indices,
+    finder: Finder,
+    decisions: tuple[Counts, ...],
+    scores: ScoreCounts,
+    left: Indices,
 ) -> int:
     """Add pixels with p in [0, 1] to decisions and calibration; return how many others count, whose numbers are in `left`.
 
-    p: (n,) float32, the second class's probability. reference: (n,) class index, negative where the pixel does not count.
+    second: (n,) float32, the second class's probability; first: the other's, (0,) for one minus it. reference: (n,) class index, negative where the pixel does not count.
     finder: of bins over [0, 1]. decisions: pairs and by_confused as of `count_decisions`, the tally of `count_confidence`;
     scores: the `ScoreCounts`. left: (n,), written.
     """
-    return int(_count_binary(p, reference, finder, uneven(finder), decisions, scores, left))
+    return int(_count_binary(first, second, reference, finder, uneven(finder), decisions, scores, left))
 
 
 @compiled
-def _count_binary(second, reference, finder, slack, decisions, scores, left):
+def _count_binary(first, second, reference, finder, slack, decisions, scores, left):
     tally, number, start, others = scores.classwise, np.int64(0), 0, np.int64(0)
     bins = tally.shape[1]
     packed = np.zeros((2, 2, bins, 4), np.int64)  # class, whether it wins, bin: see `_take_apart`
@@ -44,13 +50,13 @@ def _count_binary(second, reference, finder, slack, decisions, scores, left):
     p, bin_of, share = np.zeros((2, TILE), np.float32), np.zeros((2, TILE), np.int32), np.empty((2, TILE), np.int32)
     truth, wins, place = np.zeros(TILE, np.int32), np.empty(TILE, np.int32), np.empty((2, TILE), np.int32)
     best, wrong, loss = np.empty(TILE, np.int64), np.empty(TILE, np.int64), np.empty(TILE, np.int64)
-    errors, stated = np.empty(TILE), np.empty(TILE)
+    errors, stated, computed = np.empty(TILE), np.empty(TILE), first.size == 0
     while start < reference.size:
         width = np.int64(0)
         while start < reference.size and width < TILE:
             x, c = second[start], reference[start]
             usual, counts = (x >= nothing) & (x <= one), c >= 0
-            truth[width], p[0, width], p[1, width] = c, one - x, x
+            truth[width], p[0, width], p[1, width] = c, one - x if computed else first[start], x
             left[others] = start
             width += np.int64(counts & usual)
             others += np.int64(counts & (not usual))
@@ -66,8 +72,8 @@ def _count_binary(second, reference, finder, slack, decisions, scores, left):
             wins[j] = np.int32(y > x)
             place[0, j] = np.int32(4) * ((np.int32(1) - wins[j]) * np.int32(bins) + bin_of[0, j])
             place[1, j] = np.int32(4) * ((np.int32(2) + wins[j]) * np.int32(bins) + bin_of[1, j])
-            first, last = x - (nothing if is_second else one), y - (one if is_second else nothing)
-            errors[j] = first * first + last * last
+            of_first, of_second = x - (nothing if is_second else one), y - (one if is_second else nothing)
+            errors[j] = of_first * of_first + of_second * of_second
             stated[j] = y if is_second else x
         for j in range(TILE):
             best[j] = fixed_share(np.float64(max(p[0, j], p[1, j])))
@@ -157,41 +163,49 @@ def _take_apart(packed, winning, tally):
 
 
 @compiled
-def count_binary_jointly(second, reference, u, class_index, grid, upper, moments):
+def count_binary_jointly(first, second, reference, u, class_index, grid, upper, moments):
     """Add pixels with p in [0, 1] to the moments of a joint histogram, as `find_rows` and `count_joint` do.
 
-    second, reference: as for `count_binary`; u: (n,), 0 or above; grid: the `RowGrid`. class_index: whose p it is.
+    first, second, reference: as for `count_binary`; u: (n,), 0 or above. class_index: whose p it is. grid: the `RowGrid`;
+    without edges, rows are the numbers of float16.
     """
     p, above, levels, damp = np.empty(TILE), np.empty(TILE, np.bool_), np.empty(TILE, np.int64), np.empty(TILE)
     rows, offsets = np.empty(TILE, np.int64), np.empty(TILE)
     for start in range(0, reference.size, TILE):
-        width = plain_strip(second, reference, u, start, min(start + TILE, reference.size), class_index, p, above, damp)
+        end = min(start + TILE, reference.size)
+        width = plain_strip(first, second, reference, u, start, end, class_index, p, above, damp)
         for j in range(width):
             levels[j] = above[j]
-        find_rows(p[:width], above, grid, rows, offsets)
+        if grid.edges.size > 0:
+            find_rows(p[:width], above, grid, rows, offsets)
+        else:
+            find_halves(p[:width], rows)
         count_joint(rows[:width], offsets, levels, damp, upper, moments)
 
 
 @compiled
-def plain_strip(second, reference, u, start, end, class_index, p, positive, damp):
+def plain_strip(first, second, reference, u, start, end, class_index, p, positive, damp):
     """Write p of a class, whether the reference is it, and u of the pixels that count with p in [0, 1]; return how many."""
     bits, usual, reasons = second.view(np.int32), np.int32(0), np.int8(0)
     for i in range(start, end):  # the bits of p in [0, 1], but for -0.0, lie between those of 0 and 1
         usual = np.int32(usual | np.int32(bits[i] | np.int32(ONE_BITS - bits[i])))
     for i in range(start, end):
         reasons = np.int8(reasons | reference[i])
-    number, one, is_second = np.int8(class_index), np.float32(1.0), class_index == 1
+    number, one, is_second, computed = np.int8(class_index), np.float32(1.0), class_index == 1, first.size == 0
     if usual >= 0 and reasons >= 0:  # nothing is left out: SIMD
         for j in range(end - start):
             p[j] = second[start + j] if is_second else one - second[start + j]
             damp[j] = u[start + j]
+        if not (is_second or computed):
+            for j in range(end - start):
+                p[j] = first[start + j]
         for j in range(end - start):
             positive[j] = reference[start + j] == number
         return end - start
     width = np.int64(0)
     for i in range(start, end):
         x, c = second[i], reference[i]
-        p[width] = x if is_second else one - x
+        p[width] = x if is_second else (one - x if computed else first[i])
         positive[width], damp[width] = c == number, u[i]
         width += np.int64((c >= 0) & (x >= np.float32(0.0)) & (x <= one))
     return width

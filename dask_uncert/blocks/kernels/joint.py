@@ -62,6 +62,15 @@ def find_rows(values, above, grid, rows, offsets):
 
 
 @compiled
+def find_halves(values, rows):
+    """Write the number of each float16 value in [0, 1], (n,) float64, counted up from 0: its bits."""
+    for i in range(values.size):  # SIMD
+        x = np.float32(values[i])
+        normal = (x.view(np.int32) >> 13) - np.int32(112 << 10)  # 13 bits less of fraction, 112 less of exponent
+        rows[i] = np.int32(x * np.float32(2.0**24)) if x < np.float32(2.0**-14) else normal
+
+
+@compiled
 def count_joint(rows, offsets, levels, u, upper, moments):
     """Add every pixel to the moments of its level, row and bin.
 

@@ -227,10 +227,16 @@ def _tallies(came_true: Bools, stated: Floats) -> Counts:
 
 
 def count_binary(
-    p: AnyFloats, reference: Indices, finder: Finder, decisions: tuple[Counts, ...], scores: ScoreCounts, left: Indices
+    first: AnyFloats,
+    second: AnyFloats,
+    reference: Indices,
+    finder: Finder,
+    decisions: tuple[Counts, ...],
+    scores: ScoreCounts,
+    left: Indices,
 ) -> int:
     """Add pixels of a binary prediction that need no repair; see `binary.count_binary`."""
-    probabilities, pixels = _plain_pairs(p, reference)
+    probabilities, pixels = _plain_pairs(first, second, reference)
     batch, truth = measure(probabilities, pixels, (), (), Rounding(1.0, 1.0, 0.5)), reference[pixels]
     pairs, by_confused, winning = decisions
     count_decisions(group_decisions(truth, batch, 2), truth, batch, pairs, by_confused)
@@ -242,19 +248,31 @@ def count_binary(
 
 
 def count_binary_jointly(
-    second: AnyFloats, reference: Indices, u: AnyFloats, class_index: int, grid: RowGrid, upper: float, moments: Counts
+    first: AnyFloats,
+    second: AnyFloats,
+    reference: Indices,
+    u: AnyFloats,
+    class_index: int,
+    grid: RowGrid,
+    upper: float,
+    moments: Counts,
 ) -> None:
     """Add pixels that need no repair to a joint histogram; see `binary.count_binary_jointly`."""
-    probabilities, pixels = _plain_pairs(second, reference)
+    probabilities, pixels = _plain_pairs(first, second, reference)
     positive = reference[pixels] == class_index
     rows, offsets = np.empty(pixels.size, np.int64), np.empty(pixels.size)
-    find_rows(probabilities[pixels, class_index, 0], positive, grid, rows, offsets)
+    if grid.edges.size:
+        find_rows(probabilities[pixels, class_index, 0], positive, grid, rows, offsets)
+    else:
+        rows[:] = (probabilities[pixels, class_index, 0] + 0.0).astype(np.float16).view(np.uint16)
     count_joint(rows, offsets, positive.astype(np.int64), u[pixels].astype(np.float64), upper, moments)
 
 
-def count_binary_softly(second: AnyFloats, reference: Indices, u: AnyFloats, grid: SoftGrid, weights: Counts) -> None:
+def count_binary_softly(
+    first: AnyFloats, second: AnyFloats, reference: Indices, u: AnyFloats, grid: SoftGrid, weights: Counts
+) -> None:
     """Add pixels that need no repair to the weights at every setting; see `soft.count_binary_softly`."""
-    probabilities, pixels = _plain_pairs(second, reference)
+    probabilities, pixels = _plain_pairs(first, second, reference)
     p, positive = probabilities[pixels, grid.class_index, 0].astype(np.float64), reference[pixels] == grid.class_index
     for i, k, m in np.ndindex(weights.shape[:3]):
         t, factor = (
@@ -265,17 +283,19 @@ def count_binary_softly(second: AnyFloats, reference: Indices, u: AnyFloats, gri
         sum_soft_weights(weight, find_cells(p, positive, t), weights[i, k, m])
 
 
-def count_cells(second: AnyFloats, reference: Indices, class_index: int, threshold: float, counts: Counts) -> None:
+def count_cells(
+    first: AnyFloats, second: AnyFloats, reference: Indices, class_index: int, threshold: float, counts: Counts
+) -> None:
     """Add binary pixels that need no repair to counts of cells; see `soft.count_cells`."""
-    probabilities, pixels = _plain_pairs(second, reference)
+    probabilities, pixels = _plain_pairs(first, second, reference)
     cells = find_cells(probabilities[pixels, class_index, 0], reference[pixels] == class_index, threshold)
     counts += np.bincount(cells, minlength=counts.size)
 
 
-def _plain_pairs(second: AnyFloats, reference: Indices) -> tuple[AnyFloats, Indices]:
+def _plain_pairs(first: AnyFloats, second: AnyFloats, reference: Indices) -> tuple[AnyFloats, Indices]:
     """Return both classes' probabilities (n, 2, 1), and which pixels count and have them in [0, 1]."""
     pixels = np.flatnonzero((reference >= 0) & (second >= 0) & (second <= 1))
-    return np.stack([1 - second, second], axis=1)[:, :, np.newaxis], pixels
+    return np.stack([first if first.size else 1 - second, second], axis=1)[:, :, np.newaxis], pixels
 
 
 def filled_cells(counts: Counts) -> tuple[Counts, Indices, Counts]:

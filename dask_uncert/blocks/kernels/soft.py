@@ -52,23 +52,24 @@ def _damp(u, damping, form, factors):
         factors[j] = exponential(-(y * y) if form == GAUSSIAN else -y)
 
 
-def count_binary_softly(second: AnyFloats, reference: Indices, u: AnyFloats, grid: SoftGrid, weights: Counts) -> None:
+def count_binary_softly(
+    first: AnyFloats, second: AnyFloats, reference: Indices, u: AnyFloats, grid: SoftGrid, weights: Counts
+) -> None:
     """Add binary pixels with p in [0, 1] to the weights at every setting of a class.
 
-    second, reference, u: as for `count_binary_jointly`. weights: (thresholds, sigmas, dampings, 4 cells, 2 limbs).
+    first, second, reference, u: as for `count_binary_jointly`. weights: (thresholds, sigmas, dampings, 4 cells, 2 limbs).
     """
-    _count_binary_softly(second, reference, u, *grid[:4], FORMS[grid.form], grid.certainty, weights)
+    _count_binary_softly(first, second, reference, u, *grid[:4], FORMS[grid.form], grid.certainty, weights)
 
 
 @compiled
-def _count_binary_softly(second, reference, u, class_index, thresholds, sigmas, dampings, form, sure, weights):
+def _count_binary_softly(first, second, reference, u, class_index, thresholds, sigmas, dampings, form, sure, weights):
     p, positive, damp, certain = np.empty(TILE), np.empty(TILE, np.bool_), np.zeros(TILE), np.empty(TILE)
     factors, cell, whole = np.ones((dampings.size, TILE)), np.empty(TILE, np.int32), np.empty(TILE, np.int64)
     sums = np.zeros(4, np.int64)
     for start in range(0, reference.size, TILE):
-        width = plain_strip(
-            second, reference, u, start, min(start + TILE, reference.size), class_index, p, positive, damp
-        )
+        end = min(start + TILE, reference.size)
+        width = plain_strip(first, second, reference, u, start, end, class_index, p, positive, damp)
         for m in range(dampings.size):
             if dampings[m] > 0.0:
                 _damp(damp[:width], dampings[m], form, factors[m])
@@ -106,14 +107,15 @@ def find_cells(p, positive, threshold):
 
 
 @compiled
-def count_cells(second, reference, class_index, threshold, counts):
+def count_cells(first, second, reference, class_index, threshold, counts):
     """Add binary pixels with p in [0, 1] to counts (4,) of `soft_confusion.CELLS`; arguments as of `count_binary_jointly`."""
     nothing, one, t, is_second = np.float32(0.0), np.float32(1.0), np.float32(threshold), class_index == 1
+    computed = first.size == 0
     for start in range(0, reference.size, TILE):
         tp, tn, fp, fn = np.int32(0), np.int32(0), np.int32(0), np.int32(0)
         for i in range(start, min(start + TILE, reference.size)):  # SIMD
             x, c = second[i], np.int32(reference[i])
-            p = x if is_second else one - x
+            p = x if is_second else (one - x if computed else first[i])
             counted = np.int32((c >= 0) & (x >= nothing) & (x <= one))
             hit = counted & np.int32(c == np.int32(class_index))
             reached, above = np.int32(p >= t), np.int32(p > t)
