@@ -56,7 +56,7 @@ def whole():
     return evaluate(**scene(), **WORDS)
 
 
-@settings(max_examples=7)
+@settings(max_examples=4)
 @given(
     block=st.tuples(st.integers(1, 11), st.integers(1, 9)),
     chunks=st.tuples(st.integers(1, 5), st.integers(2, 11), st.integers(2, 9)),

@@ -49,7 +49,7 @@ def whole():
     return evaluate(**fuzzy(scene()), **WORDS)
 
 
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(
     block=st.tuples(st.integers(1, 11), st.integers(1, 9)),
     chunks=st.tuples(st.integers(2, 11), st.integers(2, 9), st.integers(1, 3)),
@@ -191,7 +191,7 @@ def test_class_distances_go_by_the_hard_class():
     assert evaluate(**arrays, features=features, **words) == found
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(block=st.tuples(st.integers(1, 11), st.integers(1, 9)))
 def test_shares_out_of_range_are_said_whole(block):
     arrays = scene()

@@ -137,7 +137,7 @@ def test_vectors_off_the_simplex_are_refused_unless_the_job_leaves_them_out():
     assert found.ledger.reasons() == {"masked": 0, "ignored": 0, "probabilities_off": 1}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(
     st.integers(2, 4).flatmap(
         lambda c: st.tuples(

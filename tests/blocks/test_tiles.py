@@ -83,7 +83,7 @@ def parts_of(whole):
 
 
 @given(st.tuples(st.integers(1, 21), st.integers(1, 26)), st.integers(2, 5))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_any_cut_and_any_tree_give_the_same_bits(block, split_every):
     few = (max(block[0], 5), max(block[1], 6))
     found = evaluate(**scene(), **WORDS, confidence=CONFIDENCE, block=few, split_every=split_every)
@@ -140,7 +140,7 @@ def test_volumes_and_rows_have_tiles_too():
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_both_kernels_keep_the_same(seed):
     """Probabilities in quarters: all arithmetic is exact but for logarithms."""
     arrays, found = scene(seed, (9, 11), quarters=True), []

@@ -48,7 +48,7 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left(scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each test runs in an empty folder; files, processes and listeners of ours are gone after it."""
     scratch = tmp_path / "scratch"
     here = tmp_path / "here"

@@ -117,7 +117,7 @@ def test_a_cluster_whose_size_is_not_known_has_a_price_but_no_time(tmp_path, slo
 
 
 @given(st.lists(st.tuples(*[st.integers(1, 9)] * 3), min_size=2, max_size=2), st.integers(1, 9))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_chunk_reads_are_those_of_every_block(sides, bands):
     shape, block, chunk = zip(*sides, strict=True)
     block = tuple(min(b, n) for b, n in zip(block, shape, strict=True))

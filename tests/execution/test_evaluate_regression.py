@@ -142,7 +142,7 @@ def whole():
     return evaluate_regression(**scene(dtype="float32"), output_axis=-1)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     block=st.tuples(st.integers(2, 13), st.integers(1, 9)),
     chunks=st.tuples(st.integers(2, 13), st.integers(2, 9), st.integers(1, 3)),
@@ -158,7 +158,7 @@ def test_same_bits_for_every_cut(whole, block, chunks, split_every, step):
     assert found == whole
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(cut=st.integers(1, 12))
 def test_parts_add_up_to_the_whole(whole, cut):
     arrays = scene(dtype="float32")
@@ -271,7 +271,7 @@ def test_refusals_say_what_to_do(changes, message):
     assert "\n" not in str(caught.value)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(block=st.tuples(st.integers(2, 13), st.integers(2, 9)))
 def test_unusable_uncertainty_is_said_whole_for_every_cut(block):
     arrays = scene(kind="variance")

@@ -33,7 +33,7 @@ def items(draw_max=40):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(items(), st.integers(1, 15))
 def test_binned_errors_agree_with_loops(drawn, bins):
     p, hit = drawn
@@ -60,7 +60,7 @@ def test_reliability_agrees_with_scikit_learn():
     np.testing.assert_allclose(confidence, stated, rtol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 2**32))
 def test_equal_mass_groups_are_equal_for_single_items(size, groups, seed):
     n = size * groups
@@ -71,7 +71,7 @@ def test_equal_mass_groups_are_equal_for_single_items(size, groups, seed):
     np.testing.assert_array_equal(np.bincount(place[fine > 0], minlength=groups), size)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(hnp.arrays(np.int64, 12, elements=st.integers(0, 9)), st.integers(1, 6))
 def test_equal_mass_groups_are_as_equal_as_the_bins_allow(n, groups):
     place = ca.equal_mass_groups(n, groups)
@@ -96,7 +96,7 @@ def test_equal_mass_error_agrees_with_sorted_items():
     np.testing.assert_array_equal(total.sum(axis=0), fine[2].sum(axis=0))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     size=st.integers(1, 400),
     bins=st.sampled_from([1, 4, 32, 1024]),
@@ -120,7 +120,7 @@ def classwise(p, y, bins):
     return n, positives, total, encode(((p - np.eye(p.shape[1])[y]) ** 2).sum(axis=1)).sum(axis=0)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 60), st.integers(2, 5), st.integers(1, 12), st.integers(0, 2**32))
 def test_brier_parts_add_up(items, classes, bins, seed):
     rng = np.random.default_rng(seed)

@@ -69,7 +69,7 @@ def test_weighted_kappa_agrees_with_scikit_learn(matrix):
         close(ag.weighted_kappa(matrix, weights), wanted)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(SMALL)
 def test_quantity_and_allocation_add_to_the_error(matrix):
     total = (ag.quantity_disagreement(matrix).sum() + ag.allocation_disagreement(matrix).sum()) / 2
@@ -83,7 +83,7 @@ def test_agreement_of_the_random_forest():
     close(found, [0.7161748039, 0.7052694954, 0.6875154818, 0.0831250679, 0.1641855917], 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 50), min_size=4, max_size=4))
 def test_two_classes_are_the_cells(four):
     tp, tn, fp, fn = four
@@ -100,7 +100,7 @@ def test_two_classes_are_the_cells(four):
         close(metrics["balanced_accuracy"], sk.balanced_accuracy_score(*labels(matrix)))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(hnp.arrays(np.int64, (3, 3), elements=st.one_of(st.integers(0, 5), st.integers(0, 2**40))))
 def test_counts_up_to_2_to_40_lose_no_digits(matrix):
     rows = [[int(x) for x in row] for row in matrix]
@@ -146,7 +146,7 @@ def test_perfect_chance_and_undefined():
     close(tiny["kappa"], 0.5)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(SMALL)
 def test_macro_and_micro(matrix):
     cells = ag.cells(matrix)

@@ -28,7 +28,7 @@ def binned(x, edges=EDGES):
     return np.bincount(place, minlength=len(edges) - 1)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(VALUES)
 def test_moments_agree_with_scipy(x):
     n, state = len(x), sums(x)
@@ -44,7 +44,7 @@ def test_moments_agree_with_scipy(x):
     st.integers(0, 2**32 - 1),
     st.integers(2, 30),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_moments_are_exact_wherever_the_values_lie(drawn, seed, n):
     resolution, low, high = drawn
     x = np.random.default_rng(seed).uniform(low, high, n)
@@ -66,7 +66,7 @@ def test_what_rounding_could_have_made_is_undefined():
 
 
 @given(st.floats(0, 1), st.integers(1, 2**40))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_constant_has_no_spread_and_no_skewness(x, n):
     state = encode(x, 3) * n
     assert di.standard_deviation(n, state) == 0
@@ -90,14 +90,14 @@ def test_no_values():
     assert np.isnan(di.quantiles(np.zeros(10, int), EDGES, [0, 0.5, 1])).all()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(VALUES)
 def test_ecdf_is_the_share_at_or_below(x):
     expected = [(x <= edge).mean() for edge in EDGES[1:]]
     np.testing.assert_allclose(di.ecdf(binned(x)), expected, rtol=1e-15)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(VALUES, st.integers(0, 100))
 def test_quantiles_lie_in_the_bin_of_the_order_statistic(x, percent):
     rank = max(math.ceil(Fraction(percent, 100) * len(x)), 1)
@@ -133,7 +133,7 @@ def test_table_1_of_a22(four, printed):
     assert tuple(round(float(table[k]), 3) for k in ("USen", "USpe", "UPre", "UAcc")) == printed
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(VALUES, st.randoms(use_true_random=False))
 def test_uncertainty_confusion_counts_exactly(u, random):
     right = np.array([random.random() < 0.5 for _ in u])
@@ -184,7 +184,7 @@ def test_leading_dimensions_of_moments():
         np.testing.assert_array_equal(f(n, state), by_slice(f, n, state))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(hnp.arrays(np.float64, st.integers(2, 40), elements=st.floats(-1, 1).map(lambda v: round(v, 3)), unique=True))
 def test_the_gaussian_density_is_that_of_scipy(x):
     at = np.linspace(-1.2, 1.2, 7)

@@ -15,7 +15,7 @@ TENTHS = st.integers(-6, 6).map(lambda i: i / 8)
 
 
 @given(st.integers(0, 2**32), st.integers(3, 80))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_agreement_with_scipy(seed, n):
     rng = np.random.default_rng(seed)
     a, b = rng.random((n, 2)), rng.random((n, 2)) + 0.1
@@ -31,7 +31,7 @@ def test_agreement_with_scipy(seed, n):
 
 
 @given(st.lists(TENTHS, min_size=1, max_size=7).filter(any))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_signed_ranks_by_listing_all_signs(d):
     left = np.array([x for x in d if x])
     ranks = stats.rankdata(np.abs(left))

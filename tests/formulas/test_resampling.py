@@ -48,7 +48,7 @@ def test_weights_follow_their_definition(names, seed, number):
 
 
 @given(st.lists(st.text(max_size=4), min_size=1, max_size=140, unique=True), st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_swaps_follow_their_definition(names, number):
     stream = words("swaps", names, 3, number, -(-len(names) // 64))
     bits = {name: stream[i // 64] >> (i % 64) & 1 for i, name in enumerate(sorted(names))}

@@ -43,7 +43,7 @@ def orders(correct, wrong):
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(TWO)
 def test_error_detection_agrees_with_scikit_learn(counts):
     correct, wrong = counts
@@ -54,7 +54,7 @@ def test_error_detection_agrees_with_scikit_learn(counts):
     np.testing.assert_allclose(se.error_auprc(correct, wrong), average_precision_score(error, u), rtol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(hnp.arrays(np.int64, st.integers(1, 3).map(lambda b: (2, b)), elements=st.integers(0, 2)))
 def test_areas_are_means_over_all_orders(counts):
     correct, wrong = counts
@@ -67,7 +67,7 @@ def test_areas_are_means_over_all_orders(counts):
         np.testing.assert_allclose([low, high], [float(min(values)), float(max(values))], atol=1e-14)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(hnp.arrays(np.int64, st.integers(1, 3).map(lambda b: (2, b)), elements=st.integers(0, 3)), st.data())
 def test_bounds_hold_for_any_values_inside_the_bins(counts, data):
     correct, wrong = counts
@@ -93,7 +93,7 @@ def test_bounds_of_average_precision_are_reached():
     np.testing.assert_allclose(high, average_precision_score(error, best), rtol=1e-14)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(TWO)
 def test_augrc_is_what_auroc_and_accuracy_say(counts):
     correct, wrong = counts
@@ -104,7 +104,7 @@ def test_augrc_is_what_auroc_and_accuracy_say(counts):
     np.testing.assert_allclose(se.augrc(correct, wrong), expected, rtol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 1), min_size=1, max_size=60))
 def test_distinct_values_give_the_item_formulas(losses):
     wrong = np.array(losses)
@@ -144,7 +144,7 @@ def test_huge_counts():
     np.testing.assert_allclose(se.aurc(correct, wrong), expected, atol=1e-10)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(hnp.arrays(np.int64, st.integers(1, 3).map(lambda b: (2, b)), elements=st.integers(0, 2)))
 def test_risk_at_coverage_is_the_mean_over_orders(counts):
     correct, wrong = counts

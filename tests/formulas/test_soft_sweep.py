@@ -37,7 +37,7 @@ def test_the_third_derivative_is_one_and_turns_where_it_says(name, df):
     assert (np.diff(slope) <= 1e-15).all()  # concave
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(which=st.sampled_from(NAMED), low=st.floats(-2, 6), length=st.floats(1e-3, 3))
 def test_no_parabola_misses_by_more_than_its_bound(which, low, length):
     shape = named_distribution(*which)
@@ -49,7 +49,7 @@ def test_no_parabola_misses_by_more_than_its_bound(which, low, length):
     assert off <= parabola_error(shape, z[:1], z[-1:])[0] + 1e-14
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     form=st.sampled_from(DAMPING_FORMS),
     damping=st.sampled_from([0.0, 1e-3, 0.5, 1.0, 2.0, 7.0, 100.0]),
@@ -73,7 +73,7 @@ def test_a_series_is_as_good_as_it_says(form, damping, upper, bins):
 cells = st.lists(st.floats(0, 50) | st.just(0.0), min_size=4, max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(values=cells, errors=st.lists(st.floats(0, 5), min_size=4, max_size=4), seed=st.integers(0, 2**32 - 1))
 def test_metrics_stay_within_their_bounds(values, errors, seed):
     v, e = np.array(values), np.array(errors)

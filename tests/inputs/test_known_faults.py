@@ -13,14 +13,20 @@ import xarray as xr
 import yaml
 import zarr
 
+from dask_uncert.jobs.load import plan_job, read_job
+from dask_uncert.reports.results.scene import scene_results, to_json
+
 GRID = {1: ["x"], 2: ["y", "x"], 3: ["z", "y", "x"]}
 
 
 @pytest.fixture
 def ask(tmp_path, dask_uncert_command):
-    """Run a job on arrays (saved as .npy) or inputs in words; gives `results.json`, or what is said with its status."""
+    """Compute a job on arrays (saved as .npy) or inputs in words; gives its results.
 
-    def run(p, y, status=0, where="out", **words):
+    status: not 0 where the command refuses the job; gives what it says. said: run the command; gives what it says, too.
+    """
+
+    def run(p, y, status=0, where="out", said=False, **words):
         inputs = dict(words.pop("inputs", {}))
         for name, given in (("probabilities", p), ("reference", y)):
             if isinstance(given, dict):
@@ -40,18 +46,22 @@ def ask(tmp_path, dask_uncert_command):
             **words,
         }
         (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
-        shutil.rmtree(tmp_path / where, ignore_errors=True)
-        found, _, message = dask_uncert_command("run", tmp_path / "job.yaml", "--quiet")
-        assert found == status, message
-        if status:
-            assert len(message.strip().splitlines()) == 1
-            assert not (tmp_path / where).exists()
-            return message
-        results = json.loads((tmp_path / where / "results.json").read_text())
+        if not (status or said):
+            results = json.loads(to_json(scene_results(plan_job(*read_job(tmp_path / "job.yaml")).compute())))
+        else:
+            shutil.rmtree(tmp_path / where, ignore_errors=True)
+            found, _, message = dask_uncert_command("run", tmp_path / "job.yaml", "--quiet")
+            assert found == status, message
+            if status:
+                assert len(message.strip().splitlines()) == 1
+                assert not (tmp_path / where).exists()
+                return message
+            assert message
+            results = json.loads((tmp_path / where / "results.json").read_text())
         assert results["counted"] + sum(results["excluded"].values()) == results["counted"] + sum(
             sum(row.values()) for row in results["excluded_by_class"].values()
         )
-        return results if not message else (results, message)
+        return (results, message) if said else results
 
     return run
 
@@ -192,17 +202,19 @@ def test_a_chunk_that_is_not_there(ask, tmp_path, version):
     words = {"classes": {0: "out", 1: "in"}}
     message = ask(p, y, 2, **words)
     assert "chunk (0, 1) of a.zarr:y is not in the store" in message
-    found, said = ask(p, {**y, "missing_chunks": "leave_out"}, **words)
+    found, said = ask(p, {**y, "missing_chunks": "leave_out"}, said=True, **words)
     assert (found["counted"], found["excluded"]["reference_missing_chunk"]) == (12, 4)
     assert found["classes"][1]["recall"] == 1
     assert "(4 of 16 pixels) is not in the store, and left out as missing" in said
-    filled, said = ask(p, {**y, "missing_chunks": "fill"}, **words)
+    filled, said = ask(p, {**y, "missing_chunks": "fill"}, said=True, **words)
     assert (filled["counted"], filled["classes"][1]["support"]) == (16, 12)
     assert "(4 of 16 pixels) is not in the store, and read as the fill value 0" in said
     # of a prediction
     message = ask({**p, "array": "y", "scale": 1}, {**y, "array": "p"}, 2, **words)
     assert message.startswith("error: probabilities: chunk (0, 1)")
-    found, _ = ask({**p, "array": "y", "scale": 1, "missing_chunks": "leave_out"}, {**y, "array": "p"}, **words)
+    found, _ = ask(
+        {**p, "array": "y", "scale": 1, "missing_chunks": "leave_out"}, {**y, "array": "p"}, said=True, **words
+    )
     assert found["excluded_by_class"] == {"probabilities_missing_chunk": {"in": 4}}
     assert found["overall"]["accuracy_bounds"] == [0.75, 1]
 
@@ -244,7 +256,7 @@ def test_packed_probabilities(ask, tmp_path, version, by):
     found = ask({**p, "missing_chunks": "fill"}, y, **words)
     assert [found["soft_confusion"][0][cell] for cell in ("TP", "TN", "FP", "FN")] == [2, 2, 0, 0]
     pack(missing=True)
-    found, message = ask({**p, "missing_chunks": "fill"}, y, **words)
+    found, message = ask({**p, "missing_chunks": "fill"}, y, said=True, **words)
     assert (found["counted"], found["excluded"]["probabilities_nodata"]) == (3, 1)
     assert (
         "warning: probabilities: in a.zarr:p 255 means no data, but a probability of 1 is stored as the same number"

@@ -20,7 +20,7 @@ from dask_uncert.inputs.overlap import OutsideMask, Window, over_the_reference
 from dask_uncert.spec.options import SceneOptions
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(st.data())
 def test_a_window_is_a_padded_array(data):
     shape = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))

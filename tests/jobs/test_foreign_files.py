@@ -194,7 +194,7 @@ def check_direct(base, ours, tree, fresh):
         assert {path: state(path) for path in foreign} == foreign, action
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(**DRAWN)
 def test_no_foreign_byte_changes(tmp_path_factory, ours, tree, fresh):
     check_direct(tmp_path_factory.mktemp("t"), ours, tree, fresh)

@@ -75,7 +75,7 @@ def as_stored(threshold, kind):
     return threshold if kind == "uint8" else float(np.dtype(kind).type(threshold))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     kind=st.sampled_from(KINDS),

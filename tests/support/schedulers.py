@@ -52,14 +52,15 @@ def scheduler(
                 client.wait_for_workers(workers, timeout=60)
             yield address, running
         finally:
-            for process in reversed(running):  # workers first, or the scheduler waits for them
-                process.terminate()
-            for process in reversed(running):
-                try:
-                    process.wait(20)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+            for processes in (running[1:], running[:1]):  # workers end only while there is a scheduler
+                for process in processes:
+                    process.terminate()
+                for process in processes:
+                    try:
+                        process.wait(20)
+                    except subprocess.TimeoutExpired:
+                        process.kill()
+                        process.wait()
 
 
 def not_connected(error, match, *cluster, **options):

@@ -34,7 +34,7 @@ def added(engine, members, pixels, classes, axis):
     return sums[pixels], votes[pixels], state[pixels], values[:, pixels]
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 2**32 - 1),
     members=st.integers(1, 5),

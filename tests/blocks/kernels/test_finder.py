@@ -1,6 +1,5 @@
 """The finder of bins says what a search among the edges says, for any edges and on every one of them."""
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,15 +12,10 @@ from dask_uncert.summaries.calibration import fine_edges
 from dask_uncert.summaries.distribution import edges_with, value_edges_with
 
 
-@numba.njit
 def bins_of(values, upper, table):
-    bins = np.empty(values.size, np.int64)
-    for i in range(values.size):
-        bins[i] = find_bin(values[i], values[i] / upper, table)
-    return bins
+    return [find_bin(value, value / upper, table) for value in values]
 
 
-@numba.njit
 def bins_of_strips(values, upper, table):
     bins, strip, places = np.empty(values.size, np.int64), np.zeros(STRIP), np.empty(STRIP, np.int64)
     for start in range(0, values.size, STRIP):

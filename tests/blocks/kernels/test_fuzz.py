@@ -125,7 +125,7 @@ def fuzz(vectors, seed=0, pixels=1000):
 
 
 def test_engines_agree_on_nonsense():
-    fuzz(1800, pixels=300)
+    fuzz(900, pixels=150)
 
 
 @pytest.mark.slow

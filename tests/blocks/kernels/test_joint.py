@@ -21,7 +21,7 @@ def grid(size, cuts=()):
     return RowGrid(edges, np.searchsorted(edges, np.arange(size + 1) / size))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     number=st.integers(0, 400),

@@ -48,7 +48,7 @@ def drawn(rng, pixels, classes, dtype):
     return probability_vectors(rng, pixels, classes).astype(dtype)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     classes=st.integers(2, 20),
@@ -112,7 +112,7 @@ def test_vertices_are_exactly_certain(engine):
         assert not np.signbit(values).any()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     classes=st.integers(2, 6),

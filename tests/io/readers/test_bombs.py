@@ -130,7 +130,7 @@ def test_a_matlab_variable_that_decodes_to_more_than_stated_is_refused(tmp_path)
     st.integers(1, 2000),
     st.integers(0, 9),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 def test_what_is_as_large_as_stated_always_passes(names, drawn, repeats, level):
     content = drawn * repeats
     data = numcodecs.Zstd(level).encode(content) if names == ["zstd"] else content

@@ -47,7 +47,7 @@ def test_every_layout(tmp_path, interleave, order, offset):
     assert np.array_equal(open_stored(path.replace(".hdr", ".img"), "", "p")[...], v)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(st.data())
 def test_any_part_of_any_raster(tmp_path_factory, data):
     shape = data.draw(st.tuples(*[st.integers(1, 7)] * 3))

@@ -30,7 +30,7 @@ def write(path, values, **profile):
     return str(path)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(st.data())
 def test_any_part_of_any_raster_is_what_rasterio_reads(tmp_path_factory, data):
     shape = data.draw(st.tuples(st.integers(1, 4), st.integers(1, 70), st.integers(1, 70)))

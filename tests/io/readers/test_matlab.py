@@ -15,7 +15,7 @@ from dask_uncert.io.open import open_stored
 from tests.support.readers import refused
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(st.data())
 def test_any_part_of_any_variable(tmp_path_factory, data):
     shape = data.draw(st.lists(st.integers(1, 5), min_size=2, max_size=4))

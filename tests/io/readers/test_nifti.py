@@ -53,7 +53,7 @@ def volumes(draw):
     return values, region, slope, inter
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(
     volumes(),
     st.sampled_from("<>"),

@@ -17,7 +17,7 @@ from dask_uncert.io.open import open_stored
 from tests.support.readers import refused
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(st.data())
 def test_any_part_of_any_array(tmp_path_factory, data):
     shape = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=4))

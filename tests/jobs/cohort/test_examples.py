@@ -99,6 +99,7 @@ def test_the_slabs_lie_where_they_were_in_the_scan() -> None:
     assert np.allclose(np.diff(origins, axis=0), [0, 0, 9 * 3])
 
 
+@pytest.mark.slow
 def test_the_nodules_can_be_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = manifest(NODULES)
     meta, packed = [], {}
@@ -139,6 +140,7 @@ def test_the_nodules_can_be_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert np.allclose(*affines, rtol=1e-6)  # read back from float32
 
 
+@pytest.mark.slow
 def test_the_ensemble_can_be_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = manifest(CT)
     trained = np.ones(30, bool)

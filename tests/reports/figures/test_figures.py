@@ -160,7 +160,7 @@ def test_densities_add_up_to_one(scene):
         assert offsets(axes.collections[-1])[:, :, 0].tolist() == [[tau, tau]]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.booleans(), st.sets(st.floats(0.001, 0.99), max_size=4), st.integers(0, 2**32), st.integers(0, 9))
 def test_bars_are_whole_bins(wide, chosen, seed, most):
     thresholds = tuple(sorted(chosen))
@@ -405,7 +405,7 @@ def test_thinned_values_keep_the_ends(values, most):
     assert (thinned[0], thinned[-1]) == (min(values), max(values))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(st.text("abcdefg", max_size=30), min_size=1, max_size=9), st.floats(1, 12))
 def test_a_legend_has_room_for_every_label(labels, width):
     plan = plan_legend(labels, width)

@@ -17,12 +17,15 @@ from matplotlib.image import imread
 
 from dask_uncert.execution.evaluate import evaluate
 from dask_uncert.metrics.scalars import scalars
+from dask_uncert.reports import pictures
 from dask_uncert.reports.figures import cohort as cohort_figure
 from dask_uncert.reports.figures import thumbnails
 from dask_uncert.reports.figures.cohort_strips import whole_strips
 from dask_uncert.reports.figures.layout import png
 from dask_uncert.reports.figures.maps import UNDEFINED
+from dask_uncert.reports.figures.registry import figures
 from dask_uncert.reports.figures.style import BLUE, VERMILION
+from dask_uncert.reports.page.scene import page_figures
 from dask_uncert.reports.results.cohort import best_first, cohort_results, cohort_statistics
 from dask_uncert.reports.results.headline import headline
 from dask_uncert.reports.results.schema import results_schema
@@ -31,6 +34,7 @@ from tests.support import cohorts
 from tests.support.pages import Page, resize, write_page
 
 F1 = "classes/it's <b>&/f1"
+COHORT_FIGURES = ("cohort_strips", "cohort_groups", "comparison")
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +47,15 @@ def reported():
 def written_cohort(reported, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cohort")
     statistics, evaluation = reported
-    return folder, write_all(
-        evaluation, folder, about={"manifest": "cases.csv"}, cohort=statistics.cohort, all_figures=True
-    )
+
+    def of_cohorts(evaluation, maps, only, *more):  # all others: tests/reports/figures
+        return figures(evaluation, maps, {*page_figures(evaluation, maps), *COHORT_FIGURES}, *more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pictures, "figures", of_cohorts)
+        return folder, write_all(
+            evaluation, folder, about={"manifest": "cases.csv"}, cohort=statistics.cohort, all_figures=True
+        )
 
 
 def rows_of(path):
@@ -176,7 +186,7 @@ def test_the_page_shows_every_case_by_name_without_its_script(written_cohort, re
 def test_figures_are_drawn_and_the_same_again(written_cohort, reported):
     folder, written = written_cohort
     statistics, _ = reported
-    for name in ("cohort_strips", "cohort_groups", "comparison"):
+    for name in COHORT_FIGURES:
         assert {f"figures/{name}.png", f"figures/{name}.svg"} <= set(written)
     figure = cohort_figure.cohort_strips(statistics)
     for axes, (metric, strip_) in zip(figure.axes, whole_strips(statistics), strict=True):
