@@ -125,6 +125,7 @@ def test_sums_of_a_full_bin_are_taken_apart_in_time():
 
 
 def test_a_value_beyond_rounding_is_refused_as_before():
-    arrays = {"probabilities": np.float32([0.5, 1.5]), "reference": np.array([3, 7]), "uncertainty": np.zeros(2)}
+    arrays = {"probabilities": np.float32([0.5, 1.5]), "reference": np.array([3, 7])}
+    arrays["uncertainty"] = np.zeros(2, np.float32)
     with pytest.raises(UnusableBlockError, match="probabilities"):
         evaluated(arrays, None, compiled)

@@ -1,5 +1,7 @@
 """The kernels' own elementary functions against 50 digits."""
 
+from functools import cache
+
 import mpmath
 import numba
 import numpy as np
@@ -22,6 +24,7 @@ FUNCTIONS = {
 }
 
 
+@cache
 def compiled(name):
     function = getattr(elementary, name)
 
