@@ -35,6 +35,16 @@ def own_state(tmp_path_factory):
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def many_blocks():
+    """Small scenes of tests have many blocks, as large ones have."""
+    from dask_uncert.execution import chunking
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunking, "LEAST_PIXELS", 1)
+        yield
+
+
 @pytest.fixture(scope="module")
 def shared_client():
     """One local cluster of threads for tests that run many small jobs."""

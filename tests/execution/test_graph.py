@@ -34,6 +34,15 @@ def test_a_task_is_many_chunks():
     assert any(name.startswith("merge-summaries") for name in names)
 
 
+@pytest.mark.parametrize("chunks", [(16, 16, 16), None], ids=["chunks", "memory"])
+def test_blocks_of_a_small_scene_take_longer_to_evaluate_than_to_hand_out(monkeypatch, chunks):
+    monkeypatch.setattr(chunking, "LEAST_PIXELS", 1 << 12)
+    sources = {"probabilities": cube((145, 145, 16), chunks)}
+    assert 4 <= chunking.plan_grid(sources, ("y", "x")).blocks <= 12
+    assert chunking.plan_grid(sources, ("y", "x"), min_blocks=40).blocks >= 40
+    assert chunking.plan_grid({"probabilities": cube((40, 40, 16), chunks)}, ("y", "x")).blocks == 1
+
+
 @given(st.integers(1, 50_000), st.integers(1, 2000))
 def test_tasks_are_few_hold_every_block_once_and_get_shorter(blocks, most):
     parts = chunking.cut_for_tasks(blocks, most)

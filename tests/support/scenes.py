@@ -53,7 +53,7 @@ class Scene:
 
 def command(job, out, *words, many=None) -> list[str]:
     """The words that run a job; many: cut it into at least so many blocks, where its chunks allow."""
-    cut = f"from dask_uncert.execution import chunking; chunking.MIN_BLOCKS = {many}; "
+    cut = f"from dask_uncert.execution import chunking; chunking.MIN_BLOCKS, chunking.LEAST_PIXELS = {many}, 1; "
     script = QUIET if many is None else cut + QUIET
     return [sys.executable, "-c", script, "run", str(job), "--out", str(out), "--quiet", *map(str, words)]
 
