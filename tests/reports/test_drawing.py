@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 
+import jinja2
 import numpy as np
 import pytest
 
 import dask_uncert as du
 from dask_uncert.io.map_types import Dim
 from dask_uncert.reports import drawing, pictures
+from dask_uncert.reports.page.templates import environment, load_templates
 from dask_uncert.reports.write import write_all
 
 MAPS = {"gini": (np.linspace(0, 0.5, 12).reshape(3, 4), (Dim.placed("y", 5.0, 2.0, "y (m)"), "x"))}
@@ -92,6 +95,22 @@ def test_a_warning_of_drawing_is_shown_by_this_process(tmp_path):
         assert process.finish({}, {}, drawing.silent) is None
         write_all(evaluation, tmp_path, MAPS, all_figures=True, drawing=process)
     assert any("missing from font" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_half_is_drawn_by_a_fork_or_here_where_that_fails():
+    own = os.getpid()
+    with pictures._forked(os.getpid) as result:
+        assert result() != own
+    with pictures._forked(lambda: own if os.getpid() == own else os._exit(1)) as result:
+        assert result() == own
+
+
+def test_templates_are_compiled_once(monkeypatch):
+    load_templates()
+    monkeypatch.setattr(jinja2.Environment, "compile", lambda *a: pytest.fail("it was compiled again"))
+    assert environment("pixel").get_template("scene.html.jinja")
 
 
 def test_a_large_job_does_without(monkeypatch):

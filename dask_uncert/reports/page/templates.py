@@ -18,7 +18,7 @@ FILTERS = (bar, breakable, count, number, p_text, percent, pretty, shade, signed
 
 
 @lru_cache(maxsize=2)
-def environment(unit: str = "pixel") -> jinja2.Environment:
+def environment(unit: str) -> jinja2.Environment:
     """Return the environment of all templates; everything is escaped, and an unknown name is an error.
 
     unit: what is counted, "pixel" or "voxel": the templates say pixel, and nothing but their own text is changed.
@@ -34,11 +34,11 @@ def environment(unit: str = "pixel") -> jinja2.Environment:
     return templates
 
 
-def load_templates() -> None:
+def load_templates(unit: str = "pixel") -> None:
     """Compile all templates ahead, which takes as long as filling them."""
     for file in resources.files(__package__).iterdir():
         if file.name.endswith(".jinja"):
-            environment().get_template(file.name)
+            environment(unit).get_template(file.name)
 
 
 def common_context(
