@@ -52,29 +52,29 @@ class Import(NamedTuple):
 
 
 @cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def nodes(path: Path) -> list[ast.AST]:
+    return [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
 
 
 @cache
 def imports(package: Path, path: Path) -> list[Import]:
     """Every import of a module of the package, inside functions too, with full dotted names."""
-    inside = ("dask_uncert", *path.with_suffix("").parts)
-
-    def walk(node: ast.AST, typing: bool) -> Iterator[Import]:
+    inside, found, typing = ("dask_uncert", *path.with_suffix("").parts), [], set()
+    for node in nodes(package / path):  # from the outside in
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            typing |= {id(part) for child in node.body for part in ast.walk(child)}
         if isinstance(node, ast.Import):
-            yield from (Import(alias.name, node.lineno, typing) for alias in node.names)
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             start = inside[: -node.level] if node.level else ()
             origin = ".".join((*start, *([node.module] if node.module else [])))
-            yield from (Import(f"{origin}.{alias.name}", node.lineno, typing) for alias in node.names)
+            names = [f"{origin}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "import_module":
-            yield Import("by string", node.lineno, typing)
-        only_typing = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        for child in ast.iter_child_nodes(node):
-            yield from walk(child, typing or (only_typing and child not in node.orelse))
-
-    return [*walk(parsed(package / path), False)]
+            names = ["by string"]
+        else:
+            continue
+        found += [Import(name, node.lineno, id(node) in typing) for name in names]
+    return sorted(found, key=lambda one: one.line)
 
 
 def floor_of(dotted: str) -> str:
@@ -100,7 +100,7 @@ def problems(package: Path) -> Iterator[str]:
                 yield f"{path}:{line} imports {name}; its door is {' or '.join(doors) or 'none'}"
         if (lines := (package / path).read_text(encoding="utf-8").count("\n")) > LONGEST:
             yield f"{path} has {lines} lines: cut it by idea"
-        for node in ast.walk(parsed(package / path)):
+        for node in nodes(package / path):
             if isinstance(node, ast.FunctionDef) and folder != "blocks.kernels":
                 number = len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs)
                 if number > MOST_PARAMETERS:

@@ -29,7 +29,7 @@ from dask_uncert.summaries.tiles import MOST, OPEN
 from tests.support.requests import request_of
 
 SHAPE, SIZE = (21, 26), 8
-CONFIDENCE = {"unit": "tile", "size": SIZE, "replicates": 40, "seed": 3}
+CONFIDENCE = {"unit": "tile", "size": SIZE, "replicates": 20, "seed": 3}
 WORDS = {
     "classes": {0: "a", 1: "b", 2: "c"},
     "ignore": [7],
@@ -166,7 +166,7 @@ def test_intervals_are_those_of_a_plain_loop_over_tiles(whole):
         numbers = scalars(total)
         return [float(numbers[name]) for name in names]
 
-    weights = bootstrap_weights(whole.tiles.names, range(40), 3)
+    weights = bootstrap_weights(whole.tiles.names, range(20), 3)
     drawn = [values(sum(p for p, w in zip(parts, row, strict=True) for _ in range(w))) for row in weights]
     without = [values(sum(parts[:i] + parts[i + 1 :])) for i in range(len(parts))]
     low, high, _ = bca_interval(values(sum(parts)), drawn, without)
@@ -269,7 +269,7 @@ def test_a_job_writes_intervals_beside_its_numbers(job, tmp_path):
     low, high = found["overall"]["accuracy_interval"]
     assert low < found["overall"]["accuracy"] < high
     assert found["confidence"] == {
-        "unit": "tile", "size": 8, "units": 11, "scenes": 1, "replicates": 40, "level": 0.95, "seed": 3,
+        "unit": "tile", "size": 8, "units": 11, "scenes": 1, "replicates": 20, "level": 0.95, "seed": 3,
         "method": "bca", "undefined_replicates": found["confidence"]["undefined_replicates"],
     }  # fmt: skip
     assert "brier" in found["calibration"]

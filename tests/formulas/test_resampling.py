@@ -38,6 +38,7 @@ def words(purpose, names, seed, number, count):
     return [word for block in range(blocks) for word in philox(first + block, key)][:count]
 
 
+@settings(max_examples=8)
 @given(NAMES, st.integers(0, 2**70), st.integers(0, 2**40))
 def test_weights_follow_their_definition(names, seed, number):
     n = len(names)

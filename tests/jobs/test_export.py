@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 
 import nibabel
@@ -23,16 +24,17 @@ RASTER = Affine(20, 0, 500_000, 0, -20, 4_480_000)
 VOLUME = np.array([[0, -2, 0, 5], [1.5, 0, 0, -7], [0, 0, 3, 11], [0, 0, 0, 1.0]])
 
 
-@pytest.fixture
-def scene(tmp_path, dask_uncert_command):
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory, shared_client):
     """A raster of 40 x 50 pixels, evaluated, with maps."""
+    folder = tmp_path_factory.mktemp("evaluated")
     rng = np.random.default_rng(0)
     profile = {"driver": "GTiff", "height": 40, "width": 50, "crs": "EPSG:32616", "transform": RASTER}
     p = rng.dirichlet(np.ones(3), (40, 50)).astype("f4")
     p[:5, :7] = np.nan
-    with rasterio.open(tmp_path / "p.tif", "w", count=3, dtype="float32", **profile) as file:
+    with rasterio.open(folder / "p.tif", "w", count=3, dtype="float32", **profile) as file:
         file.write(np.moveaxis(p, -1, 0))
-    with rasterio.open(tmp_path / "y.tif", "w", count=1, dtype="uint8", **profile) as file:
+    with rasterio.open(folder / "y.tif", "w", count=1, dtype="uint8", **profile) as file:
         file.write(rng.integers(0, 3, (40, 50)).astype("u1"), 1)
     job = {
         "version": 1, "kind": "scene", "output": "out", "classes": {0: "a", 1: "b", 2: "c"}, "measures": ["gini"],
@@ -41,9 +43,17 @@ def scene(tmp_path, dask_uncert_command):
         "prediction_sets": {"maps": 0.4, "members": True},
         "soft_confusion": [{"class": "b", "sigmas": [0.1], "maps": True, "sweep": False}],
     }  # fmt: skip
-    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
-    status, _, said = dask_uncert_command("run", tmp_path / "job.yaml", "--quiet")
-    assert status == 0, said
+    (folder / "job.yaml").write_text(yaml.safe_dump(job))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dask_uncert.reports.write.figures_and_page", lambda *arguments: {})
+        du.run(folder / "job.yaml", cluster=shared_client)
+    return folder
+
+
+@pytest.fixture
+def scene(evaluated, tmp_path):
+    """The output folder of the raster, copied with the raster."""
+    shutil.copytree(evaluated, tmp_path, dirs_exist_ok=True)
     return tmp_path / "out"
 
 

@@ -31,7 +31,7 @@ def exact(x, wrong):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("stored", ["pair float32", "binary float64"])
-@pytest.mark.parametrize("engine", ["compiled", "reference"])
+@pytest.mark.parametrize("engine", ["compiled", pytest.param("reference", marks=pytest.mark.slow)])
 def test_near_certain_networks(case, stored, engine):
     rng, (ends, share) = np.random.default_rng(0), CASES[case]
     x = rng.uniform(*ends, 20_000)

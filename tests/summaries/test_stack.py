@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dask_uncert.errors import InputError
@@ -55,6 +55,7 @@ def drawn(seed: int, share: float = 0.2, most: int = 2**50) -> Evaluation:
     return filled(ZERO, seed, share, most)
 
 
+@settings(max_examples=6)
 @given(names=NAMES, seed=st.integers(0, 1000), data=st.data())
 def test_a_stack_holds_its_cases_and_their_sum(names, seed, data):
     parts = {name: drawn(seed + i) for i, name in enumerate(names)}
@@ -71,6 +72,7 @@ def test_a_stack_holds_its_cases_and_their_sum(names, seed, data):
     assert Stack.of({name: parts[name] for name in shuffled}) == stack
 
 
+@settings(max_examples=6)
 @given(names=NAMES.filter(lambda n: len(n) > 1), seed=st.integers(0, 1000), data=st.data())
 def test_taking_out_and_putting_back_leaves_what_was(names, seed, data):
     parts = {name: drawn(seed + i) for i, name in enumerate(names)}

@@ -39,7 +39,7 @@ COHORT_FIGURES = ("cohort_strips", "cohort_groups", "comparison")
 
 @pytest.fixture(scope="module")
 def reported():
-    cohort, evaluation = cohorts.reported_cohort()
+    cohort, evaluation = cohorts.reported_cohort(replicates=15)
     return cohort_statistics(cohort, evaluation), evaluation
 
 
