@@ -80,8 +80,8 @@ def count_joint(rows, offsets, levels, u, upper, moments):
     """
     flat = moments.reshape(-1)
     bins, powers = np.int32(moments.shape[2]), moments.shape[3]
-    last, scale, finite, third = bins - np.int32(1), np.float64(bins), upper < np.inf, moments.shape[1]
-    x, cell = np.empty(STRIP), np.empty(STRIP, np.int64)
+    last, scale, finite, third = bins - np.int32(1), np.float64(bins), upper < np.inf, np.int32(moments.shape[1])
+    x, cell = np.empty(STRIP), np.empty(STRIP, np.int32)
     for start in range(0, rows.size, STRIP):
         width = min(STRIP, rows.size - start)
         for j in range(width):  # SIMD
@@ -91,13 +91,14 @@ def count_joint(rows, offsets, levels, u, upper, moments):
             place = min(place if place > 0.0 else 0.0, scale)
             b = min(np.int32(place), last)
             x[j] = 2.0 * (place - np.float64(b)) - 1.0
-            cell[j] = (levels[start + j] * third + rows[start + j]) * bins + b
+            row = np.int32(np.int32(levels[start + j]) * third + np.int32(rows[start + j]))
+            cell[j] = np.int32(row * bins + b)  # AVX2 multiplies 32 bits only
         if powers == 8:
             for j in range(width):
-                add_powers(flat, np.uint64(8 * cell[j]), x[j], offsets[start + j])
+                add_powers(flat, np.uint64(8 * np.int64(cell[j])), x[j], offsets[start + j])
         else:
             for j in range(width):
-                k = np.uint64(powers * cell[j])
+                k = np.uint64(powers * np.int64(cell[j]))
                 z = x[j] if bins > 1 else offsets[start + j]
                 flat[k] += 1
                 if powers == 3:
