@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -27,6 +28,23 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
         if missing:
             item.add_marker(pytest.mark.skip(reason=f"needs {' and '.join(missing)}"))
+    items[:] = in_order(items)
+
+
+def in_order(items):
+    """The first file has kernels of float64, those of formulas a few of float32: no two workers compile the same at once.
+
+    Then come files of many tests first.
+    """
+    number = Counter(item.path for item in items if item.get_closest_marker("slow") is None)
+    return sorted(
+        items,
+        key=lambda item: (item.path.name != "test_options.py", item.path.parent.name != "formulas", -number[item.path]),
+    )
+
+
+def pytest_configure(config):
+    config.option.loadscopereorder = False  # see `in_order`
 
 
 @pytest.fixture(scope="session", autouse=True)
