@@ -17,7 +17,7 @@ settings.register_profile("here", deadline=None, max_examples=20, suppress_healt
 settings.load_profile("here")
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Tests that need programs belong to the slow tier, and skip with a reason where one is missing."""
     for item in items:
@@ -28,6 +28,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
         if missing:
             item.add_marker(pytest.mark.skip(reason=f"needs {' and '.join(missing)}"))
+    yield
     items[:] = in_order(items)
 
 
@@ -36,7 +37,7 @@ def in_order(items):
 
     Then come files of many tests first.
     """
-    number = Counter(item.path for item in items if item.get_closest_marker("slow") is None)
+    number = Counter(item.path for item in items)
     return sorted(
         items,
         key=lambda item: (item.path.name != "test_options.py", item.path.parent.name != "formulas", -number[item.path]),
