@@ -89,7 +89,12 @@ def test_any_order_of_dimensions(whole):
 
 @pytest.mark.parametrize(
     ("dtype", "engine"),
-    [("float16", "compiled"), ("float32", "compiled"), ("float64", "compiled"), ("float16", "reference")],
+    [
+        ("float16", "compiled"),
+        ("float32", "compiled"),
+        ("float64", "compiled"),
+        pytest.param("float16", "reference", marks=pytest.mark.slow),
+    ],
 )
 def test_values_are_those_of_the_formulas(tmp_path, dtype, engine):
     arrays = scene(dtype=dtype)

@@ -193,7 +193,14 @@ def test_an_unreadable_format_is_named_beside_the_readable_ones(tmp_path, name):
         assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("given", [{"scale": 0.1}, {"scale": 0.1, "offset": 0.0}, "file"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"scale": 0.1},
+        pytest.param({"scale": 0.1, "offset": 0.0}, marks=pytest.mark.slow),
+        pytest.param("file", marks=pytest.mark.slow),
+    ],
+)
 def test_quantised_logits_through_every_door(tmp_path, given, shared_client, without_pictures):
     rng, classes = np.random.default_rng(0), 19
     q = np.clip(np.rint(rng.normal(0, 3, (9, 8, classes)) / 0.1), -128, 127).astype("i1")

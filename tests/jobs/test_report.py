@@ -73,6 +73,7 @@ def test_a_report_that_names_no_folder_or_two_is_refused(tmp_path):
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.slow
 def test_folders_of_scenes_are_compared(tmp_path):
     for seed, name in enumerate("ab"):
         du.report(scene(seed=seed), tmp_path / name)

@@ -36,7 +36,9 @@ def shares(p, y, threshold):
     ]
 
 
-@pytest.mark.parametrize(("engine", "dtype"), [("compiled", np.float32), ("reference", np.float64)])
+@pytest.mark.parametrize(
+    ("engine", "dtype"), [("compiled", np.float32), pytest.param("reference", np.float64, marks=pytest.mark.slow)]
+)
 def test_sets_of_a_scene_and_its_tiles_are_those_of_the_pixels(engine, dtype):
     p, y = drawn(3, dtype=dtype)
     confidence = {"unit": "tile", "size": 8, "replicates": 20}
