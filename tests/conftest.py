@@ -54,6 +54,13 @@ def own_state(tmp_path_factory):
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
+@pytest.fixture(autouse=True)
+def no_jobs(request, tmp_path_factory, monkeypatch):
+    """Examples of docstrings see no jobs that tests have left, whose clusters would be asked in vain."""
+    if request.path.is_relative_to(request.config.rootpath / "dask_uncert"):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def many_blocks():
     """Small scenes of tests have many blocks, as large ones have."""
