@@ -103,6 +103,7 @@ def test_motzkin_straus(graph, clique):
     assert simplex_maximum(graph).value == pytest.approx(1 - 1 / clique, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_twenty_classes_are_exact_within_seconds():
     for kind, h in kinds(20, 4):
         start = time.perf_counter()
