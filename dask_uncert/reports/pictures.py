@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from dask_uncert.io.map_types import Maps
 from dask_uncert.reports.drawing import Progress, silent
 from dask_uncert.reports.figures.registry import figure_files, figures
 from dask_uncert.reports.figures.regression import regression_figures
 from dask_uncert.reports.page.regression import regression_page
-from dask_uncert.reports.page.scene import page_figures, page_maps, scene_page
+from dask_uncert.reports.page.scene import page_figures, scene_page
 from dask_uncert.reports.page.templates import load_templates
 from dask_uncert.reports.results.cohort import CohortStatistics
 from dask_uncert.summaries.registry import AnyEvaluation
 from dask_uncert.summaries.regression import RegressionEvaluation
-
-Result = TypeVar("Result")
 
 
 def draw(
@@ -40,44 +37,6 @@ def draw(
     only = None if all_figures else {*page_figures(evaluation, maps), "comparison"}
     drawn = figures(evaluation, maps, only, statistics, partial(report, "report: figures"))
     return figure_files(drawn, unit, all_figures)
-
-
-def draw_in_two(
-    evaluation: AnyEvaluation, maps: Maps, all_figures: bool, unit: str, report: Progress
-) -> dict[str, bytes]:
-    """Return what `draw` returns; on Linux a fork of this process draws the maps, about half of it, at the same time."""
-    apart = list(page_maps(maps).values())
-    if isinstance(evaluation, RegressionEvaluation) or all_figures or not apart or sys.platform != "linux":
-        return draw(evaluation, maps, None, all_figures, unit, report)
-    with _forked(lambda: figure_files(figures(evaluation, maps, apart), unit, False)) as drawn:
-        others = draw(evaluation, {}, None, False, unit, lambda stage, i, n: report(stage, i, n + len(apart)))
-        files = others | drawn()
-    report("report: figures", len(files), len(files))
-    return files
-
-
-@contextmanager
-def _forked(function: Callable[[], Result]) -> Iterator[Callable[[], Result]]:
-    """Call a function in a fork of this process; give what returns its result, and calls it here if the fork failed."""
-    context = multiprocessing.get_context("fork")
-    receive, send = context.Pipe(duplex=False)
-    fork = context.Process(target=lambda: send.send(function()))
-    fork.start()
-    send.close()
-
-    def result() -> Result:
-        try:
-            received: Result = receive.recv()
-            return received
-        except (EOFError, OSError):
-            return function()
-
-    try:
-        yield result
-    finally:
-        fork.kill()
-        fork.join()
-        receive.close()
 
 
 def with_page(
@@ -117,6 +76,6 @@ def serve() -> None:
         warnings.simplefilter("error")
         for unseen in (DeprecationWarning, PendingDeprecationWarning):
             warnings.simplefilter("ignore", unseen)
-        pictures = draw_in_two(evaluation, maps, all_figures, unit, lambda *step: send(step))
+        pictures = draw(evaluation, maps, None, all_figures, unit, lambda *step: send(step))
         results, about = pickle.load(source)
         send(with_page(evaluation, results, maps, about, pictures, None, unit))

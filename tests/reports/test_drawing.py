@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 
@@ -95,16 +94,6 @@ def test_a_warning_of_drawing_is_shown_by_this_process(tmp_path):
         assert process.finish({}, {}, drawing.silent) is None
         write_all(evaluation, tmp_path, MAPS, all_figures=True, drawing=process)
     assert any("missing from font" in str(warning.message) for warning in caught)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_half_is_drawn_by_a_fork_or_here_where_that_fails():
-    own = os.getpid()
-    with pictures._forked(os.getpid) as result:
-        assert result() != own
-    with pictures._forked(lambda: own if os.getpid() == own else os._exit(1)) as result:
-        assert result() == own
 
 
 def test_templates_are_compiled_once(monkeypatch):

@@ -124,7 +124,7 @@ def measure(
     n = pixels.size
     rows, values = np.arange(len(measures)), steps.any_layout(probabilities)
     single = np.isin(tables[0], SINGLES) & (probabilities.dtype == np.float32)
-    narrow = single.all() and OTHER not in tables[0]  # values from elsewhere are float64
+    narrow = probabilities.dtype == np.float32 and single.all() and OTHER not in tables[0]  # own values are float64
     out = Pixels(
         np.empty((len(measures), n), np.float32 if narrow else np.float64),
         np.empty(n, np.int16),
