@@ -92,7 +92,7 @@ def test_any_order_of_dimensions(whole):
     [
         ("float16", "compiled"),
         ("float32", "compiled"),
-        ("float64", "compiled"),
+        pytest.param("float64", "compiled", marks=pytest.mark.slow),
         pytest.param("float16", "reference", marks=pytest.mark.slow),
     ],
 )

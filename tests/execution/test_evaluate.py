@@ -231,6 +231,7 @@ def test_refusals_say_what_to_do(changes, message):
     assert "\n" not in str(caught.value)
 
 
+@settings(max_examples=8)
 @given(block=st.tuples(st.integers(1, 11), st.integers(1, 9)))
 def test_unusable_input_is_said_whole_for_every_cut(block):
     arrays = scene()

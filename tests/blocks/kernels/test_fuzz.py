@@ -124,6 +124,7 @@ def fuzz(vectors, seed=0, pixels=1000):
         same_counts(p, rng.integers(0, classes, pixels), scale, options)
 
 
+@pytest.mark.slow
 def test_engines_agree_on_nonsense():
     fuzz(900, pixels=150)
 

@@ -181,7 +181,7 @@ def test_when_all_fail_nothing_is_written(tmp_path, go):
 
 def test_bins_of_another_kind_do_not_add(tmp_path, go):
     cohort = Cohort(tmp_path, NAMES[:3])
-    store(tmp_path / "P1.zarr", {"p": values(1)["p"].astype("float16"), "y": values(1)["y"]})
+    store(tmp_path / "P1.zarr", {"p": values(1)["p"].astype("float64"), "y": values(1)["y"]})
     with pytest.warns(FailedCasesWarning, match="1 case failed .* P1: its bins differ from those of most"):
         go(cohort, soft_confusion=[{"class": "lesion"}])
     assert list(cohort.statuses().values()) == ["computed", "failed", "computed"]
