@@ -59,8 +59,8 @@ def count_plain(
 ) -> Indices:
     """Add the pixels that count and whose p is in [0, 1]; return the numbers of the others that count.
 
-    probabilities: the second class's, float32 or float16, of the shape of the block. reference: (n,) int8 class index, negative where
-    the pixel does not count. u: (n,). pixels: those of this part of the block that count, in rising order; None for all.
+    probabilities: the second class's, float32 or float16, of the shape of the block. reference: (n,) int8 class index,
+    negative where the pixel does not count. u: (n,). pixels: those of this part of the block that count, in rising order; None for all.
     """
     flat = probabilities.reshape(-1)
     part: slice | Indices = slice(0, None)

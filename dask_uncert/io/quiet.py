@@ -15,8 +15,8 @@ _ALONE = threading.RLock()
 def quiet() -> Iterator[None]:
     """Ignore warnings inside this context, which one thread at a time enters.
 
-    Python keeps for the whole process what becomes of warnings. Two threads that change it at once may leave it changed,
-    and then a later warning of ours is lost. numba changes it while it compiles, so its lock is taken too.
+    Python has one set of warning filters for the whole process. If two threads change it at once, it may stay changed,
+    and a later warning of ours is lost. numba changes it while it compiles, so this takes numba's lock too.
     """
     numba = sys.modules.get("numba.core.compiler_lock")
     with numba.global_compiler_lock if numba else nullcontext(), _ALONE, warnings.catch_warnings():

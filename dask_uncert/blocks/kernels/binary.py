@@ -19,7 +19,7 @@ from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
 from dask_uncert.formulas.typing import Counts, Indices
 
 ONE_BITS = np.int32(0x3F800000)
-"""Of the float32 1."""
+"""The bits of the float32 number 1."""
 
 
 def count_binary(

@@ -38,7 +38,9 @@ ERFC = (
     2.407543754706276e-08,
     3.8398871710340685e-09,
 )
-"""Of y = (x - 3) / (x + 3): (x + 3) e**(x*x) erfc x for x >= 0, interpolated with 50 digits at 21 Chebyshev nodes."""
+"""Coefficients of a polynomial in y = (x - 3) / (x + 3), which is (x + 3) e**(x*x) erfc x for x >= 0.
+
+It goes through the values at 21 Chebyshev nodes, computed with 50 digits."""
 SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 
 

@@ -1,4 +1,4 @@
-"""The same posterior in every format: the same results of a job, to the bit where a format loses nothing."""
+"""The same predictions in every format give the same results, with the same bits if the format loses nothing."""
 
 from __future__ import annotations
 
