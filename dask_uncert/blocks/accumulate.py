@@ -15,7 +15,9 @@ from dask_uncert.blocks.kernels.types import (
     NO_TILES,
     RENORMALISED,
     Pixels,
+    Rounding,
     ScoreCounts,
+    Stated,
     TileRows,
     ValueCounts,
     finder,
@@ -58,6 +60,18 @@ class Counter:
             self.confidence_finder = cached_finder(tuple(edges.tolist()), 1.0)
         self.scores = ScoreCounts(bins.classwise, bins.squared_error, bins.log_loss, bins.infinite.reshape(1))
 
+    def measure(self, stored: NDArray[Any], pixels: Indices, truth: Indices, rounding: Rounding) -> Pixels:
+        """Measure pixels as `kernels.measure` does; without tiles, their stated probabilities are counted on the way.
+
+        truth: (n,) class indices, negative where the pixel does not count, whatever its probabilities are.
+        """
+        calibration, stated = self.total.calibration, None
+        if calibration is not None and self.tiles is None:
+            stated = Stated(truth, self.probability_finder, calibration.winning, self.scores)
+        measures = self.request.measures, self.request.maxima
+        measured: Pixels = self.kernels.measure(stored, pixels, *measures, rounding, stated)
+        return measured
+
     def add(
         self,
         batch: Pixels,
@@ -67,7 +81,7 @@ class Counter:
         u: Floats | None,
         shares: Floats | None = None,
     ) -> dict[str, NDArray[Any]]:
-        """Count these pixels; return the values of the soft maps there.
+        """Count pixels that `measure` has measured; return the values of the soft maps there.
 
         truth: (n,) class indices, negative where the pixel does not count. shares: (n, classes) of a fuzzy
         reference.
@@ -87,21 +101,28 @@ class Counter:
         decisions, groups = total.decisions, kernels.group_decisions(truth, batch, len(request.classes))
         kernels.count_decisions(groups, truth, batch, decisions.pairs, decisions.by_confused, tiles("confusion"))
         for i, (values, d, (bins, counts)) in enumerate(
-            zip(batch.values, total.distributions, self.value_counts, strict=True)
+            zip(kernels.sort_values(batch.values, groups), total.distributions, self.value_counts, strict=True)
         ):
             count = kernels.count_wide_values if d.wide else kernels.count_values
             rows = tiles(f"histogram/{i}", f"sums/{i}")
             count(values, d.upper, bins, groups, truth, batch, counts, rows)
         if total.calibration is not None:
-            by_class = (f"class_in_bins/{c}" for c in range(len(request.classes)))
-            both = tiles("winning", fine=True), tiles("squared_error", "log_loss", "infinite", *by_class)
-            winning, finder = total.calibration.winning, self.probability_finder
-            kernels.count_stated(stored, pixels, truth, batch, finder, winning, self.scores, *both)
+            if self.tiles is not None:
+                by_class = (f"class_in_bins/{c}" for c in range(len(request.classes)))
+                rows, finder = tiles("squared_error", "log_loss", "infinite", *by_class), self.probability_finder
+                kernels.count_confidence(truth, batch, finder, total.calibration.winning, tiles("winning", fine=True))
+                kernels.count_probabilities(stored, pixels, truth, finder, self.scores, rows)
             if self.tiles is not None and self.tiles.sets:
                 self._add_sets(self.tiles, truth, stored, pixels)
             for i, joint, bins in self.joint:
                 kernels.count_with_confidence(
-                    batch.values[i], joint.edges[-1], bins, truth, batch, self.confidence_finder, joint.pixels
+                    np.ascontiguousarray(batch.values[i]),
+                    joint.edges[-1],
+                    bins,
+                    truth,
+                    batch,
+                    self.confidence_finder,
+                    joint.pixels,
                 )
         maps = self._add_soft(batch, truth, stored, pixels, u, shares)
         if self.tiles is not None:

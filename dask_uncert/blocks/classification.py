@@ -194,16 +194,17 @@ class _Block:
         counter = Counter(request, total, dtype, kernels, share_dtype, tiles, scale)
         batches = (pixels[start : start + STEP] for start in range(0, pixels.size, STEP))
         for batch in batches if tiles is None else tiles.batches(pixels, STEP):
-            if self.decisions is None:
-                measured = kernels.measure(stored, batch, request.measures, request.maxima, rounding)
-                add_own(request, stored, batch, measured)
-            else:
-                measured = decided(self.decisions[batch], len(request.measures))
             truth = self.reference[batch].astype(np.int64, copy=False)
             if self.spread is not None:
                 state = self.spread.state[batch]
                 _leave_out(truth, (truth >= 0) & (state == MISSING), "samples_nan", excluded)
                 _leave_out_off(request, truth, state == OFF, "samples", excluded)
+            if self.decisions is None:
+                measured = counter.measure(stored, batch, truth, rounding)
+                add_own(request, stored, batch, measured)
+            else:
+                measured = decided(self.decisions[batch], len(request.measures))
+            if self.spread is not None:
                 measured = self.spread.add_to(measured, batch, request.measures)
             _leave_out(truth, (truth >= 0) & (measured.state == MISSING), "probabilities_nan", excluded)
             _leave_out_off(request, truth, measured.state == OFF, "probabilities", excluded)

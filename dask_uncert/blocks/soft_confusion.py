@@ -139,7 +139,7 @@ class OneVsRest:
         if name is None or name == "uncertainty":
             return None if name is None else self.u
         assert self.batch is not None
-        return np.asarray(self.batch.values[[measure.name for measure in self.request.measures].index(name)])
+        return np.ascontiguousarray(self.batch.values[[measure.name for measure in self.request.measures].index(name)])
 
 
 @lru_cache(maxsize=64)  # every block asks for the same

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dask_uncert.formulas.fixed_point import decode, encode
 from dask_uncert.formulas.typing import Counts, Floats, Indices
@@ -37,7 +38,7 @@ class WeightedDecisions(Summary):
         """Confusion matrix (reference, predicted), each cell the sum of its pixels' weights."""
         return decode(self.pairs)
 
-    def add(self, truth: Indices, predicted: Indices, weights: Floats) -> None:
+    def add(self, truth: Indices, predicted: NDArray[np.integer[Any]], weights: Floats) -> None:
         """Add pixels, all (n,); those with a negative class index count nowhere."""
         classes = len(self.pairs)
         counted = truth >= 0

@@ -13,7 +13,8 @@ from dask_uncert.blocks.kernels.bins import find_bins_of_singles, fixed, fixed_s
 from dask_uncert.blocks.kernels.elementary import logarithm_or_zero
 from dask_uncert.blocks.kernels.joint import count_joint, find_halves, find_rows
 from dask_uncert.blocks.kernels.measures import compiled
-from dask_uncert.blocks.kernels.probabilities import ITEMS, ONE, SUM_BITS, TILE, WHOLE, uneven
+from dask_uncert.blocks.kernels.probabilities import ITEMS, ONE, SUM_BITS, WHOLE, uneven
+from dask_uncert.blocks.kernels.types import BINARY_TILE as TILE
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
 from dask_uncert.formulas.typing import Counts, Indices

@@ -6,8 +6,11 @@ import numpy as np
 
 from dask_uncert.blocks.kernels.elementary import inline
 from dask_uncert.blocks.kernels.measures import STRIP, compiled
-from dask_uncert.blocks.kernels.types import CELL_BITS, CELLS, LOWEST_CELL
+from dask_uncert.blocks.kernels.types import CELL_BITS, LOWEST_CELL
 from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
+
+SMALLEST = float(np.nextafter(np.int64(LOWEST_CELL << CELL_BITS).view(np.float64), 1.0))
+"""The smallest share that is not at the left end of the first cell."""
 
 
 @compiled
@@ -72,10 +75,10 @@ def this_or_next(value, b, edges, last):
 @inline
 def octave_cell(share):
     """Return the cell of a share as `finder` numbers them; the first for NaN, an end for others outside."""
-    x = share if share > 0.0 else 0.0
+    x = share if share > SMALLEST else SMALLEST  # as numbers they cannot be limited at once by AVX2
+    x = x if x < 1.0 else 1.0
     before = np.float64(x).view(np.int64) - np.int64(1)  # the float before it: cells are right-closed
-    number = (before >> np.int64(CELL_BITS)) - np.int64(LOWEST_CELL)
-    return min(max(number, np.int64(0)), np.int64(CELLS - 1))
+    return ((before >> np.int64(CELL_BITS)) & np.int64(0xFFFFF)) - np.int64(LOWEST_CELL)
 
 
 @inline

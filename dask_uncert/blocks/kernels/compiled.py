@@ -22,7 +22,15 @@ from dask_uncert.blocks.kernels.histograms import (
 )
 from dask_uncert.blocks.kernels.joint import class_probabilities, count_joint, find_rows
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
-from dask_uncert.blocks.kernels.probabilities import count_probabilities, count_stated
+from dask_uncert.blocks.kernels.probabilities import (
+    ITEMS,
+    Work,
+    count_probabilities,
+    count_tile,
+    stated_work,
+    take_apart,
+    uneven,
+)
 from dask_uncert.blocks.kernels.singles import NOTHING, ONE, PITCH, ROWS, TILE
 from dask_uncert.blocks.kernels.soft import (
     certainties,
@@ -33,8 +41,8 @@ from dask_uncert.blocks.kernels.soft import (
     sum_soft_weights,
 )
 from dask_uncert.blocks.kernels.sparse_rows import filled_cells, sort_by_zone
-from dask_uncert.blocks.kernels.types import AnyFloats, Pixels, Rounding
-from dask_uncert.blocks.kernels.values import count_values, count_wide_values
+from dask_uncert.blocks.kernels.types import NO_TILES, AnyFloats, Pixels, Rounding, ScoreCounts, Stated, finder
+from dask_uncert.blocks.kernels.values import count_values, count_wide_values, sort_values
 from dask_uncert.formulas.homophily import squared_distances
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.formulas.typing import Floats, Indices
@@ -52,7 +60,6 @@ __all__ = [
     "count_decisions",
     "count_joint",
     "count_probabilities",
-    "count_stated",
     "count_values",
     "count_wide_values",
     "count_with_confidence",
@@ -63,6 +70,7 @@ __all__ = [
     "group_decisions",
     "measure",
     "sort_by_zone",
+    "sort_values",
     "sum_soft_weights",
 ]
 
@@ -104,6 +112,9 @@ CODES = {
     "margin": MARGIN,
     "homophily": HOMOPHILY,
 }
+NO_COUNTS = np.empty(0, np.int64)
+NOT_STATED = Stated(NO_COUNTS, finder((0.0, 1.0), 1.0), NO_COUNTS, ScoreCounts(*[NO_COUNTS] * 4))
+NO_WORK = stated_work(0, NOT_STATED.finder)
 
 
 def measure(
@@ -112,13 +123,14 @@ def measure(
     measures: tuple[Measure, ...],
     maxima: tuple[float, ...],
     rounding: Rounding,
+    stated: Stated | None = None,
 ) -> Pixels:
-    """Return decisions and measures of these pixels.
+    """Return decisions and measures of these pixels; where they are to be counted, also count probabilities as stated.
 
     probabilities: (a, classes, b) float32 or float64, any strides, not written to; pixel number i * b + j is
     the vector [i, :, j]. pixels: (n,) such numbers. maxima: for homophily `homophily_maximum` of its
     `squared_distances`, else unused. Rows of measures that are not functions of the vector alone are left
-    NaN.
+    NaN. stated: pixels count where its truth is not negative and the vector is usable.
     """
     tables = _tables(measures, maxima, probabilities.shape[1])
     n = pixels.size
@@ -126,7 +138,7 @@ def measure(
     single = np.isin(tables[0], SINGLES) & (probabilities.dtype == np.float32)
     narrow = probabilities.dtype == np.float32 and single.all() and OTHER not in tables[0]  # own values are float64
     out = Pixels(
-        np.empty((len(measures), n), np.float32 if narrow else np.float64),
+        np.empty((n, len(measures)), np.float32 if narrow else np.float64).T,  # those of a pixel side by side
         np.empty(n, np.int16),
         np.empty(n, np.int16),
         np.empty(n, np.int16),
@@ -138,12 +150,25 @@ def measure(
         codes, orders, _, squares = tables
         _measure_singles(
             values, pixels, rows[single], codes, orders, squares, rounding, out,
-            tile, tile.view(np.int32), shared, shared.view(np.int32), np.empty(TILE),
+            tile, tile.view(np.int32), shared, shared.view(np.int32), np.empty(TILE), *_counting(stated, len(tile)),
         )  # fmt: skip
         rows = rows[~single]
     if rows.size or probabilities.dtype != np.float32:
         _measure(values, pixels, rows, *tables, rounding, out)
+    if stated is not None and probabilities.dtype != np.float32:
+        truth = np.where(out.state & 3, -1, stated.truth)
+        count_confidence(truth, out, stated.finder, stated.winning, NO_TILES)
+        count_probabilities(probabilities, pixels, truth, stated.finder, stated.scores, NO_TILES)
     return out
+
+
+def _counting(stated: Stated | None, classes: int) -> tuple[Stated, np.float32, Work]:
+    """Return `stated` with flat tallies, how uneven its bins are, and the memory for counting; empty ones for None."""
+    if stated is None:
+        return NOT_STATED, np.float32(0.0), NO_WORK
+    scores = stated.scores._replace(classwise=stated.scores.classwise.reshape(-1))
+    flat = stated._replace(winning=stated.winning.reshape(-1), scores=scores)
+    return flat, uneven(stated.finder), stated_work(classes, stated.finder)
 
 
 @lru_cache(maxsize=64)
@@ -153,7 +178,7 @@ def _tables(
     codes = np.full(len(measures), OTHER, np.int64)
     orders = np.ones(len(measures), np.int64)
     alphas = np.ones(len(measures))
-    squares = np.zeros((len(measures), classes, classes))
+    squares = np.zeros((len(measures), *[classes + -classes % 4] * 2))
     for i, measure in enumerate(measures):
         code = (
             GEOMETRIC_CODES[measure.distance or ""] if measure.kind == "geometric" else CODES.get(measure.kind, OTHER)
@@ -163,16 +188,16 @@ def _tables(
         if code in (RENYI, TSALLIS) and alphas[i] == 1.0:
             codes[i] = KULLBACK_LEIBLER
         if code == HOMOPHILY:
-            squares[i] = squared_distances(measure.distances or ()) / maxima[i]
+            squares[i, :classes, :classes] = squared_distances(measure.distances or ()) / maxima[i]
     return codes, orders, alphas, squares
 
 
 @compiled
 def _measure_singles(
-    probabilities, pixels, wanted, codes, orders, squares, rounding, result, p, bits, floats, rows, total
-):
-    """Measure tile by tile; bits, rows: p and floats as int32, in the same memory."""
-    n, level = pixels.size, np.float32(rounding.level)
+    probabilities, pixels, wanted, codes, orders, squares, rounding, result, p, bits, floats, rows, total, stated, slack, work
+):  # fmt: skip
+    """Measure tile by tile, and count; bits, rows: p and floats as int32, in the same memory."""
+    n, level, truth = pixels.size, np.float32(rounding.level), rows[singles.ODD]
     best, rest, top, hole, values = (
         floats[singles.BEST], floats[singles.REST], floats[singles.TOP], floats[singles.HOLE], floats[singles.VALUE],
     )  # fmt: skip
@@ -180,7 +205,15 @@ def _measure_singles(
         width = min(TILE, n - start)
         steps.gather(probabilities, pixels, start, width, p)
         singles.decide(bits, p, level, rounding, rows)
-        singles.normalise(p, floats, rows, total, rounding)
+        singles.add_up(p, floats, rows, total, rounding)
+        if stated.truth.size > 0:
+            for j in range(width):
+                usable = np.int32(rows[singles.STATE, j] & np.int32(3)) == np.int32(0)
+                truth[j] = np.int32(stated.truth[start + j]) if usable else np.int32(-1)
+            count_tile(p, truth, rows[singles.FIRST], best, width, stated.finder, slack, True, stated.scores, work)
+            if start % ITEMS == ITEMS - TILE:
+                take_apart(work, stated.scores.classwise, stated.winning)
+        singles.normalise(p, floats, rows, total)
         for j in range(width):
             result.predicted[start + j] = rows[singles.FIRST, j]
             result.second[start + j] = rows[singles.SECOND, j]
@@ -191,7 +224,7 @@ def _measure_singles(
             if codes[m] == EUCLIDEAN:
                 singles.euclidean(p, floats, rows, orders[m])
             elif codes[m] == KULLBACK_LEIBLER:
-                singles.kullback_leibler(p, floats, rows, orders[m])
+                singles.kullback_leibler(p, floats, orders[m])
             elif codes[m] == FISHER_RAO:
                 singles.fisher_rao(p, floats, rows, orders[m])
             elif codes[m] == HOMOPHILY:
@@ -205,6 +238,7 @@ def _measure_singles(
             for j in range(width):
                 x = values[j]
                 result.values[m, start + j] = (NOTHING if x <= NOTHING else (ONE if x > ONE else x)) + hole[j]
+    take_apart(work, stated.scores.classwise, stated.winning)
 
 
 @compiled

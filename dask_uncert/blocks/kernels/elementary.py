@@ -41,15 +41,22 @@ ERFC = (
 """Coefficients of a polynomial in y = (x - 3) / (x + 3), which is (x + 3) e**(x*x) erfc x for x >= 0.
 
 It goes through the values at 21 Chebyshev nodes, computed with 50 digits."""
-SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
+BIAS = 1023
+ONE_BITS = BIAS << 52
+ROUNDED_UP = ONE_BITS - 0x3FE6A09E667F3BCD
+"""Bits of 1, less those of sqrt(1/2)."""
+MAGIC, MAGIC_NUMBER = 0x433 << 52, 2.0**52 + BIAS
+"""Bits of 2**52, whose last ones hold a whole number; what is subtracted then."""
 
 
 @inline
 def logarithm(x):
     """Return ln x for normal x > 0."""
     bits = np.float64(x).view(np.int64)
-    k = (bits - np.int64(SQRT_HALF_BITS)) >> np.int64(52)
-    f = np.int64(bits - (k << np.int64(52))).view(np.float64) - 1.0
+    k = ((bits + np.int64(ROUNDED_UP)) >> np.int64(52)) & np.int64(
+        0xFFF
+    )  # above the true exponent by BIAS, so not negative
+    f = np.int64(bits - (k << np.int64(52)) + np.int64(ONE_BITS)).view(np.float64) - 1.0
     s = f / (2.0 + f)
     z = s * s
     w = z * z
@@ -57,7 +64,7 @@ def logarithm(x):
     even = 1.818357216161805012e-01 + w * 1.479819860511658591e-01
     even = z * (6.666666666666735130e-01 + w * (2.857142874366239149e-01 + w * even))
     half = 0.5 * f * f
-    scale = np.float64(k)
+    scale = np.int64(k | np.int64(MAGIC)).view(np.float64) - MAGIC_NUMBER  # AVX2 cannot turn int64 into float64
     return scale * LN2_HIGH - ((half - (s * (half + (odd + even)) + scale * LN2_LOW)) - f)
 
 

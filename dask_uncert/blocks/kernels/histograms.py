@@ -6,7 +6,7 @@ import numpy as np
 
 from dask_uncert.blocks.kernels.bins import add, find_bins, fixed_share
 from dask_uncert.blocks.kernels.measures import STRIP, compiled
-from dask_uncert.blocks.kernels.types import NO_TILES, Groups, Pixels, TileRows
+from dask_uncert.blocks.kernels.types import NO_TILES, Groups, Pixels, TileRows, groups_of
 from dask_uncert.formulas.typing import Counts, Indices
 
 AT_ONCE = 1 << 16  # most cells of a table that stays in a near cache
@@ -21,7 +21,7 @@ def group_decisions(reference: Indices, batch: Pixels, classes: int) -> Groups:
     counted, groups = _group(
         reference, batch.predicted, batch.second, batch.confused, classes, at_once, key, order, ends, starts
     )  # fmt: skip
-    return Groups(order[1, :counted], starts[: groups + 1])
+    return groups_of(order[1, :counted], starts[: groups + 1], reference, batch, classes)
 
 
 @compiled
@@ -83,12 +83,8 @@ def count_decisions(
     reference: (n,) class index, negative where the pixel does not count. groups, batch: the `Groups` and `Pixels`.
     tiles: starts of confusion matrices (reference, predicted).
     """
-    first, number = groups.order[groups.starts[:-1]], np.diff(groups.starts)
-    c, predicted = reference[first], batch.predicted[first]
-    right = c == predicted
-    pair = (c * len(pairs) + predicted) * 2 + (~right & (batch.second[first] == c))
-    for counts, key in ((pairs, pair), (by_confused, batch.confused[first] * 2 + right)):
-        added = np.bincount(key, number, counts.size)  # whole numbers below 2**53
+    for counts, key in ((pairs, groups.pair), (by_confused, groups.number)):
+        added = np.bincount(key, np.diff(groups.starts), counts.size)  # whole numbers below 2**53
         counts += added.astype(np.int64).reshape(counts.shape)
     if tiles.row.size:
         counted = groups.order

@@ -6,51 +6,26 @@ and sum of a bin fit one int64, and an item costs one addition to memory; they a
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
-from dask_uncert.blocks.kernels.bins import (
-    add,
-    find_bin,
-    find_bins,
-    find_bins_of_singles,
-    fixed,
-    fixed_share,
-    this_or_next,
-)
-from dask_uncert.blocks.kernels.elementary import logarithm_or_zero
-from dask_uncert.blocks.kernels.histograms import count_confidence
+from dask_uncert.blocks.kernels.bins import add, find_bin, find_bins, fixed, fixed_share
+from dask_uncert.blocks.kernels.elementary import logarithm, logarithm_or_zero
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, any_layout, compiled, gather
-from dask_uncert.blocks.kernels.types import AnyFloats, Finder, Pixels, ScoreCounts, SmallIndices, TileRows
-from dask_uncert.formulas.fixed_point import LIMB_BITS
-from dask_uncert.formulas.typing import Counts, Indices
+from dask_uncert.blocks.kernels.singles import PITCH, TILE
+from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts, TileRows
+from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
+from dask_uncert.formulas.typing import Counts, Floats, Indices
 
-TILE = 4 * STRIP
-SPREAD = 8
 SUM_BITS = 40
 ONE = 1 << SUM_BITS  # an item of a packed bin, above the sum of its probabilities
 ITEMS = ONE >> LIMB_BITS + 1  # of a bin, at most, before they are taken apart
 SLIGHT = 0.01  # of a bin's width: with more, too many shares are near an edge to look at one by one
-NO_DECISIONS, NO_TALLY = np.empty(0, np.int16), np.empty(0, np.int64)
+LIMB_ONES = (1 << 30) - 1  # tells the compiler that what is above a limb is not negative
 WHOLE = np.float32(1 << LIMB_BITS + 1)  # added to it, a smaller float32 is rounded to a whole number
-
-
-def count_stated(
-    probabilities: AnyFloats,
-    pixels: Indices,
-    reference: Indices,
-    batch: Pixels,
-    finder: Finder,
-    winning: Counts,
-    counts: ScoreCounts,
-    winning_tiles: TileRows,
-    tiles: TileRows,
-) -> None:
-    """Add stated probabilities: the winning class's as `count_confidence` does, all as `count_probabilities` does."""
-    if probabilities.dtype == np.float32 and not tiles.row.size:
-        _add_singles(probabilities, pixels, reference, batch.predicted, finder, winning, counts, tiles)
-    else:
-        count_confidence(reference, batch, finder, winning, winning_tiles)
-        count_probabilities(probabilities, pixels, reference, finder, counts, tiles)
 
 
 def count_probabilities(
@@ -66,131 +41,207 @@ def count_probabilities(
     probabilities, pixels: as for `measure`. finder: of bins over [0, 1] whose edges are as the data's dtype has them.
     counts: the `ScoreCounts`. tiles: starts of squared errors, of log losses, of infinite ones and of each class's tally.
     """
-    if probabilities.dtype == np.float32:
-        _add_singles(probabilities, pixels, reference, NO_DECISIONS, finder, NO_TALLY, counts, tiles)
-    else:
-        _count_doubles(any_layout(probabilities), pixels, reference, finder, counts, tiles)
-
-
-def _add_singles(
-    probabilities: AnyFloats,
-    pixels: Indices,
-    reference: Indices,
-    predicted: SmallIndices,
-    finder: Finder,
-    winning: Counts,
-    counts: ScoreCounts,
-    tiles: TileRows,
-) -> None:
-    stated, slack, classes = any_layout(probabilities), uneven(finder), probabilities.shape[1]
-    strips, bits = np.zeros((classes + 3, TILE + 8), np.float32), np.zeros((5, TILE), np.int32)
-    scores, taken = np.zeros((3, TILE)), np.zeros(TILE, np.int64)
-    packed = np.zeros((classes, finder.edges.size - 1 + SPREAD), np.int64)
+    stated, flat = any_layout(probabilities), counts._replace(classwise=counts.classwise.reshape(-1))
+    if probabilities.dtype != np.float32:
+        _count_doubles(stated, pixels, reference, finder, flat, tiles)
+        return
+    work = stated_work(probabilities.shape[1], finder)
+    p, predicted = np.zeros((probabilities.shape[1], PITCH), np.float32), np.zeros(TILE, np.int32)
     for start in range(0, pixels.size, ITEMS):
         part = slice(start, start + ITEMS)
         rows = tiles._replace(row=tiles.row[part])
-        _count_singles(
-            stated, pixels[part], reference[part], predicted[part], finder, slack, winning.reshape(-1),
-            counts._replace(classwise=counts.classwise.reshape(-1)), rows, strips, bits, bits[4].view(np.int64),
-            scores, taken, packed,
-        )  # fmt: skip
+        _count_singles(stated, pixels[part], reference[part], finder, uneven(finder), flat, rows, p, predicted, work)
+
+
+@lru_cache(maxsize=256)
+def _uneven(edges: bytes) -> float:
+    bounds = np.frombuffer(edges)
+    return float(np.abs(bounds - np.arange(bounds.size) / (bounds.size - 1)).max() * bounds.size + 1e-4)
 
 
 def uneven(finder: Finder) -> np.float32:
     """Return by how much of a bin's width the edges of equally wide bins may be off, with rounding."""
-    even = np.arange(finder.edges.size) / (finder.edges.size - 1)
-    return np.float32(np.abs(finder.edges - even).max() * even.size + 1e-4)
+    return np.float32(_uneven(finder.edges.tobytes()))
+
+
+class Work(NamedTuple):
+    """Memory that `count_tile` overwrites; `packed` starts with zeros, and has zeros again after `take_apart`."""
+
+    errors: NDArray[np.float32]  # (TILE,)
+    whole: NDArray[np.int32]  # (2, TILE)
+    bin_of: NDArray[np.int16]  # (classes, PITCH)
+    odd: NDArray[np.int32]  # (TILE,)
+    scores: Floats  # (3, TILE)
+    packed: Counts  # (classes, bins), items and their sum
+    hits: NDArray[np.int32]  # (classes, bins), items that came true
+    winning: Counts  # (bins, 2): items and the high limbs of their sum, those that came true and the low ones
+
+
+def stated_work(classes: int, finder: Finder) -> Work:
+    """Return the memory for probabilities of so many classes."""
+    whole, bin_of = np.zeros((2, TILE), np.int32), np.zeros((classes, PITCH), np.int16)
+    bins = finder.edges.size - 1
+    packed, hits, winning = (
+        np.zeros((classes, bins), np.int64), np.zeros((classes, bins), np.int32), np.zeros((bins, 2), np.int64)
+    )  # fmt: skip
+    odd, scores = np.zeros(TILE, np.int32), np.zeros((3, TILE))
+    return Work(np.zeros(TILE, np.float32), whole, bin_of, odd, scores, packed, hits, winning)
 
 
 @compiled
-def _count_singles(
-    probabilities, pixels, reference, predicted, finder, slack, winning, counts, tiles, strips, bits, pairs, scores, taken, packed
-):  # fmt: skip
-    """Count tile by tile, and class by class in a tile: so the bins of a class stay in the nearest cache.
+def count_tile(p, truth, predicted, best, width, finder, slack, wins, counts, work):
+    """Count a tile of stated probabilities, clipped to [0, 1]: (classes, TILE or more) float32.
 
-    winning: flat tally of the winning class's probability, or empty; the rest is overwritten: strips (classes + 3, TILE
-    or more), bits (5, TILE) and `pairs`, its last row two at a time, scores (3, TILE), taken (TILE,), and packed
-    (classes, bins + SPREAD), which starts and ends with zeros.
+    truth: (TILE,) class, negative where a pixel does not count. predicted, best: (TILE,) decisions and their probabilities,
+    which are counted where `wins`. width: pixels from there on do not count, either. Bins stay in the `Work` until
+    `take_apart`; counts: the others of `ScoreCounts`.
+
+    Two classes at a time, so that many additions to one bin do not wait for each other. All pixels are added; those that
+    do not count, and bins that may be one off, are then put right one by one: they are few.
     """
-    classes, bins, flat = probabilities.shape[1], finder.edges.size - 1, counts.classwise
-    p, errors, stated_ones = strips, strips[classes], strips[classes + 1]
-    whole, bin_of, place, truth, flags = bits[0], bits[1], bits[2], bits[3], bits[4]
-    nothing, half, one, steps = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(1 << LIMB_BITS)
-    scale, last = np.float32(bins), np.float32(bins - 0.5)
-    edges, highest, rounded = finder.edges, np.int32(bins - 1), finder.start.size == 0 and slack > SLIGHT
+    classes, bins, bin_of, packed, odd = p.shape[0], finder.edges.size - 1, work.bin_of, work.packed, work.odd
+    errors, whole, other = work.errors, work.whole[0], work.whole[1]
+    uneven_edges, wrong = finder.start.size == 0 and slack > SLIGHT, np.int32(0)
+    for j in range(TILE):
+        errors[j], odd[j] = np.float32(0.0), np.int32(truth[j] < 0) | np.int32(j >= width)
+    for k in range(0, classes - 1, 2):
+        _find_stated(p, truth, k, bins, slack, errors, whole, bin_of, odd)
+        _find_stated(p, truth, k + 1, bins, slack, errors, other, bin_of, odd)
+        for j in range(0, TILE, 2):  # all loads first
+            a, b, c, d = bin_of[k, j], bin_of[k + 1, j], bin_of[k, j + 1], bin_of[k + 1, j + 1]
+            of_a, of_b, of_c, of_d = whole[j], other[j], whole[j + 1], other[j + 1]
+            packed[k, np.uint64(a)] += ONE + of_a
+            packed[k + 1, np.uint64(b)] += ONE + of_b
+            packed[k, np.uint64(c)] += ONE + of_c
+            packed[k + 1, np.uint64(d)] += ONE + of_d
+    if classes % 2:
+        _find_stated(p, truth, classes - 1, bins, slack, errors, whole, bin_of, odd)
+        for j in range(TILE):
+            packed[classes - 1, np.uint64(bin_of[classes - 1, j])] += ONE + whole[j]
+    for j in range(TILE):
+        wrong |= odd[j]
+    if wrong != 0 or uneven_edges:  # edges of float16 are far from even, by less than a bin
+        for j in range(TILE):
+            if odd[j] != 0 or uneven_edges:
+                _put_right(p, j, truth[j] < 0 or j >= width, finder, bin_of, packed)
+    _add_scores(p, truth, predicted, best, width, errors, wins, counts, work)
+
+
+@compiled
+def _find_stated(p, truth, k, bins, slack, errors, whole, bin_of, odd):
+    """Find one class's bins, add to squared errors, write values in steps of 2**-22, and where an edge is so near that it is unsure."""
+    nothing, half, one, steps, code = (
+        np.float32(0.0),
+        np.float32(0.5),
+        np.float32(1.0),
+        np.float32(1 << LIMB_BITS),
+        np.int32(k),
+    )
+    scale, last, near = np.float32(bins), np.float32(bins - 0.5), np.float32(half - slack)
+    for j in range(TILE):
+        x = p[k, j]
+        gap = x - (one if truth[j] == code else nothing)
+        errors[j] += gap * gap
+        whole[j] = np.float32(x * steps + WHOLE).view(np.int32) & np.int32((1 << LIMB_BITS + 1) - 1)
+        within = min(max(x * scale, half), last)
+        b = np.int32(within)
+        bin_of[k, j] = b
+        odd[j] = np.int32(odd[j] | np.int32(np.abs(within - np.float32(b) - half) > near))  # from the middle of the bin
+
+
+@compiled
+def _put_right(p, j, gone, finder, bin_of, packed):
+    """Move the items of a pixel from the bins in which they were counted to the right ones, or take them back."""
+    for k in range(p.shape[0]):
+        x = np.float64(p[k, j])
+        item = ONE + np.int64(np.rint(x * (1 << LIMB_BITS)))
+        b = find_bin(x, x, finder)
+        packed[k, bin_of[k, j]] -= item
+        packed[k, b] += 0 if gone else item
+        bin_of[k, j] = b
+
+
+@compiled
+def _add_scores(p, truth, predicted, best, width, errors, wins, counts, work):
+    """Add squared errors and log losses of a tile, and where wanted the winning class's probability, to its bin."""
+    scores, bin_of, hits, winning, none = work.scores, work.bin_of, work.hits, work.winning, np.int64(0)
+    for j in range(TILE):
+        scores[0, j], scores[1, j] = 0.0, 1.0
+    for j in range(width):
+        if truth[j] >= 0:
+            c, i = np.uint64(truth[j]), np.uint64(j)
+            scores[0, i], scores[1, i] = errors[i], p[c, i]
+            hits[c, np.uint64(bin_of[c, i])] += np.int32(1)
+    for j in range(TILE):
+        x = scores[1, j]
+        none += np.int64(x == 0.0)
+        scores[2, j] = -logarithm(x if x > 0.0 else 1.0)
+    counts.infinite[0] += none
+    _add_fixed(scores[0], counts.squared_error)
+    _add_fixed(scores[2], counts.log_loss)
+    if wins:
+        for j in range(width):
+            if truth[j] >= 0:
+                q, b = fixed_share(np.float64(best[j])), np.uint64(bin_of[np.uint64(predicted[j]), np.uint64(j)])
+                winning[b, 0] += ONE + (q >> LIMB_BITS)
+                winning[b, 1] += ONE * np.int64(truth[j] == predicted[j]) + (q & LIMB_MASK)
+
+
+@compiled
+def _add_fixed(values, limbs):
+    """Add values in [0, 256) in fixed point."""
+    high, low = np.int64(0), np.int64(0)
+    for j in range(TILE):
+        q = fixed_share(values[j])
+        high += (q >> LIMB_BITS) & LIMB_ONES
+        low += q & LIMB_MASK
+    limbs[0] += high
+    limbs[1] += low
+
+
+@compiled
+def take_apart(work, flat, winning):
+    """Add packed bins, which become zero, to flat tallies: of each class, and of the winning one, or empty."""
+    packed, hits, both = work.packed.reshape(-1), work.hits.reshape(-1), work.winning
+    for i in range(packed.size):
+        if packed[i] != 0:
+            flat[4 * i] += packed[i] >> SUM_BITS
+            flat[4 * i + 1] += hits[i]
+            flat[4 * i + 2] += packed[i] & (ONE - 1)
+            packed[i], hits[i] = 0, np.int32(0)
+    for b in range(winning.size // 4):
+        for k in range(2):
+            winning[4 * b + k] += both[b, k] >> SUM_BITS
+            winning[4 * b + 2 + k] += both[b, k] & (ONE - 1)
+            both[b, k] = 0
+
+
+@compiled
+def _count_singles(probabilities, pixels, reference, finder, slack, counts, tiles, p, predicted, work):
+    """Count tile by tile; p (classes, PITCH) is overwritten."""
+    taken, truth, nobody = np.zeros(TILE, np.int64), np.zeros(TILE, np.int32), np.zeros(TILE, np.float32)
     start = np.int64(0)
     while start < reference.size:
         start, width = _next(probabilities, pixels, reference, start, taken, truth, p)
-        for j in range(TILE):
-            errors[j] = nothing
-        for k in range(classes):
-            stated, row = p[k], packed[k]
-            unsure = np.int32(0)
+        for k in range(p.shape[0]):
             for j in range(TILE):
-                x = stated[j]
-                x = nothing if x < nothing else (one if x > one else x)
-                gap = x - (one if truth[j] == np.int32(k) else nothing)
-                errors[j] += gap * gap
-                whole[j] = np.float32(x * steps + WHOLE).view(np.int32) & np.int32((1 << LIMB_BITS + 1) - 1)
-                within = min(max(x * scale, half), last)
-                b = np.int32(within)
-                far = np.int32(np.abs(within - np.float32(b) - half) > half - slack)  # from the middle of the bin
-                bin_of[j], flags[j] = b, far  # whether the edge is so near that it must be searched
-                unsure = unsure | far
-            if rounded:  # edges of float16 are far from even, by less than a bin
-                for j in range(TILE):
-                    bin_of[j] = this_or_next(np.float64(stated[j]), bin_of[j], edges, highest)
-            elif unsure:
-                for pair in range(TILE // 2):
-                    if pairs[pair] != 0:
-                        for j in range(2 * pair, 2 * pair + 2):
-                            bin_of[j] = find_bin(np.float64(stated[j]), np.float64(stated[j]), finder)
-            # Many are in the first bin: they are added up here, and their additions below go nowhere, each to another place.
-            first, number = (
-                np.int32(0),
-                np.int32(0 if k == 0 else width - TILE),
-            )  # less the pixels that fill up the tile
-            for j in range(TILE):
-                b = bin_of[j]
-                first += whole[j] if b == 0 else np.int32(0)
-                number += np.int32(b == 0)
-                place[j] = b if b > 0 else np.int32(bins + (j & (SPREAD - 1)))
-            row[0] += ONE * number + first
-            for j in range(width):
-                row[np.uint64(place[j])] += ONE + whole[j]
-            if tiles.row.size > 0:
+                x = p[k, j]
+                p[k, j] = (
+                    np.float32(0.0) if not x > np.float32(0.0) else (np.float32(1.0) if x > np.float32(1.0) else x)
+                )
+        count_tile(p, truth, predicted, nobody, width, finder, slack, False, counts, work)
+        if tiles.row.size > 0:
+            _add_tile_scores(work.scores, taken, width, tiles)
+            for k in range(p.shape[0]):
                 for j in range(width):
-                    share = np.int64(whole[j]) << LIMB_BITS
-                    _add_to_tile(taken[j], tiles.starts[3 + k], bin_of[j], truth[j] == k, share, tiles)
-        for j in range(width):
-            stated_ones[j] = min(max(p[truth[j], j], nothing), one)
-            scores[0, j], scores[1, j] = errors[j], stated_ones[j]
-        find_bins_of_singles(stated_ones, bins, slack, finder, bin_of)
-        for j in range(width):
-            flat[4 * (truth[j] * bins + bin_of[j]) + 1] += 1
-        _add_scores(scores, taken, width, counts, tiles)
-        if winning.size > 0:
-            for j in range(width):
-                place[j] = predicted[taken[j]]
-                stated_ones[j] = min(max(p[place[j], j], nothing), one)
-            find_bins_of_singles(stated_ones, bins, slack, finder, bin_of)
-            for j in range(width):
-                at = np.int64(bin_of[j]) * 4
-                winning[at] += 1
-                winning[at + 1] += np.int64(place[j] == truth[j])
-                add(fixed_share(np.float64(stated_ones[j])), winning, at + 2)
-    for code in range(classes):
-        for fine in range(bins + SPREAD):
-            items = packed[code, fine]
-            if items != 0 and fine < bins:
-                flat[4 * (code * bins + fine)] += items >> SUM_BITS
-                flat[4 * (code * bins + fine) + 2] += items & (ONE - 1)
-            packed[code, fine] = 0
+                    share = np.int64(np.rint(np.float64(p[k, j]) * (1 << LIMB_BITS))) << LIMB_BITS
+                    _add_to_tile(taken[j], tiles.starts[3 + k], work.bin_of[k, j], truth[j] == k, share, tiles)
+    take_apart(work, counts.classwise, np.zeros(0, np.int64))
 
 
 @compiled
 def _count_doubles(probabilities, pixels, reference, finder, counts, tiles):
-    classes, bins, flat = probabilities.shape[1], finder.edges.size - 1, counts.classwise.reshape(-1)
+    classes, bins, flat = probabilities.shape[1], finder.edges.size - 1, counts.classwise
     p, whole = np.zeros((classes, STRIDE)), np.empty((classes, STRIDE), np.int64)
     bin_of = np.zeros((classes, STRIDE), np.int64)
     taken, truth, scores = np.empty(STRIP, np.int64), np.zeros(STRIP, np.int32), np.zeros((3, STRIP))
@@ -216,8 +267,14 @@ def _count_doubles(probabilities, pixels, reference, finder, counts, tiles):
                 add(whole[k, j], flat, place + 2)
             flat[4 * (truth[j] * bins + bin_of[truth[j], j]) + 1] += 1
             scores[1, j] = p[truth[j], j]
-        _add_scores(scores, taken, width, counts, tiles)
+        for j in range(STRIP):
+            scores[2, j] = -logarithm_or_zero(scores[1, j])
+        for j in range(width):
+            add(fixed(scores[0, j]), counts.squared_error, 0)
+            add(fixed(scores[2, j]), counts.log_loss, 0)
+            counts.infinite[0] += np.int64(not scores[1, j] > 0.0)
         if tiles.row.size > 0:
+            _add_tile_scores(scores, taken, width, tiles)
             for k in range(classes):
                 for j in range(width):
                     _add_to_tile(taken[j], tiles.starts[3 + k], bin_of[k, j], truth[j] == k, whole[k, j], tiles)
@@ -244,20 +301,13 @@ def _next(probabilities, pixels, reference, start, taken, truth, p):
 
 
 @compiled
-def _add_scores(scores, taken, width, counts, tiles):
-    """Add squared errors, scores[0], and log losses, written to scores[2], of the true class's probabilities, scores[1]."""
-    for j in range(taken.size):
-        scores[2, j] = -logarithm_or_zero(scores[1, j])
+def _add_tile_scores(scores, taken, width, tiles):
+    """Add squared errors, scores[0], and log losses, scores[2], of the true class's probabilities, scores[1], to their tiles."""
     for j in range(width):
-        error, loss, infinite = fixed(scores[0, j]), fixed(scores[2, j]), np.int64(not scores[1, j] > 0.0)
-        add(error, counts.squared_error, 0)
-        add(loss, counts.log_loss, 0)
-        counts.infinite[0] += infinite
-        if tiles.row.size > 0:
-            row = tiles.counts[tiles.row[taken[j]]]
-            add(error, row, tiles.starts[0])
-            add(loss, row, tiles.starts[1])
-            row[tiles.starts[2]] += infinite
+        row = tiles.counts[tiles.row[taken[j]]]
+        add(fixed(scores[0, j]), row, tiles.starts[0])
+        add(fixed(scores[2, j]), row, tiles.starts[1])
+        row[tiles.starts[2]] += np.int64(not scores[1, j] > 0.0)
 
 
 @compiled

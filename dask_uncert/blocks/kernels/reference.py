@@ -27,8 +27,10 @@ from dask_uncert.blocks.kernels.types import (
     RowGrid,
     ScoreCounts,
     SoftGrid,
+    Stated,
     TileRows,
     ValueCounts,
+    groups_of,
 )
 from dask_uncert.formulas import fixed_point, power_sums
 from dask_uncert.formulas.fixed_point import LIMB_BITS
@@ -44,8 +46,9 @@ def measure(
     measures: tuple[Measure, ...],
     maxima: tuple[float, ...],
     rounding: Rounding,
+    stated: Stated | None = None,
 ) -> Pixels:
-    """Return decisions and measures of these pixels; see `compiled.measure`."""
+    """Return decisions and measures of these pixels, count stated probabilities; see `compiled.measure`."""
     classes = probabilities.shape[1]
     stored = np.moveaxis(probabilities, 1, 2).reshape(-1, classes)[pixels].astype(np.float64)
     predicted = stored.argmax(axis=1)
@@ -63,7 +66,12 @@ def measure(
         if is_pointwise(uncertainty):
             row[usable] = measure_values(uncertainty, p, axis=1, maximum=maximum)
     predicted, second, confused = (indices.astype(np.int16) for indices in (predicted, second, confused))
-    return Pixels(values, predicted, second, confused, np.clip(stored.max(axis=1), None, 1.0), state)
+    found = Pixels(values, predicted, second, confused, np.clip(stored.max(axis=1), None, 1.0), state)
+    if stated is not None:
+        truth = np.where(usable, stated.truth, -1)
+        count_confidence(truth, found, stated.finder, stated.winning)
+        count_probabilities(probabilities, pixels, truth, stated.finder, stated.scores)
+    return found
 
 
 def group_decisions(reference: Indices, batch: Pixels, classes: int) -> Groups:
@@ -75,7 +83,7 @@ def group_decisions(reference: Indices, batch: Pixels, classes: int) -> Groups:
     order = np.lexsort(keys[::-1])
     changes = (np.diff(keys[:, order], axis=1, prepend=-1) != 0).any(axis=0)
     starts = np.append(np.flatnonzero(changes), counted.size)
-    return Groups(counted[order].astype(np.int32), starts.astype(np.int32))
+    return groups_of(counted[order].astype(np.int32), starts.astype(np.int32), reference, batch, classes)
 
 
 def count_decisions(
@@ -97,6 +105,11 @@ def count_decisions(
         np.add.at(tiles.counts, (tiles.row[counted], tiles.starts[0] + c * len(pairs) + k), 1)
 
 
+def sort_values(values: AnyFloats, groups: Groups) -> AnyFloats:
+    """Return values in the order of groups; see `compiled.sort_values`."""
+    return values[:, groups.order]
+
+
 def count_values(
     values: Floats,
     upper: float,
@@ -110,7 +123,7 @@ def count_values(
 ) -> None:
     """Add one measure's values to its histogram and power sums; see `compiled.count_values`."""
     counted = groups.order
-    c, k, value = reference[counted], batch.predicted[counted], values[counted]
+    c, k, value = reference[counted], batch.predicted[counted], values
     right = (c == k).astype(np.int64)
     second = ((c != k) & (batch.second[counted] == c)).astype(np.int64)
     bins = _bins(finder, value)
@@ -197,22 +210,6 @@ def count_probabilities(
         for k, start in enumerate(tiles.starts[3:].tolist()):
             _add_tallies(tiles, rows, start, bins[:, k], tallies[:, k])
         _add_scores(tiles, rows, error, loss, of_true == 0)
-
-
-def count_stated(
-    probabilities: AnyFloats,
-    pixels: Indices,
-    reference: Indices,
-    batch: Pixels,
-    finder: Finder,
-    winning: Counts,
-    counts: ScoreCounts,
-    winning_tiles: TileRows = NO_TILES,
-    tiles: TileRows = NO_TILES,
-) -> None:
-    """Add stated probabilities, of the winning class and of all; see `compiled.count_stated`."""
-    count_confidence(reference, batch, finder, winning, winning_tiles)
-    count_probabilities(probabilities, pixels, reference, finder, counts, tiles)
 
 
 def _bins(finder: Finder, values: Floats) -> Indices:

@@ -40,8 +40,8 @@ ROWS = ODD + 3
 def logarithm(x):
     """Return ln x for normal x > 0, by fdlibm's logf: within .9 ulp."""
     bits = F(x).view(np.int32)
-    k = (bits - SQRT_HALF_BITS) >> MANTISSA
-    f = I32(bits - (k << MANTISSA)).view(np.float32) - ONE
+    k = I32(I32(bits - SQRT_HALF_BITS) >> MANTISSA)  # in int64, half as many would fit into a SIMD register
+    f = I32(bits - I32(k << MANTISSA)).view(np.float32) - ONE
     s = f / (TWO + f)
     z = s * s
     w = z * z
@@ -52,10 +52,10 @@ def logarithm(x):
 
 @inline
 def binary_logarithm(x):
-    """Return log2 x, off by up to 1e-7, for normal x from 0 to 3/4; something finite for 0, and for less than 2**-126."""
+    """Return log2 x, off by up to 1e-7, for normal x from 0 to 1; something finite for 0, and for less than 2**-126."""
     bits = F(x).view(np.int32)
-    k = (bits - SQRT_HALF_BITS) >> MANTISSA
-    f = I32(bits - (k << MANTISSA)).view(np.float32) - ONE
+    k = I32(I32(bits - SQRT_HALF_BITS) >> MANTISSA)  # in int64, half as many would fit into a SIMD register
+    f = I32(bits - I32(k << MANTISSA)).view(np.float32) - ONE
     z = f * f
     low, high = (L0 + L1 * f) + (L2 + L3 * f) * z, (L4 + L5 * f) + (L6 + L7 * f) * z
     return F(k) + f * (low + high * (z * z))
@@ -105,16 +105,26 @@ def decide(bits, p, level, rounding, rows):
         for j in range(TILE):
             if odd[j] < 0:
                 _decide_odd(p, j, level, rounding, rows)
-    for c in range(p.shape[0]):
-        k = I32(c)
+    classes = p.shape[0]
+    for c in range(0, classes - 1, 2):  # two at a time: half as many loads and stores of what is kept
+        k, m = I32(c), I32(c + 1)
         for j in range(TILE):
-            x, top, next_, index = bits[c, j], tops[j], runner[j], first[j]
-            above, between = -I32(x > top), -I32(x > next_)  # all bits set where true
-            second[j] = (index & above) | (((k & between) | (second[j] & ~between)) & ~above)
-            first[j] = (k & above) | (index & ~above)
-            runner[j] = max(next_, min(x, top))
+            x, y, top, next_, index, other = bits[c, j], bits[c + 1, j], tops[j], runner[j], first[j], second[j]
+            other = index if x > top else (k if x > next_ else other)
+            index = k if x > top else index
+            next_, top = max(next_, min(x, top)), max(top, x)
+            second[j] = index if y > top else (m if y > next_ else other)
+            first[j] = m if y > top else index
+            runner[j], tops[j] = max(next_, min(y, top)), max(top, y)
+            over[j] = I32(over[j] + I32(I32(x > limit) + I32(y > limit)))
+    if classes % 2:
+        k = I32(classes - 1)
+        for j in range(TILE):
+            x, top, next_, index = bits[classes - 1, j], tops[j], runner[j], first[j]
+            second[j] = index if x > top else (k if x > next_ else second[j])
+            first[j] = k if x > top else index
             tops[j] = max(top, x)
-            over[j] += I32(x > limit)
+            over[j] = I32(over[j] + I32(x > limit))
     if unclean < 0:
         for j in range(TILE):
             if odd[j] < 0:
@@ -145,35 +155,50 @@ def _decide_odd(p, j, level, rounding, rows):
 
 
 @compiled
-def normalise(p, floats, rows, total, rounding):
-    """Divide clipped values by their sum; TOP and REST are the largest and what is left, divided.
+def add_up(p, floats, rows, total, rounding):
+    """Add up clipped values: `total` (TILE,) in float64, from which states follow, and REST, of all but the largest.
 
-    HOLE: NaN where the pixel is not usable, else 0. States follow from sums in float64, `total` (TILE,).
+    HOLE: NaN where the pixel is not usable, else 0.
     """
-    best, rest, top, hole, inverse = floats[BEST], floats[REST], floats[TOP], floats[HOLE], floats[WORK]
-    first, states, grades, least = rows[FIRST], rows[STATE], rows[MORE], 1.0
+    rest, hole, first, states, grades = floats[REST], floats[HOLE], rows[FIRST], rows[STATE], rows[MORE]
+    classes = p.shape[0]
     for j in range(TILE):
         rest[j], total[j] = NOTHING, 0.0
-    for c in range(p.shape[0]):
-        k = I32(c)
+    for c in range(0, classes - 1, 2):
         for j in range(TILE):
-            total[j] += np.float64(p[c, j])
+            total[j] = total[j] + np.float64(p[c, j]) + np.float64(p[c + 1, j])
+        k, m = I32(c), I32(c + 1)
         for j in range(TILE):
-            rest[j] += p[c, j] if first[j] != k else NOTHING
+            rest[j] = rest[j] + (p[c, j] if first[j] != k else NOTHING) + (p[c + 1, j] if first[j] != m else NOTHING)
+    if classes % 2:
+        k = I32(classes - 1)
+        for j in range(TILE):
+            total[j] += np.float64(p[classes - 1, j])
+        for j in range(TILE):
+            rest[j] += p[classes - 1, j] if first[j] != k else NOTHING
     for j in range(TILE):
         off = np.abs(total[j] - 1.0)
         grades[j] = I32(off > rounding.exact) + I32((off > rounding.tolerance) | (total[j] < SMALLEST_SUM))
-        least = min(least, total[j])
     for j in range(TILE):
-        state, grade = states[j], grades[j]
-        usable = state & I32(3) == 0
-        state |= I32(RENORMALISED if usable and grade == 1 else 0)
-        states[j] = I32(OFF) if usable and grade > 1 else state
-        hole[j] = F(np.nan) if states[j] & I32(3) else NOTHING
-        top[j] = best[j]
-    if least < TINY_SUM:  # whose inverse float32 cannot hold
+        usable, state = I32(states[j] & I32(3)) == I32(0), states[j]
+        state = I32(state | I32(RENORMALISED)) if usable & (grades[j] == I32(1)) else state
+        state = I32(OFF) if usable & (grades[j] > I32(1)) else state
+        states[j] = state
+        hole[j] = F(np.nan) if I32(state & I32(3)) != I32(0) else NOTHING
+
+
+@compiled
+def normalise(p, floats, rows, total):
+    """Divide clipped values by their sum, as `add_up` left it; TOP and REST are the largest and what is left, divided."""
+    best, rest, top, inverse, tiny = floats[BEST], floats[REST], floats[TOP], floats[WORK], rows[MORE]
+    some = I32(0)
+    for j in range(TILE):
+        top[j], tiny[j] = best[j], I32(total[j] < TINY_SUM)  # whose inverse float32 cannot hold
+    for j in range(TILE):
+        some = I32(some | tiny[j])
+    if some != 0:
         for j in range(TILE):
-            if total[j] < TINY_SUM:
+            if tiny[j] != 0:
                 total[j] *= RAISED
                 rest[j] *= F(RAISED)
                 top[j] *= F(RAISED)
@@ -211,16 +236,22 @@ def euclidean(p, floats, rows, n):
 
 
 @compiled
-def kullback_leibler(p, floats, rows, n):
-    out, rest, top, first = floats[VALUE], floats[REST], floats[TOP], rows[FIRST]
+def kullback_leibler(p, floats, n):
+    """Add up all terms alike, then take the largest's back and put one in its place that has all digits near a vertex."""
+    out, rest, top = floats[VALUE], floats[REST], floats[TOP]
     classes, scale, ln2 = p.shape[0], F(1.0 / np.log(p.shape[0])), F(LN2)
     for j in range(TILE):
         out[j] = NOTHING
-    for c in range(classes):
-        k = I32(c)
-        for j in range(TILE):  # another than the largest is at most a half
-            x = NOTHING if first[j] == k else p[c, j]
+    for c in range(0, classes - 1, 2):
+        for j in range(TILE):
+            x, y = p[c, j], p[c + 1, j]
+            out[j] = out[j] - x * binary_logarithm(x) - y * binary_logarithm(y)
+    if classes % 2:
+        for j in range(TILE):
+            x = p[classes - 1, j]
             out[j] -= x * binary_logarithm(x)
+    for j in range(TILE):
+        out[j] += top[j] * binary_logarithm(top[j])
     for j in range(TILE):  # of the largest the logarithm is ln(1 - rest), where rest is small
         y = rest[j] if rest[j] < HALF else NOTHING
         u = ONE - y
@@ -261,23 +292,27 @@ def fisher_rao(p, floats, rows, n):
 
 @compiled
 def homophily(p, floats, square):
-    """Compute p'Sp for symmetric S with zero diagonal, already divided by its maximum; four products at a time."""
-    out, inner = floats[VALUE], floats[WORK]
+    """Compute p'Sp for symmetric S with zero diagonal, already divided by its maximum; four classes by two at a time.
+
+    square: S with zeros up to a multiple of four classes.
+    """
+    out, top = floats[VALUE], p.shape[0] - 1
     for j in range(TILE):
         out[j] = NOTHING
-    for i in range(1, p.shape[0]):
+    for i in range(0, p.shape[0], 4):
+        second, third, fourth = min(i + 1, top), min(i + 2, top), min(i + 3, top)
+        ab, ac, ad = F(square[i + 1, i]), F(square[i + 2, i]), F(square[i + 3, i])
+        bc, bd, cd = F(square[i + 2, i + 1]), F(square[i + 3, i + 1]), F(square[i + 3, i + 2])
         for j in range(TILE):
-            inner[j] = NOTHING
-        fours = i // 4 * 4
-        for k in range(0, fours, 4):
-            a, b, c, d = F(square[i, k]), F(square[i, k + 1]), F(square[i, k + 2]), F(square[i, k + 3])
+            a, b, c, d = p[i, j], p[second, j], p[third, j], p[fourth, j]
+            out[j] += a * (ab * b + ac * c + ad * d) + b * (bc * c + bd * d) + cd * c * d
+        for k in range(0, i, 2):
+            ka, kb, kc, kd = F(square[i, k]), F(square[i + 1, k]), F(square[i + 2, k]), F(square[i + 3, k])
+            m = k + 1
+            ma, mb, mc, md = F(square[i, m]), F(square[i + 1, m]), F(square[i + 2, m]), F(square[i + 3, m])
             for j in range(TILE):
-                inner[j] = inner[j] + a * p[k, j] + b * p[k + 1, j] + c * p[k + 2, j] + d * p[k + 3, j]
-        for k in range(fours, i):
-            weight = F(square[i, k])
-            for j in range(TILE):
-                inner[j] += weight * p[k, j]
-        for j in range(TILE):
-            out[j] += p[i, j] * inner[j]
+                a, b, c, d = p[i, j], p[second, j], p[third, j], p[fourth, j]
+                x, y = (ka * a + kb * b) + (kc * c + kd * d), (ma * a + mb * b) + (mc * c + md * d)
+                out[j] += p[k, j] * x + p[m, j] * y
     for j in range(TILE):
         out[j] *= TWO

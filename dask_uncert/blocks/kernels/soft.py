@@ -8,7 +8,7 @@ from dask_uncert.blocks.kernels.binary import plain_strip
 from dask_uncert.blocks.kernels.bins import add, fixed, fixed_share
 from dask_uncert.blocks.kernels.elementary import error_function, exponential
 from dask_uncert.blocks.kernels.measures import compiled
-from dask_uncert.blocks.kernels.probabilities import TILE
+from dask_uncert.blocks.kernels.types import BINARY_TILE as TILE
 from dask_uncert.blocks.kernels.types import AnyFloats, SoftGrid
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
 from dask_uncert.formulas.soft_confusion import FN, FP, TN, TP

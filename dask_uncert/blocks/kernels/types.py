@@ -24,10 +24,13 @@ ENTROPY_ROUNDING = 2.0**-52
 """Each sample, each class and each step rounds an entropy by about as much of itself, at most."""
 
 
+BINARY_TILE = 512  # pixels at a time of a prediction without a class axis
+
+
 class Pixels(NamedTuple):
     """Decisions and measures of n pixels; the rows of `values` are NaN where a pixel is not usable."""
 
-    values: AnyFloats  # (measures, n), float64; float32 where they were computed in it
+    values: AnyFloats  # (measures, n), in Fortran order: float64; float32 where they were computed in it
     predicted: SmallIndices  # (n,) class index of the largest probability, ties to the lowest
     second: SmallIndices  # (n,) class index of the second largest
     confused: SmallIndices  # (n,) how many probabilities exceed 1/C
@@ -39,10 +42,26 @@ class Groups(NamedTuple):
     """The pixels that count, sorted: those whose reference, decision, runner-up and confused classes agree stand together.
 
     order: (counted,) their numbers. starts: (groups + 1,) where each group starts in `order`; the last is its end.
+    right, pair, number: (groups,) where each group is counted, as numbers in tables (reference, right), (reference,
+    predicted, reference is second) and (confused classes, right).
     """
 
     order: NDArray[np.int32]
     starts: NDArray[np.int32]
+    right: Indices
+    pair: Indices
+    number: Indices
+
+
+def groups_of(
+    order: NDArray[np.int32], starts: NDArray[np.int32], reference: Indices, batch: Pixels, classes: int
+) -> Groups:
+    """Return the Groups of pixels that are sorted; reference: (n,) class index."""
+    first = order[starts[:-1]]
+    c, predicted = reference[first].astype(np.int64), batch.predicted[first].astype(np.int64)
+    right = c == predicted
+    pair = (c * classes + predicted) * 2 + (~right & (batch.second[first] == c))
+    return Groups(order, starts, c * 2 + right, pair, batch.confused[first].astype(np.int64) * 2 + right)
 
 
 class Rounding(NamedTuple):
@@ -104,6 +123,19 @@ class ScoreCounts(NamedTuple):
     squared_error: Counts  # (2 limbs,)
     log_loss: Counts  # (2 limbs,)
     infinite: Counts  # (1,)
+
+
+class Stated(NamedTuple):
+    """Where stated probabilities are counted while pixels are measured.
+
+    truth: (n,) class index, negative where the pixel does not count. finder: of bins over [0, 1] whose edges are as the
+    data's dtype has them. winning: (bins, 4), the tally of the largest; scores: of all classes.
+    """
+
+    truth: Indices
+    finder: Finder
+    winning: Counts
+    scores: ScoreCounts
 
 
 class TileRows(NamedTuple):

@@ -20,6 +20,22 @@ HALF = 32  # bits of an int64 for each of two limbs
 PAIR, ALL = 3, 6  # packed limbs of the first two powers, and of all three
 
 
+def sort_values(values: AnyFloats, groups: Groups) -> AnyFloats:
+    """Return values (measures, n) of `Pixels` in the order of groups, (measures, counted)."""
+    found = np.empty((len(values), groups.order.size), values.dtype)
+    _sort_values(np.ascontiguousarray(values.T), groups.order, found)
+    return found
+
+
+@compiled
+def _sort_values(values, order, found):
+    for start in range(0, order.size, STRIP):  # whose pixels stay in the nearest cache
+        for m in range(found.shape[0]):
+            row, k = found[m], np.uint64(m)
+            for j in range(start, min(start + STRIP, order.size)):
+                row[j] = values[np.uint64(order[j]), k]
+
+
 def count_values(
     values: AnyFloats,
     upper: float,
@@ -32,29 +48,28 @@ def count_values(
 ) -> None:
     """Add one measure's values to its `ValueCounts`.
 
-    values: (n,) in [0, upper]; finder: of bins over [0, upper], by octaves; groups: the `Groups` of these pixels. tiles: starts of
+    values: (counted,) in [0, upper], in the order of the groups; finder: of bins over [0, upper], by octaves; groups: the `Groups` of these pixels. tiles: starts of
     histograms (right, bin) and of sums (right, sums of 3 powers).
     """
     flat = (array.reshape(-1) for array in counts)
     strips, whole = np.zeros((2, STRIP)), np.zeros((ALL + 1, STRIP), np.int64)
     _count_values(
-        values, upper, finder, groups, reference, batch.predicted, batch.second, batch.confused, *flat, tiles, strips, whole
+        values, upper, finder, groups, reference, batch.predicted, *flat, tiles, strips, whole
     )  # fmt: skip
 
 
 @compiled
 def _count_values(
-    values, upper, finder, groups, reference, predicted, second, confused, histogram, by_pair, by_confused, tiles, strips, whole
+    values, upper, finder, groups, reference, predicted, histogram, by_pair, by_confused, tiles, strips, whole
 ):  # fmt: skip
     """Count strip by strip; strips (2, STRIP) and whole (ALL + 1, STRIP) are overwritten."""
     bins, order, starts = finder.edges.size - 1, groups.order, groups.starts
-    classes = by_confused.size // (4 * ALL) - 1
     strip, shares, powers, bin_of = strips[0], strips[1], whole, whole[ALL]
     g = np.int64(0)
     for start in range(0, order.size, STRIP):
         width = min(STRIP, order.size - start)
         for j in range(width):
-            strip[j] = values[order[start + j]]
+            strip[j] = values[start + j]
         for j in range(STRIP):
             shares[j] = strip[j] / upper
         find_powers(shares, powers)
@@ -64,31 +79,33 @@ def _count_values(
         j = 0
         while j < width:  # the pixels of one group after the other
             stop = min(starts[g + 1] - start, width)
-            i = order[start + j]
-            c = reference[i]
-            right = np.int64(predicted[i] == c)
-            near = (1 - right) * np.int64(second[i] == c)
-            row = (2 * c + right) * bins
-            pair = ((c * classes + predicted[i]) * 2 + near) * 6
-            number = (confused[i] * 2 + right) * 12
+            row, pair, number = groups.right[g] * bins, groups.pair[g] * 2 * PAIR, groups.number[g] * 2 * ALL
             x, x2, x2_low, x3, x3_middle, x3_low = 0, 0, 0, 0, 0, 0
             for m in range(j, stop):
-                histogram[row + bin_of[m]] += 1
+                histogram[np.uint64(row + bin_of[m])] += 1
                 x += powers[0, m]
                 x2 += powers[1, m]
                 x2_low += powers[2, m]
                 x3 += powers[3, m]
                 x3_middle += powers[4, m]
                 x3_low += powers[5, m]
-            for k, q in enumerate((x, x2, x2_low, x3, x3_middle, x3_low)):
-                high, low = q >> HALF, q & ((1 << HALF) - 1)
-                by_confused[number + 2 * k] += high
-                by_confused[number + 2 * k + 1] += low
-                if k < PAIR:
-                    by_pair[pair + 2 * k] += high
-                    by_pair[pair + 2 * k + 1] += low
+            _add_pair(x, by_confused, number)
+            _add_pair(x2, by_confused, number + 2)
+            _add_pair(x2_low, by_confused, number + 4)
+            _add_pair(x3, by_confused, number + 6)
+            _add_pair(x3_middle, by_confused, number + 8)
+            _add_pair(x3_low, by_confused, number + 10)
+            _add_pair(x, by_pair, pair)
+            _add_pair(x2, by_pair, pair + 2)
+            _add_pair(x2_low, by_pair, pair + 4)
             j = stop
             g += np.int64(start + stop == starts[g + 1])
+
+
+@inline
+def _add_pair(packed, limbs, place):
+    limbs[np.uint64(place)] += packed >> HALF
+    limbs[np.uint64(place + 1)] += packed & ((1 << HALF) - 1)
 
 
 @compiled
@@ -143,9 +160,9 @@ def count_wide_values(values, upper, finder, groups, reference, batch, counts, t
     """Add values without a range: as `count_values`, without division by `upper`, with more limbs."""
     histogram, by_pair, by_confused = counts
     powers, in_pairs, in_all = np.empty(by_confused.shape[2], np.int64), by_pair.shape[3], by_confused.shape[2]
-    for i in groups.order:
+    for place, i in enumerate(groups.order):
         c = reference[i]
-        x = values[i]
+        x = values[place]
         low, high = 0, finder.edges.size - 2
         while low < high:
             middle = (low + high) // 2
