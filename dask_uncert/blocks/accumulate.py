@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.blocks.encoding import are_incomplete
+from dask_uncert.blocks.kernels.memory import thread_memory
 from dask_uncert.blocks.kernels.types import (
     CLIPPED,
     NO_TILES,
@@ -44,7 +45,7 @@ class Counter:
         scale: float | None = None,
     ) -> None:
         self.request, self.total, self.dtype, self.kernels = request, total, dtype, kernels
-        self.share_dtype, self.tiles = share_dtype, tiles
+        self.share_dtype, self.tiles, self.memory = share_dtype, tiles, thread_memory()
         self.value_counts = [
             (cached_finder(d.edges, d.upper, True), ValueCounts(d.histogram, d.by_pair, d.by_confused))
             for d in total.distributions
@@ -69,7 +70,7 @@ class Counter:
         if calibration is not None and self.tiles is None:
             stated = Stated(truth, self.probability_finder, calibration.winning, self.scores)
         measures = self.request.measures, self.request.maxima
-        measured: Pixels = self.kernels.measure(stored, pixels, *measures, rounding, stated)
+        measured: Pixels = self.kernels.measure(stored, pixels, *measures, rounding, stated, self.memory)
         return measured
 
     def add(
@@ -98,10 +99,15 @@ class Counter:
             elif measure.kind == "confused_classes":
                 values[:] = batch.confused
         tiles = self.tiles.open(truth, pixels) if self.tiles is not None else _no_tiles
-        decisions, groups = total.decisions, kernels.group_decisions(truth, batch, len(request.classes))
+        decisions, groups = total.decisions, kernels.group_decisions(truth, batch, len(request.classes), self.memory)
         kernels.count_decisions(groups, truth, batch, decisions.pairs, decisions.by_confused, tiles("confusion"))
         for i, (values, d, (bins, counts)) in enumerate(
-            zip(kernels.sort_values(batch.values, groups), total.distributions, self.value_counts, strict=True)
+            zip(
+                kernels.sort_values(batch.values, groups, self.memory),
+                total.distributions,
+                self.value_counts,
+                strict=True,
+            )
         ):
             count = kernels.count_wide_values if d.wide else kernels.count_values
             rows = tiles(f"histogram/{i}", f"sums/{i}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -38,6 +38,7 @@ from dask_uncert.formulas.labels import NO_CODE, UNKNOWN, UNLABELLED
 from dask_uncert.formulas.measures import LARGEST_UNCERTAINTY
 from dask_uncert.formulas.typing import Bools, Floats, Indices
 from dask_uncert.inputs.scene import Encoding
+from dask_uncert.io.large_pages import zeros
 from dask_uncert.io.maps import MAPS
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
@@ -45,6 +46,7 @@ from dask_uncert.summaries.ledger import INPUTS, OF_INPUT, REASONS
 from dask_uncert.summaries.tiles import Tiles
 from dask_uncert.summaries.weighted_decisions import LARGEST
 
+MOST_OF_A_BYTE = 100  # classes whose indices int8 holds, beside the reasons for which pixels are left out
 STEP = 1 << 16  # pixels at a time: their measures are not held for a whole block
 LEFT_OUT = -4  # and below: left out for the reason with that number
 NOTHING = np.empty((0, 0, 0))
@@ -78,7 +80,8 @@ def evaluate_block(
     excluded = np.zeros((1 if zones is None else len(zones.codes) + 1, *total.ledger.excluded.shape), np.int64)
     shares = shares_of(request, arrays["reference"])
     plain = is_plain(request, arrays, encoding)
-    reference = counted_pixels(request, arrays, excluded, shares, zones, np.int8 if plain else np.int64)
+    narrow = np.int8 if len(request.classes) <= MOST_OF_A_BYTE else np.int16
+    reference = counted_pixels(request, arrays, excluded, shares, zones, narrow)
     if (reference == UNKNOWN).any():
         raise UnusableBlockError("reference", "shares out of range")
     u = arrays["uncertainty"].ravel() if "uncertainty" in arrays else None
@@ -90,9 +93,10 @@ def evaluate_block(
     decisions = None if "prediction" not in arrays else decision_indices(request, arrays["prediction"])
     if decisions is not None and (decisions[reference >= 0] < 0).any():
         raise UnusableBlockError("prediction", "unknown predicted codes")
-    block = _Block(request, arrays, encoding, kernels, reference, shares, decisions, offset or (0,) * len(shape))
+    block = _Block(request, arrays, encoding, kernels, reference, shares, decisions, offset or (0,) * len(shape), plain)
     if zones is None:
-        total = block.count(total, excluded[0], None)
+        cells = sum(array.size for _, _, array in total.arrays())
+        total = block.count(total.in_buffer(zeros((cells,), np.int64)), excluded[0], None)
         _close(total, excluded[0], reference.size)
     else:
         total = _count_zones(block, total, excluded, zones)
@@ -137,11 +141,12 @@ class _Block:
         shares: Floats | None,
         decisions: Indices | None,
         offset: Sequence[int],
+        plain: bool,
     ) -> None:
         self.request, self.arrays, self.encoding, self.kernels = request, arrays, encoding, kernels
         self.reference, self.shares, self.decisions, self.offset = reference, shares, decisions, offset
         self.u, self.weights = (arrays[name].ravel() if name in arrays else None for name in ("uncertainty", "weight"))
-        self.plain = reference.dtype == np.int8
+        self.plain = plain
         self.selected = reference >= 0
         self.maps = {
             name: np.full((reference.size, *layer.extra.values()), layer.fill, layer.dtype)
@@ -181,7 +186,7 @@ class _Block:
             p = self.arrays["probabilities"]
             pixels = count_plain(self.request, total, p, self.reference, self.u, self.kernels, part)
         elif pixels is None:
-            pixels = np.flatnonzero(self.selected)
+            pixels = np.flatnonzero(self.selected) if self.number < self.selected.size else every_pixel(self.number)
         if not pixels.size:
             return total
         request, kernels, (stored, dtype, rounding) = self.request, self.kernels, self.prediction
@@ -194,7 +199,8 @@ class _Block:
         counter = Counter(request, total, dtype, kernels, share_dtype, tiles, scale)
         batches = (pixels[start : start + STEP] for start in range(0, pixels.size, STEP))
         for batch in batches if tiles is None else tiles.batches(pixels, STEP):
-            truth = self.reference[batch].astype(np.int64, copy=False)
+            truth = counter.memory.empty("truth", batch.shape, np.int64)
+            truth[...] = self.reference[batch]
             if self.spread is not None:
                 state = self.spread.state[batch]
                 _leave_out(truth, (truth >= 0) & (state == MISSING), "samples_nan", excluded)
@@ -219,6 +225,12 @@ class _Block:
             for name, values in self.maps.items():
                 values[batch] = drawn[name] if name in drawn else _map_values(name, measured, truth, request)
         return total if tiles is None else replace(total, tiles=tiles.result())
+
+
+@lru_cache(maxsize=4)  # most blocks of a scene have the same size
+def every_pixel(number: int) -> Indices:
+    """Return the numbers of all pixels of a block, (number,)."""
+    return np.arange(number)
 
 
 def counted_pixels(

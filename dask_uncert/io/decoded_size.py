@@ -11,6 +11,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +29,7 @@ def decodes_within(codecs: Sequence[str], data: Any, limit: int) -> bool:
     """Return whether bytes decode to at most `limit` bytes, or so few that it does not matter.
 
     More bytes than a compressor makes of the limit are refused as well. codecs: names, as in numcodecs, in the order of
-    decoding. data: any buffer. Unknown codecs, damaged bytes, and what blosc, lz4 or zstd packed once more are left to
+    decoding. data: any buffer; for zstd alone also `FileBytes`. Unknown codecs, damaged bytes, and what blosc, lz4 or zstd packed once more are left to
     the reader.
     """
     if len(data) > grown(limit):
@@ -50,6 +51,20 @@ def decodes_within(codecs: Sequence[str], data: Any, limit: int) -> bool:
     except (ValueError, struct.error, EOFError, OSError, zlib.error, lzma.LZMAError):
         return True
     return True
+
+
+class FileBytes:
+    """The bytes of an open file in slices, each read when it is asked for: a map of a few bytes costs more."""
+
+    def __init__(self, file: Any, size: int) -> None:
+        self.file, self.size = file, size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, part: slice) -> bytes:
+        start, stop, _ = part.indices(self.size)
+        return os.pread(self.file.fileno(), stop - start, start)
 
 
 def grown(nbytes: int) -> int:
@@ -99,13 +114,13 @@ def _zstd_bound(data: Any) -> int:
     """Return the most bytes that the blocks of all frames decode to (RFC 8878, section 3.1)."""
     at = total = 0
     while at + 4 <= len(data):
-        (magic,) = struct.unpack_from("<I", data, at)
+        magic = int.from_bytes(data[at : at + 4], "little")
         if magic in ZSTD_SKIPPABLE:
-            at += 8 + struct.unpack_from("<I", data, at + 4)[0]
+            at += 8 + int.from_bytes(data[at + 4 : at + 8], "little")
             continue
         if magic != ZSTD_FRAME:
             break
-        descriptor = data[at + 4]
+        descriptor = int.from_bytes(data[at + 4 : at + 5], "little")
         single, size_flag = descriptor >> 5 & 1, descriptor >> 6
         at += 5 + (not single) + (0, 1, 2, 4)[descriptor & 3] + ((1 if single else 0), 2, 4, 8)[size_flag]
         last = False

@@ -22,6 +22,7 @@ from dask_uncert.blocks.kernels.histograms import (
 )
 from dask_uncert.blocks.kernels.joint import class_probabilities, count_joint, find_rows
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
+from dask_uncert.blocks.kernels.memory import Memory
 from dask_uncert.blocks.kernels.probabilities import (
     ITEMS,
     Work,
@@ -124,33 +125,37 @@ def measure(
     maxima: tuple[float, ...],
     rounding: Rounding,
     stated: Stated | None = None,
+    memory: Memory | None = None,
 ) -> Pixels:
     """Return decisions and measures of these pixels; where they are to be counted, also count probabilities as stated.
 
     probabilities: (a, classes, b) float32 or float64, any strides, not written to; pixel number i * b + j is
     the vector [i, :, j]. pixels: (n,) such numbers. maxima: for homophily `homophily_maximum` of its
     `squared_distances`, else unused. Rows of measures that are not functions of the vector alone are left
-    NaN. stated: pixels count where its truth is not negative and the vector is usable.
+    NaN. stated: pixels count where its truth is not negative and the vector is usable. memory: where the result may lie.
     """
-    tables = _tables(measures, maxima, probabilities.shape[1])
+    tables, memory = _tables(measures, maxima, probabilities.shape[1]), memory or Memory()
     n = pixels.size
     rows, values = np.arange(len(measures)), steps.any_layout(probabilities)
     single = np.isin(tables[0], SINGLES) & (probabilities.dtype == np.float32)
     narrow = probabilities.dtype == np.float32 and single.all() and OTHER not in tables[0]  # own values are float64
+    predicted, second, confused = (memory.empty(name, (n,), np.int16) for name in ("predicted", "second", "confused"))
     out = Pixels(
-        np.empty((n, len(measures)), np.float32 if narrow else np.float64).T,  # those of a pixel side by side
-        np.empty(n, np.int16),
-        np.empty(n, np.int16),
-        np.empty(n, np.int16),
-        np.empty(n),
-        np.empty(n, np.uint8),
+        # The values of a pixel lie side by side.
+        memory.empty("values", (n, len(measures)), np.float32 if narrow else np.float64).T,
+        predicted,
+        second,
+        confused,
+        memory.empty("confidence", (n,), np.float64),
+        memory.empty("state", (n,), np.uint8),
     )
     if probabilities.dtype == np.float32:
         tile, shared = np.empty((probabilities.shape[1], PITCH), np.float32), np.zeros((ROWS, TILE), np.float32)
         codes, orders, _, squares = tables
         _measure_singles(
             values, pixels, rows[single], codes, orders, squares, rounding, out,
-            tile, tile.view(np.int32), shared, shared.view(np.int32), np.empty(TILE), *_counting(stated, len(tile)),
+            tile, tile.view(np.int32), shared, shared.view(np.int32), np.empty(TILE),
+            *_counting(stated, len(tile), memory),
         )  # fmt: skip
         rows = rows[~single]
     if rows.size or probabilities.dtype != np.float32:
@@ -162,13 +167,13 @@ def measure(
     return out
 
 
-def _counting(stated: Stated | None, classes: int) -> tuple[Stated, np.float32, Work]:
+def _counting(stated: Stated | None, classes: int, memory: Memory) -> tuple[Stated, np.float32, Work]:
     """Return `stated` with flat tallies, how uneven its bins are, and the memory for counting; empty ones for None."""
     if stated is None:
         return NOT_STATED, np.float32(0.0), NO_WORK
     scores = stated.scores._replace(classwise=stated.scores.classwise.reshape(-1))
     flat = stated._replace(winning=stated.winning.reshape(-1), scores=scores)
-    return flat, uneven(stated.finder), stated_work(classes, stated.finder)
+    return flat, uneven(stated.finder), stated_work(classes, stated.finder, memory)
 
 
 @lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dask_uncert.blocks.kernels.bins import add, find_bin, find_bins, fixed, fixed_share
 from dask_uncert.blocks.kernels.elementary import logarithm, logarithm_or_zero
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, any_layout, compiled, gather
+from dask_uncert.blocks.kernels.memory import Memory
 from dask_uncert.blocks.kernels.singles import PITCH, TILE
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts, TileRows
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
@@ -77,15 +78,20 @@ class Work(NamedTuple):
     winning: Counts  # (bins, 2): items and the high limbs of their sum, those that came true and the low ones
 
 
-def stated_work(classes: int, finder: Finder) -> Work:
+def stated_work(classes: int, finder: Finder, memory: Memory | None = None) -> Work:
     """Return the memory for probabilities of so many classes."""
-    whole, bin_of = np.zeros((2, TILE), np.int32), np.zeros((classes, PITCH), np.int16)
-    bins = finder.edges.size - 1
-    packed, hits, winning = (
-        np.zeros((classes, bins), np.int64), np.zeros((classes, bins), np.int32), np.zeros((bins, 2), np.int64)
-    )  # fmt: skip
-    odd, scores = np.zeros(TILE, np.int32), np.zeros((3, TILE))
-    return Work(np.zeros(TILE, np.float32), whole, bin_of, odd, scores, packed, hits, winning)
+    memory, bins = memory or Memory(), finder.edges.size - 1
+    bin_of = memory.empty("bin_of", (classes, PITCH), np.int16)
+    counts = (
+        ("packed", (classes, bins), np.int64),
+        ("hits", (classes, bins), np.int32),
+        ("winning", (bins, 2), np.int64),
+    )
+    packed, hits, winning = (memory.empty(*of) for of in counts)
+    for array in (packed, hits, winning):
+        array[...] = 0
+    errors, whole, odd = np.empty(TILE, np.float32), np.empty((2, TILE), np.int32), np.empty(TILE, np.int32)
+    return Work(errors, whole, bin_of, odd, np.empty((3, TILE)), packed, hits, winning)
 
 
 @compiled

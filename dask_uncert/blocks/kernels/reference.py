@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dask_uncert.blocks.kernels.memory import Memory
 from dask_uncert.blocks.kernels.reference_ensemble import add_member, close_members, states_of  # noqa: F401 (kernels, too)
 from dask_uncert.blocks.kernels.reference_soft import (  # noqa: F401 (kernels, too)
     certainties,
@@ -47,6 +48,7 @@ def measure(
     maxima: tuple[float, ...],
     rounding: Rounding,
     stated: Stated | None = None,
+    memory: Memory | None = None,
 ) -> Pixels:
     """Return decisions and measures of these pixels, count stated probabilities; see `compiled.measure`."""
     classes = probabilities.shape[1]
@@ -74,7 +76,7 @@ def measure(
     return found
 
 
-def group_decisions(reference: Indices, batch: Pixels, classes: int) -> Groups:
+def group_decisions(reference: Indices, batch: Pixels, classes: int, memory: Memory | None = None) -> Groups:
     """Return the Groups of pixels; see `compiled.group_decisions`."""
     counted = np.flatnonzero(reference >= 0)
     right = batch.predicted[counted] == reference[counted]
@@ -83,7 +85,9 @@ def group_decisions(reference: Indices, batch: Pixels, classes: int) -> Groups:
     order = np.lexsort(keys[::-1])
     changes = (np.diff(keys[:, order], axis=1, prepend=-1) != 0).any(axis=0)
     starts = np.append(np.flatnonzero(changes), counted.size)
-    return groups_of(counted[order].astype(np.int32), starts.astype(np.int32), reference, batch, classes)
+    place = np.full(reference.size, counted.size, np.int32)
+    place[counted[order]] = np.arange(counted.size)
+    return groups_of(counted[order].astype(np.int32), place, starts.astype(np.int32), reference, batch, classes)
 
 
 def count_decisions(
@@ -105,7 +109,7 @@ def count_decisions(
         np.add.at(tiles.counts, (tiles.row[counted], tiles.starts[0] + c * len(pairs) + k), 1)
 
 
-def sort_values(values: AnyFloats, groups: Groups) -> AnyFloats:
+def sort_values(values: AnyFloats, groups: Groups, memory: Memory | None = None) -> AnyFloats:
     """Return values in the order of groups; see `compiled.sort_values`."""
     return values[:, groups.order]
 

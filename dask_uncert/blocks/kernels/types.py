@@ -41,12 +41,13 @@ class Pixels(NamedTuple):
 class Groups(NamedTuple):
     """The pixels that count, sorted: those whose reference, decision, runner-up and confused classes agree stand together.
 
-    order: (counted,) their numbers. starts: (groups + 1,) where each group starts in `order`; the last is its end.
+    order: (counted,) their numbers. place: (n,) where each pixel is in `order`, beyond its end if it does not count. starts: (groups + 1,) where each group starts in `order`; the last is its end.
     right, pair, number: (groups,) where each group is counted, as numbers in tables (reference, right), (reference,
     predicted, reference is second) and (confused classes, right).
     """
 
     order: NDArray[np.int32]
+    place: NDArray[np.int32]
     starts: NDArray[np.int32]
     right: Indices
     pair: Indices
@@ -54,14 +55,19 @@ class Groups(NamedTuple):
 
 
 def groups_of(
-    order: NDArray[np.int32], starts: NDArray[np.int32], reference: Indices, batch: Pixels, classes: int
+    order: NDArray[np.int32],
+    place: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    reference: Indices,
+    batch: Pixels,
+    classes: int,
 ) -> Groups:
     """Return the Groups of pixels that are sorted; reference: (n,) class index."""
     first = order[starts[:-1]]
     c, predicted = reference[first].astype(np.int64), batch.predicted[first].astype(np.int64)
     right = c == predicted
     pair = (c * classes + predicted) * 2 + (~right & (batch.second[first] == c))
-    return Groups(order, starts, c * 2 + right, pair, batch.confused[first].astype(np.int64) * 2 + right)
+    return Groups(order, place, starts, c * 2 + right, pair, batch.confused[first].astype(np.int64) * 2 + right)
 
 
 class Rounding(NamedTuple):

@@ -28,7 +28,7 @@ from dask_uncert.io.paths import UNLISTED, disable_retries, is_remote, read_opti
 from dask_uncert.io.quiet import quiet
 from dask_uncert.io.readers import ome_zarr
 from dask_uncert.io.readers.stored_array import Coordinates, Label, StoredArray, labels_in
-from dask_uncert.io.readers.zarr_chunks import ChunkCheck, check_all_files, check_metadata, has_checksum
+from dask_uncert.io.readers.zarr_chunks import ChunkCheck, check_all_files, check_metadata, has_checksum, room_for
 from dask_uncert.io.retries import is_transient
 
 FAST = {"codec_pipeline.path": "zarrs.ZarrsCodecPipeline", "threading.max_workers": 1}
@@ -108,7 +108,8 @@ class ZarrArray(StoredArray):
             else:
                 self._opened.store.check = check.check
             try:
-                values = self._opened[region]
+                room = room_for(self._opened, region) if is_folder(self.store) else None
+                values = self._opened[region] if room is None else self._opened.get_basic_selection(region, out=room)
             except Exception:  # zarrs cannot read all that zarr can, such as foreign byte orders
                 if not is_folder(self.store):
                     raise

@@ -13,10 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from zarr.abc.codec import BytesBytesCodec
 from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec, TransposeCodec
+from zarr.core.buffer.cpu import NDBuffer
 
 from dask_uncert.errors import InputError
-from dask_uncert.io.decoded_size import decodes_within
+from dask_uncert.io.decoded_size import FileBytes, decodes_within
 from dask_uncert.io.indexing import Span, spans_of
+from dask_uncert.io.large_pages import zeros
+from dask_uncert.io.lazy_array import whole_region
 from dask_uncert.io.paths import check_not_special
 
 METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
@@ -77,6 +80,11 @@ class ChunkCheck:
             if status.st_size == 0:
                 continue
             with open(path, "rb", buffering=0) as file:
+                if self.sharding is None and self.packing.codecs == ("zstd",):
+                    part = FileBytes(file, status.st_size - self.packing.checksums)
+                    if not decodes_within(self.packing.codecs, part, self.packing.limit):
+                        raise self._too_much(key)
+                    continue
                 # A map is not closed by hand, which fails while a decompressor still holds a part of it.
                 small = status.st_size <= SMALL
                 data = memoryview(file.read() if small else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -90,10 +98,13 @@ class ChunkCheck:
         """Refuse an encoded chunk that decodes to more than it should; of a shard, look at the chunks in these spans."""
         for part in [data] if self.sharding is None else self._inner(data, spans):
             if not self.packing.holds(part):
-                raise InputError(
-                    f"{self.name}: chunk {key} of {self.where} decodes to more than the {self.packing.limit} bytes that the "
-                    f"array's metadata state for a chunk: it is damaged, or made to fill the memory. Copy it again."
-                )
+                raise self._too_much(key)
+
+    def _too_much(self, key: str) -> InputError:
+        return InputError(
+            f"{self.name}: chunk {key} of {self.where} decodes to more than the {self.packing.limit} bytes that the "
+            f"array's metadata state for a chunk: it is damaged, or made to fill the memory. Copy it again."
+        )
 
     def _inner(self, data: memoryview, spans: Sequence[Span] | None) -> Iterator[memoryview]:
         """Yield the encoded chunks of a shard whose index can be read without decoding it."""
@@ -113,6 +124,17 @@ class ChunkCheck:
             offset, size = (int(n) for n in places[at])
             if EMPTY not in (offset, size):
                 yield data[offset : offset + size]
+
+
+def room_for(array: Any, region: Any) -> NDBuffer | None:
+    """Return the memory to read a region of a zarr.Array to, or None where zarr takes its own."""
+    parts = whole_region(region, array.ndim)
+    slices = [part for part in parts if isinstance(part, slice) and part.step in (None, 1)]
+    if len(slices) < len(parts) or not array.dtype.isnative:
+        return None
+    spans, _ = spans_of(region, array.shape)
+    values: Any = zeros(tuple(b - a for a, b in spans), array.dtype)
+    return NDBuffer(values)
 
 
 def has_checksum(array: Any) -> bool:
