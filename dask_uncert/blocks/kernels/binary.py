@@ -13,7 +13,7 @@ from dask_uncert.blocks.kernels.bins import find_bins_of_singles, fixed, fixed_s
 from dask_uncert.blocks.kernels.elementary import logarithm_or_zero
 from dask_uncert.blocks.kernels.joint import count_joint, find_halves, find_rows
 from dask_uncert.blocks.kernels.measures import compiled
-from dask_uncert.blocks.kernels.probabilities import ITEMS, ONE, SUM_BITS, WHOLE, uneven
+from dask_uncert.blocks.kernels.probabilities import ITEMS, ONE, SUM_BITS, WHOLE
 from dask_uncert.blocks.kernels.types import BINARY_TILE as TILE
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
@@ -38,13 +38,13 @@ def count_binary(
     finder: of bins over [0, 1]. decisions: pairs and by_confused as of `count_decisions`, the tally of `count_confidence`;
     scores: the `ScoreCounts`. left: (n,), written.
     """
-    return int(_count_binary(first, second, reference, finder, uneven(finder), decisions, scores, left))
+    return int(_count_binary(first, second, reference, finder, decisions, scores, left))
 
 
 @compiled
-def _count_binary(first, second, reference, finder, slack, decisions, scores, left):
+def _count_binary(first, second, reference, finder, decisions, scores, left):
     tally, number, start, others = scores.classwise, np.int64(0), 0, np.int64(0)
-    bins = tally.shape[1]
+    bins, slack = tally.shape[1], np.float32(finder.uneven)
     packed = np.zeros((2, 2, bins, 4), np.int64)  # class, whether it wins, bin: see `_take_apart`
     flat = packed.reshape(-1)
     nothing, one, steps = np.float32(0.0), np.float32(1.0), np.float32(1 << LIMB_BITS)

@@ -30,7 +30,6 @@ from dask_uncert.blocks.kernels.probabilities import (
     count_tile,
     stated_work,
     take_apart,
-    uneven,
 )
 from dask_uncert.blocks.kernels.singles import NOTHING, ONE, PITCH, ROWS, TILE
 from dask_uncert.blocks.kernels.soft import (
@@ -136,9 +135,9 @@ def measure(
     """
     tables, memory = _tables(measures, maxima, probabilities.shape[1]), memory or Memory()
     n = pixels.size
-    rows, values = np.arange(len(measures)), steps.any_layout(probabilities)
-    single = np.isin(tables[0], SINGLES) & (probabilities.dtype == np.float32)
-    narrow = probabilities.dtype == np.float32 and single.all() and OTHER not in tables[0]  # own values are float64
+    values, is_single = steps.any_layout(probabilities), probabilities.dtype == np.float32
+    in_float32, in_float64 = _rows(measures, maxima, probabilities.shape[1])
+    narrow = is_single and not in_float64.size and OTHER not in tables[0]  # own values are float64
     predicted, second, confused = (memory.empty(name, (n,), np.int16) for name in ("predicted", "second", "confused"))
     out = Pixels(
         # The values of a pixel lie side by side.
@@ -149,31 +148,38 @@ def measure(
         memory.empty("confidence", (n,), np.float64),
         memory.empty("state", (n,), np.uint8),
     )
-    if probabilities.dtype == np.float32:
+    if is_single:
         tile, shared = np.empty((probabilities.shape[1], PITCH), np.float32), np.zeros((ROWS, TILE), np.float32)
         codes, orders, _, squares = tables
         _measure_singles(
-            values, pixels, rows[single], codes, orders, squares, rounding, out,
+            values, pixels, in_float32, codes, orders, squares, rounding, out,
             tile, tile.view(np.int32), shared, shared.view(np.int32), np.empty(TILE),
             *_counting(stated, len(tile), memory),
         )  # fmt: skip
-        rows = rows[~single]
-    if rows.size or probabilities.dtype != np.float32:
+    if in_float64.size or not is_single:
+        rows = in_float64 if is_single else np.arange(len(measures))
         _measure(values, pixels, rows, *tables, rounding, out)
-    if stated is not None and probabilities.dtype != np.float32:
+    if stated is not None and not is_single:
         truth = np.where(out.state & 3, -1, stated.truth)
         count_confidence(truth, out, stated.finder, stated.winning, NO_TILES)
         count_probabilities(probabilities, pixels, truth, stated.finder, stated.scores, NO_TILES)
     return out
 
 
-def _counting(stated: Stated | None, classes: int, memory: Memory) -> tuple[Stated, np.float32, Work]:
-    """Return `stated` with flat tallies, how uneven its bins are, and the memory for counting; empty ones for None."""
+def _counting(stated: Stated | None, classes: int, memory: Memory) -> tuple[Stated, Work]:
+    """Return `stated` with flat tallies, and the memory for counting; empty ones for None."""
     if stated is None:
-        return NOT_STATED, np.float32(0.0), NO_WORK
+        return NOT_STATED, NO_WORK
     scores = stated.scores._replace(classwise=stated.scores.classwise.reshape(-1))
     flat = stated._replace(winning=stated.winning.reshape(-1), scores=scores)
-    return flat, uneven(stated.finder), stated_work(classes, stated.finder, memory)
+    return flat, stated_work(classes, stated.finder, memory)
+
+
+@lru_cache(maxsize=64)
+def _rows(measures: tuple[Measure, ...], maxima: tuple[float, ...], classes: int) -> tuple[Indices, Indices]:
+    """Return the numbers of the measures that float32 data get in float32, and of the others."""
+    single = np.isin(_tables(measures, maxima, classes)[0], SINGLES)
+    return np.flatnonzero(single), np.flatnonzero(~single)
 
 
 @lru_cache(maxsize=64)
@@ -199,7 +205,7 @@ def _tables(
 
 @compiled
 def _measure_singles(
-    probabilities, pixels, wanted, codes, orders, squares, rounding, result, p, bits, floats, rows, total, stated, slack, work
+    probabilities, pixels, wanted, codes, orders, squares, rounding, result, p, bits, floats, rows, total, stated, work
 ):  # fmt: skip
     """Measure tile by tile, and count; bits, rows: p and floats as int32, in the same memory."""
     n, level, truth = pixels.size, np.float32(rounding.level), rows[singles.ODD]
@@ -215,16 +221,22 @@ def _measure_singles(
             for j in range(width):
                 usable = np.int32(rows[singles.STATE, j] & np.int32(3)) == np.int32(0)
                 truth[j] = np.int32(stated.truth[start + j]) if usable else np.int32(-1)
-            count_tile(p, truth, rows[singles.FIRST], best, width, stated.finder, slack, True, stated.scores, work)
+            count_tile(p, truth, rows[singles.FIRST], best, width, stated.finder, True, stated.scores, work)
             if start % ITEMS == ITEMS - TILE:
                 take_apart(work, stated.scores.classwise, stated.winning)
         singles.normalise(p, floats, rows, total)
+        end = start + width
+        for row, target in (
+            (rows[singles.FIRST], result.predicted), (rows[singles.SECOND], result.second), (rows[singles.OVER], result.confused),
+        ):  # fmt: skip
+            kept = target[start:end]
+            for j in range(width):
+                kept[j] = row[j]
+        confidence, states = result.confidence[start:end], result.state[start:end]
         for j in range(width):
-            result.predicted[start + j] = rows[singles.FIRST, j]
-            result.second[start + j] = rows[singles.SECOND, j]
-            result.confused[start + j] = rows[singles.OVER, j]
-            result.confidence[start + j] = best[j]
-            result.state[start + j] = rows[singles.STATE, j]
+            confidence[j] = best[j]
+        for j in range(width):
+            states[j] = rows[singles.STATE, j]
         for m in wanted:
             if codes[m] == EUCLIDEAN:
                 singles.euclidean(p, floats, rows, orders[m])
@@ -240,9 +252,11 @@ def _measure_singles(
                     more = rest[j] + p[rows[singles.SECOND, j], j] if code == MARGIN else x
                     x = np.float32(4.0) * top[j] * x if code == VARIANCE else more
                     values[j] = x if code != OTHER else np.float32(np.nan)
-            for j in range(width):
+            for j in range(TILE):
                 x = values[j]
-                result.values[m, start + j] = (NOTHING if x <= NOTHING else (ONE if x > ONE else x)) + hole[j]
+                values[j] = (NOTHING if x <= NOTHING else (ONE if x > ONE else x)) + hole[j]
+            for j in range(width):
+                result.values[np.uint64(m), np.uint64(start + j)] = values[j]
     take_apart(work, stated.scores.classwise, stated.winning)
 
 

@@ -6,14 +6,13 @@ and sum of a bin fit one int64, and an item costs one addition to memory; they a
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.kernels.bins import add, find_bin, find_bins, fixed, fixed_share
-from dask_uncert.blocks.kernels.elementary import logarithm, logarithm_or_zero
+from dask_uncert.blocks.kernels.bins import add, find_bin, find_bins, fixed, fixed_share, this_or_next
+from dask_uncert.blocks.kernels.elementary import inline, logarithm, logarithm_or_zero
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, any_layout, compiled, gather
 from dask_uncert.blocks.kernels.memory import Memory
 from dask_uncert.blocks.kernels.singles import PITCH, TILE
@@ -25,6 +24,7 @@ SUM_BITS = 40
 ONE = 1 << SUM_BITS  # an item of a packed bin, above the sum of its probabilities
 ITEMS = ONE >> LIMB_BITS + 1  # of a bin, at most, before they are taken apart
 SLIGHT = 0.01  # of a bin's width: with more, too many shares are near an edge to look at one by one
+NOT_COUNTED = 2  # why a pixel is put right, in `odd`; 1: a bin may be one off
 LIMB_ONES = (1 << 30) - 1  # tells the compiler that what is above a limb is not negative
 WHOLE = np.float32(1 << LIMB_BITS + 1)  # added to it, a smaller float32 is rounded to a whole number
 
@@ -51,18 +51,7 @@ def count_probabilities(
     for start in range(0, pixels.size, ITEMS):
         part = slice(start, start + ITEMS)
         rows = tiles._replace(row=tiles.row[part])
-        _count_singles(stated, pixels[part], reference[part], finder, uneven(finder), flat, rows, p, predicted, work)
-
-
-@lru_cache(maxsize=256)
-def _uneven(edges: bytes) -> float:
-    bounds = np.frombuffer(edges)
-    return float(np.abs(bounds - np.arange(bounds.size) / (bounds.size - 1)).max() * bounds.size + 1e-4)
-
-
-def uneven(finder: Finder) -> np.float32:
-    """Return by how much of a bin's width the edges of equally wide bins may be off, with rounding."""
-    return np.float32(_uneven(finder.edges.tobytes()))
+        _count_singles(stated, pixels[part], reference[part], finder, flat, rows, p, predicted, work)
 
 
 class Work(NamedTuple):
@@ -95,7 +84,7 @@ def stated_work(classes: int, finder: Finder, memory: Memory | None = None) -> W
 
 
 @compiled
-def count_tile(p, truth, predicted, best, width, finder, slack, wins, counts, work):
+def count_tile(p, truth, predicted, best, width, finder, wins, counts, work):
     """Count a tile of stated probabilities, clipped to [0, 1]: (classes, TILE or more) float32.
 
     truth: (TILE,) class, negative where a pixel does not count. predicted, best: (TILE,) decisions and their probabilities,
@@ -105,14 +94,14 @@ def count_tile(p, truth, predicted, best, width, finder, slack, wins, counts, wo
     Two classes at a time, so that many additions to one bin do not wait for each other. All pixels are added; those that
     do not count, and bins that may be one off, are then put right one by one: they are few.
     """
-    classes, bins, bin_of, packed, odd = p.shape[0], finder.edges.size - 1, work.bin_of, work.packed, work.odd
-    errors, whole, other = work.errors, work.whole[0], work.whole[1]
-    uneven_edges, wrong = finder.start.size == 0 and slack > SLIGHT, np.int32(0)
+    classes, bin_of, packed, odd, errors = p.shape[0], work.bin_of, work.packed, work.odd, work.errors
+    whole, other, found = work.whole[0], work.whole[1], np.int32(0)
     for j in range(TILE):
-        errors[j], odd[j] = np.float32(0.0), np.int32(truth[j] < 0) | np.int32(j >= width)
+        errors[j] = np.float32(0.0)
+        odd[j] = np.int32(NOT_COUNTED) if (truth[j] < np.int32(0)) | (j >= width) else np.int32(0)
     for k in range(0, classes - 1, 2):
-        _find_stated(p, truth, k, bins, slack, errors, whole, bin_of, odd)
-        _find_stated(p, truth, k + 1, bins, slack, errors, other, bin_of, odd)
+        _find_stated(p, truth, k, finder, errors, whole, bin_of, odd)
+        _find_stated(p, truth, k + 1, finder, errors, other, bin_of, odd)
         for j in range(0, TILE, 2):  # all loads first
             a, b, c, d = bin_of[k, j], bin_of[k + 1, j], bin_of[k, j + 1], bin_of[k + 1, j + 1]
             of_a, of_b, of_c, of_d = whole[j], other[j], whole[j + 1], other[j + 1]
@@ -121,49 +110,61 @@ def count_tile(p, truth, predicted, best, width, finder, slack, wins, counts, wo
             packed[k, np.uint64(c)] += ONE + of_c
             packed[k + 1, np.uint64(d)] += ONE + of_d
     if classes % 2:
-        _find_stated(p, truth, classes - 1, bins, slack, errors, whole, bin_of, odd)
+        _find_stated(p, truth, classes - 1, finder, errors, whole, bin_of, odd)
         for j in range(TILE):
             packed[classes - 1, np.uint64(bin_of[classes - 1, j])] += ONE + whole[j]
     for j in range(TILE):
-        wrong |= odd[j]
-    if wrong != 0 or uneven_edges:  # edges of float16 are far from even, by less than a bin
+        found |= odd[j]
+    if found != 0:
         for j in range(TILE):
-            if odd[j] != 0 or uneven_edges:
-                _put_right(p, j, truth[j] < 0 or j >= width, finder, bin_of, packed)
+            if odd[j] >= NOT_COUNTED:
+                for k in range(classes):
+                    packed[k, np.uint64(bin_of[k, j])] -= ONE + _steps(p[k, j])
+            elif odd[j] != 0:
+                _put_right(p, j, finder, bin_of, packed)
     _add_scores(p, truth, predicted, best, width, errors, wins, counts, work)
 
 
+@inline
+def _steps(x):
+    """Return x of [0, 1] in steps of 2**-22: added to 2**23, it is rounded to a whole number, which the last bits hold."""
+    return np.float32(x * np.float32(1 << LIMB_BITS) + WHOLE).view(np.int32) & np.int32((1 << LIMB_BITS + 1) - 1)
+
+
 @compiled
-def _find_stated(p, truth, k, bins, slack, errors, whole, bin_of, odd):
-    """Find one class's bins, add to squared errors, write values in steps of 2**-22, and where an edge is so near that it is unsure."""
-    nothing, half, one, steps, code = (
+def _find_stated(p, truth, k, finder, errors, whole, bin_of, odd):
+    """Find one class's bins, add to squared errors, write values in steps, and where an edge is near."""
+    nothing, half, one, code, bins = (
         np.float32(0.0),
         np.float32(0.5),
         np.float32(1.0),
-        np.float32(1 << LIMB_BITS),
         np.int32(k),
+        finder.edges.size - 1,
     )
-    scale, last, near = np.float32(bins), np.float32(bins - 0.5), np.float32(half - slack)
+    slack = np.float32(finder.uneven)
+    rounded = finder.start.size == 0 and slack > SLIGHT  # edges of float16 are far from even, by less than a bin
+    scale, last, near = np.float32(bins), np.float32(bins - 0.5), np.float32(half - (-half if rounded else slack))
     for j in range(TILE):
         x = p[k, j]
         gap = x - (one if truth[j] == code else nothing)
         errors[j] += gap * gap
-        whole[j] = np.float32(x * steps + WHOLE).view(np.int32) & np.int32((1 << LIMB_BITS + 1) - 1)
+        whole[j] = _steps(x)
         within = min(max(x * scale, half), last)
         b = np.int32(within)
         bin_of[k, j] = b
         odd[j] = np.int32(odd[j] | np.int32(np.abs(within - np.float32(b) - half) > near))  # from the middle of the bin
+    for j in range(TILE if rounded else 0):
+        bin_of[k, j] = this_or_next(np.float64(p[k, j]), np.int32(bin_of[k, j]), finder.edges, np.int32(bins - 1))
 
 
 @compiled
-def _put_right(p, j, gone, finder, bin_of, packed):
-    """Move the items of a pixel from the bins in which they were counted to the right ones, or take them back."""
+def _put_right(p, j, finder, bin_of, packed):
+    """Move the items of a pixel from the bins in which they were counted to the right ones."""
     for k in range(p.shape[0]):
-        x = np.float64(p[k, j])
-        item = ONE + np.int64(np.rint(x * (1 << LIMB_BITS)))
+        x, item = np.float64(p[k, j]), ONE + _steps(p[k, j])
         b = find_bin(x, x, finder)
         packed[k, bin_of[k, j]] -= item
-        packed[k, b] += 0 if gone else item
+        packed[k, b] += item
         bin_of[k, j] = b
 
 
@@ -223,7 +224,7 @@ def take_apart(work, flat, winning):
 
 
 @compiled
-def _count_singles(probabilities, pixels, reference, finder, slack, counts, tiles, p, predicted, work):
+def _count_singles(probabilities, pixels, reference, finder, counts, tiles, p, predicted, work):
     """Count tile by tile; p (classes, PITCH) is overwritten."""
     taken, truth, nobody = np.zeros(TILE, np.int64), np.zeros(TILE, np.int32), np.zeros(TILE, np.float32)
     start = np.int64(0)
@@ -235,7 +236,7 @@ def _count_singles(probabilities, pixels, reference, finder, slack, counts, tile
                 p[k, j] = (
                     np.float32(0.0) if not x > np.float32(0.0) else (np.float32(1.0) if x > np.float32(1.0) else x)
                 )
-        count_tile(p, truth, predicted, nobody, width, finder, slack, False, counts, work)
+        count_tile(p, truth, predicted, nobody, width, finder, False, counts, work)
         if tiles.row.size > 0:
             _add_tile_scores(work.scores, taken, width, tiles)
             for k in range(p.shape[0]):

@@ -91,6 +91,7 @@ class Finder(NamedTuple):
     start: NDArray[np.int32]  # (cells,) or (0,)
     steps: int = 0  # of octaves: the bin of a value in a cell is at most so many further
     ends: Floats = np.empty(0)  # (cells,) or (0,)
+    uneven: float = 0.0  # of equally wide bins: by how much of a width edges may be off, with the rounding of a float32
 
 
 class SoftGrid(NamedTuple):
@@ -179,10 +180,11 @@ def finder(edges: Sequence[float], upper: float, octaves: bool = False) -> Finde
         steps = max(1, int((_bins_of(bounds, ends, "left") - start).max()))
         return Finder(bounds, start, steps, np.where(start < bins - 1, bounds[start + 1], np.inf))
     even = np.arange(bins + 1) * (upper / bins)
+    uneven = float(np.abs(bounds - even).max()) * bins / upper + 1e-4
     if (np.abs(bounds - even) <= 0.49 * upper / bins).all():
-        return Finder(bounds, np.empty(0, np.int32))
+        return Finder(bounds, np.empty(0, np.int32), uneven=uneven)
     left = np.arange(2 * bins) / (2 * bins) * upper * (1 - 1e-12)
-    return Finder(bounds, _bins_of(bounds, left, "left"))
+    return Finder(bounds, _bins_of(bounds, left, "left"), uneven=uneven)
 
 
 def _bins_of(edges: Floats, values: Floats, side: Literal["left", "right"]) -> NDArray[np.int32]:

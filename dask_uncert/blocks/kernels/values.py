@@ -10,7 +10,7 @@ import numpy as np
 
 from dask_uncert.blocks.kernels.bins import find_octave_bins, fixed_share
 from dask_uncert.blocks.kernels.elementary import inline
-from dask_uncert.blocks.kernels.measures import STRIP, any_layout, compiled
+from dask_uncert.blocks.kernels.measures import STRIP, compiled
 from dask_uncert.blocks.kernels.memory import Memory
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, Groups, Pixels, TileRows, ValueCounts
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
@@ -23,16 +23,17 @@ PAIR, ALL = 3, 6  # packed limbs of the first two powers, and of all three
 
 def sort_values(values: AnyFloats, groups: Groups, memory: Memory | None = None) -> AnyFloats:
     """Return values (measures, n) of `Pixels` in the order of groups, (measures, counted)."""
-    found = (memory or Memory()).empty("sorted", (groups.order.size, len(values)), values.dtype)
+    one_more = len(values) + 1  # so that those of one measure never follow each other: of one type for numba
+    found = (memory or Memory()).empty("sorted", (groups.order.size, one_more), values.dtype)
     _sort_values(np.ascontiguousarray(values.T), groups.place, found)
-    return found.T
+    return found.T[:-1]
 
 
 @compiled
 def _sort_values(values, place, found):
     """Write each pixel's values to its place: many lines are written at a time, but none has to be waited for."""
     for start in range(0, place.size, STRIP):  # whose pixels stay in the nearest cache
-        for m in range(found.shape[1]):
+        for m in range(values.shape[1]):
             k = np.uint64(m)
             for i in range(start, min(start + STRIP, place.size)):
                 if place[i] < found.shape[0]:
@@ -54,7 +55,7 @@ def count_values(
     values: (counted,) in [0, upper], in the order of the groups; finder: of bins over [0, upper], by octaves; groups: the `Groups` of these pixels. tiles: starts of
     histograms (right, bin) and of sums (right, sums of 3 powers).
     """
-    flat, values = (array.reshape(-1) for array in counts), any_layout(values[np.newaxis, :, np.newaxis])
+    flat = (array.reshape(-1) for array in counts)
     strips, whole = np.zeros((2, STRIP)), np.zeros((ALL + 1, STRIP), np.int64)
     _count_values(
         values, upper, finder, groups, reference, batch.predicted, *flat, tiles, strips, whole
@@ -72,7 +73,7 @@ def _count_values(
     for start in range(0, order.size, STRIP):
         width = min(STRIP, order.size - start)
         for j in range(width):
-            strip[j] = values[0, np.uint64(start + j), 0, 0]
+            strip[j] = values[np.uint64(start + j)]
         for j in range(STRIP):
             shares[j] = strip[j] / upper
         find_powers(shares, powers)
@@ -169,9 +170,7 @@ def count_wide_values(
     tiles: TileRows,
 ) -> None:
     """Add values without a range: as `count_values`, without division by `upper`, with more limbs."""
-    _count_wide_values(
-        any_layout(values[np.newaxis, :, np.newaxis]), finder, groups.order, reference, batch, counts, tiles
-    )
+    _count_wide_values(values, finder, groups.order, reference, batch, counts, tiles)
 
 
 @compiled
@@ -180,7 +179,7 @@ def _count_wide_values(values, finder, order, reference, batch, counts, tiles):
     powers, in_pairs, in_all = np.empty(by_confused.shape[2], np.int64), by_pair.shape[3], by_confused.shape[2]
     for j, i in enumerate(order):
         c = reference[i]
-        x = np.float64(values[0, j, 0, 0])
+        x = np.float64(values[j])
         low, high = 0, finder.edges.size - 2
         while low < high:
             middle = (low + high) // 2
