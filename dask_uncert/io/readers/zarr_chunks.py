@@ -18,7 +18,7 @@ from zarr.core.buffer.cpu import NDBuffer
 from dask_uncert.errors import InputError
 from dask_uncert.io.decoded_size import FileBytes, decodes_within
 from dask_uncert.io.indexing import Span, spans_of
-from dask_uncert.io.large_pages import zeros
+from dask_uncert.io.large_pages import empty
 from dask_uncert.io.lazy_array import whole_region
 from dask_uncert.io.paths import check_not_special
 
@@ -133,7 +133,7 @@ def room_for(array: Any, region: Any) -> NDBuffer | None:
     if len(slices) < len(parts) or not array.dtype.isnative:
         return None
     spans, _ = spans_of(region, array.shape)
-    values: Any = zeros(tuple(b - a for a, b in spans), array.dtype)
+    values: Any = empty(tuple(b - a for a, b in spans), array.dtype)
     return NDBuffer(values)
 
 
