@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from dask_uncert.blocks.kernels.bins import find_bins_of_singles, fixed, fixed_share
+from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import logarithm_or_zero
 from dask_uncert.blocks.kernels.joint import count_joint, find_halves, find_rows
-from dask_uncert.blocks.kernels.measures import compiled
 from dask_uncert.blocks.kernels.probabilities import ITEMS, ONE, SUM_BITS, WHOLE
 from dask_uncert.blocks.kernels.types import BINARY_TILE as TILE
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts
@@ -41,7 +41,7 @@ def count_binary(
     return int(_count_binary(first, second, reference, finder, decisions, scores, left))
 
 
-@compiled
+@compiled(arrays=True)
 def _count_binary(first, second, reference, finder, decisions, scores, left):
     tally, number, start, others = scores.classwise, np.int64(0), 0, np.int64(0)
     bins, slack = tally.shape[1], np.float32(finder.uneven)
@@ -109,13 +109,13 @@ def _count_binary(first, second, reference, finder, decisions, scores, left):
     return others
 
 
-@compiled
+@compiled(step=True)
 def _add(limbs, high, low):
     limbs[0] += high
     limbs[1] += low
 
 
-@compiled
+@compiled(step=True)
 def _add_decisions(p, truth, wins, width, decisions):
     pairs, by_confused, _ = decisions
     positive, ones, both = np.int32(0), np.int32(0), np.int32(0)
@@ -139,7 +139,7 @@ def _add_decisions(p, truth, wins, width, decisions):
     by_confused[1, 0] += wrong - even + even_right
 
 
-@compiled
+@compiled(step=True)
 def _take_apart(packed, winning, tally):
     """Add packed bins to the tallies, and set them to 0.
 
@@ -163,7 +163,7 @@ def _take_apart(packed, winning, tally):
     packed[:] = 0
 
 
-@compiled
+@compiled(arrays=True)
 def count_binary_jointly(first, second, reference, u, class_index, grid, upper, moments):
     """Add pixels with p in [0, 1] to the moments of a joint histogram, as `find_rows` and `count_joint` do.
 
@@ -184,7 +184,7 @@ def count_binary_jointly(first, second, reference, u, class_index, grid, upper, 
         count_joint(rows[:width], offsets, levels, damp, upper, moments)
 
 
-@compiled
+@compiled(step=True)
 def plain_strip(first, second, reference, u, start, end, class_index, p, positive, damp):
     """Write p of a class, whether the reference is it, and u of the pixels that count with p in [0, 1]; return how many."""
     bits, usual, reasons = second.view(np.int32), np.int32(0), np.int8(0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import inline
-from dask_uncert.blocks.kernels.measures import STRIP, compiled
+from dask_uncert.blocks.kernels.measures import STRIP
 from dask_uncert.blocks.kernels.types import CELL_BITS, LOWEST_CELL
 from dask_uncert.formulas.fixed_point import FRACTION_BITS, LIMB_BITS, LIMB_MASK
 
@@ -25,7 +26,7 @@ def find_bins(values, shares, finder, bins):
             bins[j] = find_bin(values[j], shares[j], finder)
 
 
-@compiled
+@compiled(step=True)
 def find_octave_bins(values, shares, finder, bins):
     """Find bins as `find_bins` does, by a `Finder` of octaves."""
     start, ends = finder.start, finder.ends
@@ -55,7 +56,7 @@ def find_bin(value, share, finder):
     return b
 
 
-@compiled
+@compiled(step=True)
 def cell(share, number):
     """Return which of equally wide cells over [0, 1] holds a share; the first for NaN, an end for others outside."""
     x = share * number
@@ -93,14 +94,14 @@ def fixed_share(x):
     return np.float64(x * np.float64(1 << FRACTION_BITS) + 2.0**52).view(np.int64) & np.int64((1 << 52) - 1)
 
 
-@compiled
+@compiled(step=True)
 def add(q, limbs, place):
     """Add a value in fixed point to the sum of two limbs that starts at `place`."""
     limbs[place] += q >> LIMB_BITS
     limbs[place + 1] += q & LIMB_MASK
 
 
-@compiled
+@compiled(step=True)
 def find_bins_of_singles(values, number, slack, finder, bins):
     """Find the bins of a strip of float32 shares, of `number` that are equally wide but for `slack` of a width.
 

@@ -13,6 +13,7 @@ import numpy as np
 from dask_uncert.blocks.kernels import measures as steps
 from dask_uncert.blocks.kernels import singles
 from dask_uncert.blocks.kernels.binary import count_binary, count_binary_jointly
+from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.confidence_joint import count_with_confidence
 from dask_uncert.blocks.kernels.ensemble import add_member, close_members
 from dask_uncert.blocks.kernels.histograms import (
@@ -21,7 +22,7 @@ from dask_uncert.blocks.kernels.histograms import (
     group_decisions,
 )
 from dask_uncert.blocks.kernels.joint import class_probabilities, count_joint, find_rows
-from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, compiled
+from dask_uncert.blocks.kernels.measures import STRIDE, STRIP
 from dask_uncert.blocks.kernels.memory import Memory
 from dask_uncert.blocks.kernels.probabilities import (
     ITEMS,
@@ -154,7 +155,7 @@ def measure(
         _measure_singles(
             values, pixels, in_float32, codes, orders, squares, rounding, out,
             tile, tile.view(np.int32), shared, shared.view(np.int32), np.empty(TILE),
-            *_counting(stated, len(tile), memory),
+            np.empty(TILE, np.int64), *_counting(stated, len(tile), memory),
         )  # fmt: skip
     if in_float64.size or not is_single:
         rows = in_float64 if is_single else np.arange(len(measures))
@@ -205,7 +206,7 @@ def _tables(
 
 @compiled
 def _measure_singles(
-    probabilities, pixels, wanted, codes, orders, squares, rounding, result, p, bits, floats, rows, total, stated, work
+    probabilities, pixels, wanted, codes, orders, squares, rounding, result, p, bits, floats, rows, total, places, stated, work
 ):  # fmt: skip
     """Measure tile by tile, and count; bits, rows: p and floats as int32, in the same memory."""
     n, level, truth = pixels.size, np.float32(rounding.level), rows[singles.ODD]
@@ -214,7 +215,7 @@ def _measure_singles(
     )  # fmt: skip
     for start in range(0, n, TILE):
         width = min(TILE, n - start)
-        steps.gather(probabilities, pixels, start, width, p)
+        singles.gather(probabilities, pixels, start, width, p, places)
         singles.decide(bits, p, level, rounding, rows)
         singles.add_up(p, floats, rows, total, rounding)
         if stated.truth.size > 0:
@@ -260,7 +261,7 @@ def _measure_singles(
     take_apart(work, stated.scores.classwise, stated.winning)
 
 
-@compiled
+@compiled(arrays=True)
 def _measure(probabilities, pixels, rows, codes, orders, alphas, squares, rounding, result):
     classes = probabilities.shape[1]
     n = pixels.size

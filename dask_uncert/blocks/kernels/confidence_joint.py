@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from dask_uncert.blocks.kernels.bins import find_bins
-from dask_uncert.blocks.kernels.measures import STRIP, compiled
+from dask_uncert.blocks.kernels.compiling import compiled
+from dask_uncert.blocks.kernels.measures import STRIP
 
 
-@compiled
+@compiled(arrays=True)
 def count_with_confidence(values, upper, bins, reference, batch, confidence_bins, counts):
     """Add pixels to counts (right, confidence, bin) of one measure's values and the winning class's probability.
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, any_layout, compiled, find_logs, gather
+from dask_uncert.blocks.kernels.compiling import compiled
+from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, any_layout, find_logs, gather
 from dask_uncert.blocks.kernels.types import (
     CLIPPED,
     ENTROPY_ROUNDING,
@@ -42,7 +43,7 @@ def add_member(
     _add_member(any_layout(probabilities), pixels, tolerance, exact, sums, entropies, votes, state)
 
 
-@compiled
+@compiled(arrays=True)
 def _add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes, state):
     classes = probabilities.shape[1]
     p, logs = np.empty((classes, STRIDE)), np.empty((classes, STRIDE))
@@ -95,7 +96,7 @@ def _add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes,
                 sums[i, c] += p[c, j]
 
 
-@compiled
+@compiled(arrays=True)
 def close_members(pixels, samples, upper, sums, entropies, votes, state, values):
     """Turn sums into means, in place, and write the measures of the samples.
 

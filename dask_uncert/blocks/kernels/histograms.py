@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dask_uncert.blocks.kernels.bins import add, find_bins, fixed_share
-from dask_uncert.blocks.kernels.measures import STRIP, compiled
+from dask_uncert.blocks.kernels.compiling import compiled
+from dask_uncert.blocks.kernels.measures import STRIP
 from dask_uncert.blocks.kernels.memory import Memory
 from dask_uncert.blocks.kernels.types import NO_TILES, Groups, Pixels, TileRows, groups_of
 from dask_uncert.formulas.typing import Counts, Indices
@@ -64,7 +65,7 @@ def _group(reference, predicted, second, confused, classes, at_once, key, order,
     return counted, groups
 
 
-@compiled
+@compiled(step=True)
 def _sort(key, before, after, place, ends):
     """Sort pixel numbers by their key, which is less than the size of `ends`, where each key then ends; equals keep their order."""
     start = np.int32(0)
@@ -100,7 +101,7 @@ def count_decisions(
         np.add.at(tiles.counts.reshape(-1), tiles.row[counted] * tiles.counts.shape[1] + cell, 1)
 
 
-@compiled
+@compiled(arrays=True)
 def count_confidence(reference, batch, finder, tally, tiles):
     """Add the winning class's stated probability to its bins (right-closed, the first also holds 0).
 

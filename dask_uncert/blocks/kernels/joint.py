@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.blocks.kernels.measures import STRIP, any_layout, compiled
+from dask_uncert.blocks.kernels.compiling import compiled
+from dask_uncert.blocks.kernels.measures import STRIP, any_layout
 from dask_uncert.blocks.kernels.types import AnyFloats
 from dask_uncert.blocks.kernels.vectors import add_powers
 from dask_uncert.formulas.fixed_point import FIRST, SECOND
@@ -61,7 +62,7 @@ def find_rows(values, above, grid, rows, offsets):
         rows[i] = row
 
 
-@compiled
+@compiled(step=True)
 def find_halves(values, rows):
     """Write the number of each float16 value in [0, 1], (n,) float64, counted up from 0: its bits."""
     for i in range(values.size):  # SIMD
@@ -70,7 +71,7 @@ def find_halves(values, rows):
         rows[i] = np.int32(x * np.float32(2.0**24)) if x < np.float32(2.0**-14) else normal
 
 
-@compiled
+@compiled(arrays=True)
 def count_joint(rows, offsets, levels, u, upper, moments):
     """Add every pixel to the moments of its level, row and bin.
 

@@ -6,10 +6,9 @@ of them, so that the value of a pixel depends neither on its neighbours nor on i
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-from dask_uncert.blocks.kernels.cache import ensure_cache
+from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import (
     arcsine,
     arctangent,
@@ -22,15 +21,6 @@ from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED
 
 STRIP = 128
 STRIDE = STRIP + 8  # rows of a strip are 1088 bytes apart: not all in the same cache sets
-ensure_cache()
-
-
-def compiled(function):
-    """Compile a function; the machine code is kept for the next process where a folder can be written."""
-    try:
-        return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
-    except RuntimeError:  # no folder can be written
-        return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def any_layout(probabilities: AnyFloats) -> AnyFloats:
@@ -41,7 +31,7 @@ def any_layout(probabilities: AnyFloats) -> AnyFloats:
     return np.broadcast_to(probabilities[..., np.newaxis], (*probabilities.shape, 2))
 
 
-@compiled
+@compiled(step=True)
 def gather(probabilities, pixels, start, width, p):
     """Fill a strip with pixels[start : start + width], and the rest of it with a harmless pixel."""
     classes, inner = probabilities.shape[1], probabilities.shape[2]
@@ -77,7 +67,7 @@ def gather(probabilities, pixels, start, width, p):
             p[c, j] = 1.0 if c == 0 else 0.0
 
 
-@compiled
+@compiled(step=True)
 def decide(p, level, best, runner, lowest, first, second, over):
     """Find the largest and second largest, each with the lowest index that holds it; p is still as stored.
 
@@ -112,7 +102,7 @@ def decide(p, level, best, runner, lowest, first, second, over):
             second[j] = np.float64(c) if x == runner[j] else second[j]
 
 
-@compiled
+@compiled(step=True)
 def normalise(p, first, best, rest, total, lowest, hole, rounding, states):
     """Clip to [0, 1], divide by the sum; afterwards `best` is clipped and `total` is the sum before division.
 
@@ -151,7 +141,7 @@ def normalise(p, first, best, rest, total, lowest, hole, rounding, states):
             p[c, j] *= lowest[j]
 
 
-@compiled
+@compiled(step=True)
 def find_logs(p, first, rest, tops, logs):
     """Write the logarithm of every probability (0 for 0), and of the largest as ln(1 - rest); that to `tops`, too."""
     for j in range(STRIP):
@@ -165,7 +155,7 @@ def find_logs(p, first, rest, tops, logs):
             logs[c, j] = tops[j] if largest else log
 
 
-@compiled
+@compiled(step=True)
 def bounded(out, hole):
     """Take rounding off: in [0, 1], 0.0 and not -0.0 at a vertex; NaN where the pixel is not usable."""
     for j in range(STRIP):
@@ -174,7 +164,7 @@ def bounded(out, hole):
         out[j] = x + hole[j]
 
 
-@compiled
+@compiled(step=True)
 def _one_minus_power(deficit, n):
     """Return 1 - (1 - deficit)**n, as deficit (1 + q + ... + q**(n - 1)): small ones keep their digits."""
     q, total = 1.0 - deficit, 1.0
@@ -183,13 +173,13 @@ def _one_minus_power(deficit, n):
     return deficit * total
 
 
-@compiled
+@compiled(step=True)
 def _complement(x, c, j, first, rest):
     """Return 1 - p of a class: for the largest what the others add up to."""
     return rest[j] if first[j] == np.float64(c) else 1.0 - x
 
 
-@compiled
+@compiled(arrays=True, step=True)
 def euclidean(p, first, rest, n, out):
     classes = p.shape[0]
     scale = classes / (classes - 1.0)
@@ -211,7 +201,7 @@ def euclidean(p, first, rest, n, out):
         out[j] = _one_minus_power(1.0 - q if q < 0.5 else out[j] / (1.0 + q), n)
 
 
-@compiled
+@compiled(step=True)
 def kullback_leibler(p, logs, n, out):
     out[:] = 0.0
     for c in range(p.shape[0]):
@@ -225,7 +215,7 @@ def kullback_leibler(p, logs, n, out):
             out[j] = _one_minus_power(out[j], n)
 
 
-@compiled
+@compiled(arrays=True, step=True)
 def fisher_rao(p, first, best, total, rest, n, out):
     """By the chord ||sqrt p - sqrt u|| near the centre, by the angle that is left near a vertex; see the reference."""
     root = np.sqrt(1.0 / p.shape[0])
@@ -249,7 +239,7 @@ def fisher_rao(p, first, best, total, rest, n, out):
         out[j] = _one_minus_power(1.0 - q if q < 0.5 else left, n)
 
 
-@compiled
+@compiled(step=True)
 def renyi(p, logs, first, rest, tops, alpha, n, out):
     scale = 1.0 / np.log(p.shape[0])
     if np.isinf(alpha):
@@ -280,7 +270,7 @@ def renyi(p, logs, first, rest, tops, alpha, n, out):
             out[j] = _one_minus_power(out[j], n)
 
 
-@compiled
+@compiled(step=True)
 def _power_excess(p, logs, alpha, out):
     """Write sum p**alpha - 1, as sum p (p**(alpha - 1) - 1)."""
     out[:] = 0.0
@@ -289,7 +279,7 @@ def _power_excess(p, logs, alpha, out):
             out[j] += p[c, j] * exponential_minus_one((alpha - 1.0) * logs[c, j])
 
 
-@compiled
+@compiled(step=True)
 def tsallis(p, logs, first, rest, alpha, out):
     classes = p.shape[0]
     if alpha == 1.5:
@@ -305,7 +295,7 @@ def tsallis(p, logs, first, rest, alpha, out):
         out[j] = out[j] / largest
 
 
-@compiled
+@compiled(step=True)
 def t_entropy(p, first, rest, out):
     """arctan(1/p) - pi/4 = arctan((1 - p) / (1 + p)), so that zeros need no care and nothing cancels."""
     out[:] = 0.0
@@ -319,7 +309,7 @@ def t_entropy(p, first, rest, out):
         out[j] *= scale
 
 
-@compiled
+@compiled(arrays=True, step=True)
 def homophily(p, square, out):
     """Compute p'Sp for symmetric S with zero diagonal, already divided by its maximum."""
     inner = np.empty(STRIP)

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.blocks.kernels.bins import add, find_bin, find_bins, fixed, fixed_share, this_or_next
+from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import inline, logarithm, logarithm_or_zero
-from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, any_layout, compiled, gather
+from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, any_layout, gather
 from dask_uncert.blocks.kernels.memory import Memory
 from dask_uncert.blocks.kernels.singles import PITCH, TILE
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts, TileRows
@@ -83,7 +84,7 @@ def stated_work(classes: int, finder: Finder, memory: Memory | None = None) -> W
     return Work(errors, whole, bin_of, odd, np.empty((3, TILE)), packed, hits, winning)
 
 
-@compiled
+@compiled(step=True)
 def count_tile(p, truth, predicted, best, width, finder, wins, counts, work):
     """Count a tile of stated probabilities, clipped to [0, 1]: (classes, TILE or more) float32.
 
@@ -131,7 +132,7 @@ def _steps(x):
     return np.float32(x * np.float32(1 << LIMB_BITS) + WHOLE).view(np.int32) & np.int32((1 << LIMB_BITS + 1) - 1)
 
 
-@compiled
+@compiled(step=True)
 def _find_stated(p, truth, k, finder, errors, whole, bin_of, odd):
     """Find one class's bins, add to squared errors, write values in steps, and where an edge is near."""
     nothing, half, one, code, bins = (
@@ -157,7 +158,7 @@ def _find_stated(p, truth, k, finder, errors, whole, bin_of, odd):
         bin_of[k, j] = this_or_next(np.float64(p[k, j]), np.int32(bin_of[k, j]), finder.edges, np.int32(bins - 1))
 
 
-@compiled
+@compiled(step=True)
 def _put_right(p, j, finder, bin_of, packed):
     """Move the items of a pixel from the bins in which they were counted to the right ones."""
     for k in range(p.shape[0]):
@@ -168,7 +169,7 @@ def _put_right(p, j, finder, bin_of, packed):
         bin_of[k, j] = b
 
 
-@compiled
+@compiled(step=True)
 def _add_scores(p, truth, predicted, best, width, errors, wins, counts, work):
     """Add squared errors and log losses of a tile, and where wanted the winning class's probability, to its bin."""
     scores, bin_of, hits, winning, none = work.scores, work.bin_of, work.hits, work.winning, np.int64(0)
@@ -194,7 +195,7 @@ def _add_scores(p, truth, predicted, best, width, errors, wins, counts, work):
                 winning[b, 1] += ONE * np.int64(truth[j] == predicted[j]) + (q & LIMB_MASK)
 
 
-@compiled
+@compiled(step=True)
 def _add_fixed(values, limbs):
     """Add values in [0, 256) in fixed point."""
     high, low = np.int64(0), np.int64(0)
@@ -206,7 +207,7 @@ def _add_fixed(values, limbs):
     limbs[1] += low
 
 
-@compiled
+@compiled(step=True)
 def take_apart(work, flat, winning):
     """Add packed bins, which become zero, to flat tallies: of each class, and of the winning one, or empty."""
     packed, hits, both = work.packed.reshape(-1), work.hits.reshape(-1), work.winning
@@ -223,7 +224,7 @@ def take_apart(work, flat, winning):
             both[b, k] = 0
 
 
-@compiled
+@compiled(arrays=True)
 def _count_singles(probabilities, pixels, reference, finder, counts, tiles, p, predicted, work):
     """Count tile by tile; p (classes, PITCH) is overwritten."""
     taken, truth, nobody = np.zeros(TILE, np.int64), np.zeros(TILE, np.int32), np.zeros(TILE, np.float32)
@@ -246,7 +247,7 @@ def _count_singles(probabilities, pixels, reference, finder, counts, tiles, p, p
     take_apart(work, counts.classwise, np.zeros(0, np.int64))
 
 
-@compiled
+@compiled(arrays=True)
 def _count_doubles(probabilities, pixels, reference, finder, counts, tiles):
     classes, bins, flat = probabilities.shape[1], finder.edges.size - 1, counts.classwise
     p, whole = np.zeros((classes, STRIDE)), np.empty((classes, STRIDE), np.int64)
@@ -287,7 +288,7 @@ def _count_doubles(probabilities, pixels, reference, finder, counts, tiles):
                     _add_to_tile(taken[j], tiles.starts[3 + k], bin_of[k, j], truth[j] == k, whole[k, j], tiles)
 
 
-@compiled
+@compiled(step=True)
 def _next(probabilities, pixels, reference, start, taken, truth, p):
     """Fill a strip with the next pixels that count; return where to go on, and the width of the strip."""
     width = 0
@@ -307,7 +308,7 @@ def _next(probabilities, pixels, reference, start, taken, truth, p):
     return start, width
 
 
-@compiled
+@compiled(step=True)
 def _add_tile_scores(scores, taken, width, tiles):
     """Add squared errors, scores[0], and log losses, scores[2], of the true class's probabilities, scores[1], to their tiles."""
     for j in range(width):
@@ -317,7 +318,7 @@ def _add_tile_scores(scores, taken, width, tiles):
         row[tiles.starts[2]] += np.int64(not scores[1, j] > 0.0)
 
 
-@compiled
+@compiled(step=True)
 def _add_to_tile(pixel, start, fine, positive, q, tiles):
     """Add an item to the job's bin in the row of its tile: tallies start at `start`."""
     rows = tiles.counts.reshape(-1)

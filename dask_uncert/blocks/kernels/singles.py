@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import inline
-from dask_uncert.blocks.kernels.measures import compiled
 from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED, SMALLEST_SUM
+from dask_uncert.blocks.kernels.vectors import LANES, copy_eight, load_single, turn_square
 
 TILE = 256
 PITCH = TILE + 16
@@ -72,7 +73,37 @@ def arcsine(x):
     return x + x * r if small else F(1.5707963268) - TWO * (s + s * r)
 
 
-@compiled
+@compiled(step=True)
+def gather(probabilities, pixels, start, width, p, places):
+    """Fill a tile with pixels[start : start + width], and the rest of it with the first of them.
+
+    Pixels that follow each other are copied eight at a time; where classes lie side by side, eight of them, too.
+    places: (TILE,) int64, overwritten.
+    """
+    classes, inner, flat = probabilities.shape[1], probabilities.shape[2], p.reshape(-1)
+    outwards, between, inwards = probabilities.strides[0], probabilities.strides[1], probabilities.strides[2]
+    step, apart, before, i = outwards if inner == 1 else inwards, np.int64(0), np.int64(-1) - inner, np.int64(0)
+    for j in range(TILE):
+        pixel = pixels[np.uint64(start + (j if j < width else 0))]
+        if pixel < before or pixel >= before + inner:
+            i = pixel // inner if inner > 1 else pixel
+            before = i * inner
+        places[j] = i * outwards + (pixel - before) * inwards
+        apart |= places[j] - (places[0] + j * step)
+    source = probabilities.ctypes.data
+    for c in range(classes):
+        if apart == 0 and step == 4:
+            for j in range(0, TILE, LANES):
+                copy_eight(source + c * between + places[j], flat, c * PITCH + j)
+        elif apart == 0 and between == 4 and c < classes // LANES * LANES:
+            for j in range(0, TILE if c % LANES == 0 else 0, LANES):
+                turn_square(source + c * between + places[j], step, flat, c * PITCH + j, PITCH)
+        else:
+            for j in range(TILE):
+                flat[np.uint64(c * PITCH + j)] = load_single(source + c * between + places[j])
+
+
+@compiled(step=True)
 def raise_to(n, deficit):
     """Make 1 - (1 - deficit)**n of a strip of deficits, as `measures` does."""
     for j in range(TILE if n > 1 else 0):
@@ -82,7 +113,7 @@ def raise_to(n, deficit):
         deficit[j] *= total
 
 
-@compiled
+@compiled(step=True)
 def decide(bits, p, level, rounding, rows):
     """Find the largest and second largest, each with the lowest index that holds it, and clip p, which is as stored.
 
@@ -131,7 +162,7 @@ def decide(bits, p, level, rounding, rows):
                 first[j], second[j], over[j] = rows[ODD, j], rows[ODD + 1, j], rows[ODD + 2, j]
 
 
-@compiled
+@compiled(step=True)
 def _decide_odd(p, j, level, rounding, rows):
     """Decide a pixel that holds NaN or a value outside [0, 1], and clip it; writes from ODD: first, second, over; and STATE."""
     first, second, over, missing = I32(-1), I32(-1), I32(0), False
@@ -154,7 +185,7 @@ def _decide_odd(p, j, level, rounding, rows):
     rows[STATE, j] = MISSING if missing else (OFF if off else (CLIPPED if clipped else 0))
 
 
-@compiled
+@compiled(step=True)
 def add_up(p, floats, rows, total, rounding):
     """Add up clipped values: `total` (TILE,) in float64, from which states follow, and REST, of all but the largest.
 
@@ -187,7 +218,7 @@ def add_up(p, floats, rows, total, rounding):
         hole[j] = F(np.nan) if I32(state & I32(3)) != I32(0) else NOTHING
 
 
-@compiled
+@compiled(step=True)
 def normalise(p, floats, rows, total):
     """Divide clipped values by their sum, as `add_up` left it; TOP and REST are the largest and what is left, divided."""
     best, rest, top, inverse, tiny = floats[BEST], floats[REST], floats[TOP], floats[WORK], rows[MORE]
@@ -213,7 +244,7 @@ def normalise(p, floats, rows, total):
             p[c, j] *= inverse[j]
 
 
-@compiled
+@compiled(step=True)
 def euclidean(p, floats, rows, n):
     classes, out, rest, squares, first = p.shape[0], floats[VALUE], floats[REST], floats[WORK], rows[FIRST]
     scale, level = F(classes / (classes - 1.0)), F(1.0 / classes)
@@ -235,7 +266,7 @@ def euclidean(p, floats, rows, n):
     raise_to(n if n != 2 else 1, out)
 
 
-@compiled
+@compiled(step=True)
 def kullback_leibler(p, floats, n):
     """Add up all terms alike, then take the largest's back and put one in its place that has all digits near a vertex."""
     out, rest, top = floats[VALUE], floats[REST], floats[TOP]
@@ -261,7 +292,7 @@ def kullback_leibler(p, floats, n):
     raise_to(n, out)
 
 
-@compiled
+@compiled(step=True)
 def fisher_rao(p, floats, rows, n):
     """By the chord ||sqrt p - sqrt u|| near the centre, by the angle that is left near a vertex; see the reference."""
     out, rest, top, more, first = floats[VALUE], floats[REST], floats[TOP], floats[WORK], rows[FIRST]
@@ -290,7 +321,7 @@ def fisher_rao(p, floats, rows, n):
     raise_to(n, out)
 
 
-@compiled
+@compiled(step=True)
 def homophily(p, floats, square):
     """Compute p'Sp for symmetric S with zero diagonal, already divided by its maximum; four classes by two at a time.
 

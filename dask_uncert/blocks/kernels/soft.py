@@ -6,8 +6,8 @@ import numpy as np
 
 from dask_uncert.blocks.kernels.binary import plain_strip
 from dask_uncert.blocks.kernels.bins import add, fixed, fixed_share
+from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import error_function, exponential
-from dask_uncert.blocks.kernels.measures import compiled
 from dask_uncert.blocks.kernels.types import BINARY_TILE as TILE
 from dask_uncert.blocks.kernels.types import AnyFloats, SoftGrid
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
@@ -62,7 +62,7 @@ def count_binary_softly(
     _count_binary_softly(first, second, reference, u, *grid[:4], FORMS[grid.form], grid.certainty, weights)
 
 
-@compiled
+@compiled(arrays=True)
 def _count_binary_softly(first, second, reference, u, class_index, thresholds, sigmas, dampings, form, sure, weights):
     p, positive, damp, certain = np.empty(TILE), np.empty(TILE, np.bool_), np.zeros(TILE), np.empty(TILE)
     factors, cell, whole = np.ones((dampings.size, TILE)), np.empty(TILE, np.int32), np.empty(TILE, np.int64)
@@ -96,7 +96,7 @@ def _count_binary_softly(first, second, reference, u, class_index, thresholds, s
                         sums[n] = 0
 
 
-@compiled
+@compiled(arrays=True)
 def find_cells(p, positive, threshold):
     """Return the index among `soft_confusion.CELLS` of each pixel; p: (n,) float64, positive: (n,) bool of the reference."""
     cells = np.empty(p.size, np.int64)

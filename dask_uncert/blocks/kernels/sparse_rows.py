@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.blocks.kernels.measures import compiled
+from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.formulas.typing import Bools, Counts, Indices
 
 

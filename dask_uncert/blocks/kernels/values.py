@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from dask_uncert.blocks.kernels.bins import find_octave_bins, fixed_share
+from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import inline
-from dask_uncert.blocks.kernels.measures import STRIP, compiled
+from dask_uncert.blocks.kernels.measures import STRIP
 from dask_uncert.blocks.kernels.memory import Memory
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, Groups, Pixels, TileRows, ValueCounts
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
@@ -112,7 +113,7 @@ def _add_pair(packed, limbs, place):
     limbs[np.uint64(place + 1)] += packed & ((1 << HALF) - 1)
 
 
-@compiled
+@compiled(step=True)
 def _add_to_tiles(pixels, bins, reference, predicted, bin_of, powers, tiles):
     """Add a strip of pixels to the rows of their tiles."""
     rows = tiles.counts.reshape(-1)
@@ -127,7 +128,7 @@ def _add_to_tiles(pixels, bins, reference, predicted, bin_of, powers, tiles):
             rows[sums + 2 * k + 1] += powers[k, j] & LIMB_MASK
 
 
-@compiled
+@compiled(step=True)
 def find_powers(shares, powers):
     """Write the limbs of x, x**2 (2) and x**3 (3) of a strip of x in [0, 1], packed; see `formulas.power_sums`.
 
@@ -173,7 +174,7 @@ def count_wide_values(
     _count_wide_values(values, finder, groups.order, reference, batch, counts, tiles)
 
 
-@compiled
+@compiled(arrays=True)
 def _count_wide_values(values, finder, order, reference, batch, counts, tiles):
     histogram, by_pair, by_confused = counts
     powers, in_pairs, in_all = np.empty(by_confused.shape[2], np.int64), by_pair.shape[3], by_confused.shape[2]
@@ -202,7 +203,7 @@ def _count_wide_values(values, finder, order, reference, batch, counts, tiles):
                 row[tiles.starts[1] + right * in_all + k] += powers[k]
 
 
-@compiled
+@compiled(step=True)
 def find_wide_powers(x, powers):
     """Write the limbs of the first three powers of x in [0, 2**20], as `formulas.power_sums.WIDE` has them."""
     limbs = WIDE.limbs

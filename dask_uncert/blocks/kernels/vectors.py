@@ -1,4 +1,4 @@
-"""What numba does not vectorise by itself, written as vectors of eight doubles; IEEE basic operations only."""
+"""What numba does not vectorise by itself, written as vectors of eight; IEEE basic operations only."""
 
 from __future__ import annotations
 
@@ -52,3 +52,65 @@ def add_powers(typing, flat, at, x, y):
         return context.get_dummy_value()
 
     return types.void(flat, types.uint64, types.float64, types.float64), build
+
+
+PAIRS = (
+    ((0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)),
+    ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)),
+    ((0, 1, 2, 3, 8, 9, 10, 11), (4, 5, 6, 7, 12, 13, 14, 15)),
+)
+COLUMNS = (0, 2, 1, 3, 4, 6, 5, 7)
+"""Three rounds of exchanges between two vectors, 1, 2 and 4 rows apart, turn eight rows into columns, which lie in this order."""
+
+
+@intrinsic
+def turn_square(typing, address, step, target, at, row):
+    """Copy eight times eight float32 to target[at + i * row + j], j by j from address + j * step + 4 * i.
+
+    address, step: int64, in bytes; target: (n,) float32; at, row: int64, not checked.
+    """
+    lane, vector = ir.IntType(32), ir.VectorType(ir.FloatType(), LANES)
+
+    def build(context, builder, signature, arguments):
+        source, stride, array, place, width = arguments
+        rows = []
+        for _ in range(LANES):
+            rows.append(builder.load(builder.inttoptr(source, vector.as_pointer()), align=4))
+            source = builder.add(source, stride)
+        for apart, masks in zip((1, 2, 4), PAIRS, strict=True):
+            low, high = (ir.Constant(ir.VectorType(lane, LANES), [lane(i) for i in mask]) for mask in masks)
+            for first in (i for i in range(LANES) if not i & apart):
+                a, b = rows[first], rows[first + apart]
+                rows[first], rows[first + apart] = builder.shuffle_vector(a, b, low), builder.shuffle_vector(a, b, high)
+        data = context.make_array(signature.args[2])(context, builder, array).data
+        for i in COLUMNS:
+            builder.store(rows[i], builder.bitcast(builder.gep(data, [place]), vector.as_pointer()), align=4)
+            place = builder.add(place, width)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, target, types.int64, types.int64), build
+
+
+@intrinsic
+def load_single(typing, address):
+    """Return the float32 at an address, int64."""
+
+    def build(context, builder, signature, arguments):
+        return builder.load(builder.inttoptr(arguments[0], ir.FloatType().as_pointer()), align=4)
+
+    return types.float32(types.int64), build
+
+
+@intrinsic
+def copy_eight(typing, address, target, at):
+    """Copy eight float32 from an address to target[at : at + 8]. address, at: int64; target: (n,) float32, not checked."""
+    vector = ir.VectorType(ir.FloatType(), LANES)
+
+    def build(context, builder, signature, arguments):
+        source, array, place = arguments
+        data = context.make_array(signature.args[1])(context, builder, array).data
+        values = builder.load(builder.inttoptr(source, vector.as_pointer()), align=4)
+        builder.store(values, builder.bitcast(builder.gep(data, [place]), vector.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, target, types.int64), build
