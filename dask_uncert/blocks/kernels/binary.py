@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.blocks.kernels.bins import find_bins_of_singles, fixed, fixed_share
+from dask_uncert.blocks.kernels.bins import find_bins_of_singles, fixed_share
 from dask_uncert.blocks.kernels.compiling import compiled
-from dask_uncert.blocks.kernels.elementary import logarithm_or_zero
+from dask_uncert.blocks.kernels.elementary import logarithm
 from dask_uncert.blocks.kernels.joint import count_joint, find_halves, find_rows
-from dask_uncert.blocks.kernels.probabilities import ITEMS, ONE, SUM_BITS, WHOLE
+from dask_uncert.blocks.kernels.probabilities import ITEMS, LIMB_ONES, ONE, SUM_BITS, WHOLE
 from dask_uncert.blocks.kernels.types import BINARY_TILE as TILE
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
@@ -70,22 +70,25 @@ def _count_binary(first, second, reference, finder, decisions, scores, left):
                 share[k, j] = np.float32(p[k, j] * steps + WHOLE).view(np.int32) & np.int32((1 << LIMB_BITS + 1) - 1)
         for j in range(TILE):
             x, y, is_second = p[0, j], p[1, j], truth[j] == np.int32(1)
-            wins[j] = np.int32(y > x)
-            place[0, j] = np.int32(4) * ((np.int32(1) - wins[j]) * np.int32(bins) + bin_of[0, j])
-            place[1, j] = np.int32(4) * ((np.int32(2) + wins[j]) * np.int32(bins) + bin_of[1, j])
+            won, lost = y > x, np.int32(bins)  # as int64, half as many would fit into a SIMD register
+            wins[j] = np.int32(won)
+            place[0, j] = np.int32(np.int32(4) * np.int32((np.int32(0) if won else lost) + bin_of[0, j]))
+            place[1, j] = np.int32(
+                np.int32(4) * np.int32((np.int32(3 * lost) if won else np.int32(2 * lost)) + bin_of[1, j])
+            )
             of_first, of_second = x - (nothing if is_second else one), y - (one if is_second else nothing)
             errors[j] = of_first * of_first + of_second * of_second
             stated[j] = y if is_second else x
         for j in range(TILE):
             best[j] = fixed_share(np.float64(max(p[0, j], p[1, j])))
-            wrong[j] = fixed(errors[j])
+            wrong[j] = fixed_share(errors[j])
         for j in range(TILE):
-            loss[j] = fixed(-logarithm_or_zero(stated[j]))
+            loss[j] = fixed_share(-logarithm(stated[j] if stated[j] > 0.0 else 1.0))  # below 2**8, which it can hold
         highs, lows, losses, rest, none = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
         for j in range(width):
-            highs += wrong[j] >> LIMB_BITS
+            highs += (wrong[j] >> LIMB_BITS) & LIMB_ONES
             lows += wrong[j] & LIMB_MASK
-            losses += loss[j] >> LIMB_BITS
+            losses += (loss[j] >> LIMB_BITS) & LIMB_ONES
             rest += loss[j] & LIMB_MASK
             none += np.int64(not stated[j] > 0.0)
         _add(scores.squared_error, highs, lows)
@@ -123,11 +126,11 @@ def _add_decisions(p, truth, wins, width, decisions):
     half = np.float32(0.5)
     for j in range(width):
         c, middle = truth[j], np.int32((p[0, j] <= half) & (p[1, j] <= half))
-        positive += c
-        ones += wins[j]
-        both += c & wins[j]
-        even += middle
-        even_right += middle & (np.int32(1) - c)
+        positive = np.int32(positive + c)
+        ones = np.int32(ones + wins[j])
+        both = np.int32(both + np.int32(c & wins[j]))
+        even = np.int32(even + middle)
+        even_right = np.int32(even_right + np.int32(middle & np.int32(np.int32(1) - c)))
     wrong = positive + ones - 2 * both
     pairs[0, 0, 0] += width - positive - ones + both
     pairs[0, 1, 1] += ones - both

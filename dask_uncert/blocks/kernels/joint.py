@@ -7,7 +7,7 @@ import numpy as np
 from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.measures import STRIP, any_layout
 from dask_uncert.blocks.kernels.types import AnyFloats
-from dask_uncert.blocks.kernels.vectors import add_powers
+from dask_uncert.blocks.kernels.vectors import add_powers, fetch
 from dask_uncert.formulas.fixed_point import FIRST, SECOND
 from dask_uncert.formulas.typing import Floats, Indices
 
@@ -95,6 +95,8 @@ def count_joint(rows, offsets, levels, u, upper, moments):
             row = np.int32(np.int32(levels[start + j]) * third + np.int32(rows[start + j]))
             cell[j] = np.int32(row * bins + b)  # AVX2 multiplies 32 bits only
         if powers == 8:
+            for j in range(width):  # most cells are in no near cache: this way many are on their way at a time
+                fetch(flat, np.uint64(8 * np.int64(cell[j])))
             for j in range(width):
                 add_powers(flat, np.uint64(8 * np.int64(cell[j])), x[j], offsets[start + j])
         else:

@@ -54,6 +54,23 @@ def add_powers(typing, flat, at, x, y):
     return types.void(flat, types.uint64, types.float64, types.float64), build
 
 
+@intrinsic
+def fetch(typing, flat, at):
+    """Ask for the row of the cache with flat[at], which is going to be written. flat: (n,); at: uint64, not checked."""
+    word = ir.IntType(32)
+
+    def build(context, builder, signature, arguments):
+        array, place = arguments
+        data = context.make_array(signature.args[0])(context, builder, array).data
+        pointer = builder.bitcast(builder.gep(data, [place]), ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
+        builder.call(function, [pointer, word(1), word(3), word(1)])  # to write, to the nearest cache, data
+        return context.get_dummy_value()
+
+    return types.void(flat, types.uint64), build
+
+
 PAIRS = (
     ((0, 8, 1, 9, 4, 12, 5, 13), (2, 10, 3, 11, 6, 14, 7, 15)),
     ((0, 1, 8, 9, 4, 5, 12, 13), (2, 3, 10, 11, 6, 7, 14, 15)),
