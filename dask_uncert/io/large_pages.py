@@ -10,6 +10,7 @@ import math
 import mmap
 import weakref
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,12 @@ def empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     size = -(-nbytes // PAGE) * PAGE + PAGE
     pages = _take(size)
     if pages is None:
-        pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        pages.madvise(mmap.MADV_HUGEPAGE)
+        try:
+            pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError as error:
+            raise MemoryError(f"no {size} bytes for an array") from error
+        with suppress(OSError):  # of a system without large pages
+            pages.madvise(mmap.MADV_HUGEPAGE)
     held = np.frombuffer(pages, np.uint8)  # the base of all views
     weakref.finalize(held, _give_back, pages).atexit = False
     start = -held.ctypes.data % PAGE

@@ -72,7 +72,7 @@ def test_a_job_from_run_to_merge(job, tmp_path):
     assert numbers["regression"]["area"] == regression_area(found)
     assert numbers.pop("without_checksum") == ["mean", "reference", "variance"]
     assert numbers == json.loads(to_json(regression_results(found)))
-    rows = list(csv.reader((out / "tables" / "coverage.csv").open()))
+    rows = list(csv.reader((out / "tables" / "coverage.csv").read_text().splitlines()))
     assert [float(row[2]) for row in rows[1:]] == [c["observed"] for c in numbers["regression"]["coverage"]]
     assert len((out / "tables" / "curve.csv").read_text().splitlines()) == 1003
     maps = xr.open_zarr(out / "maps.zarr", consolidated=False)

@@ -2,7 +2,8 @@
 
 Both hold the same names with the same signatures; `tests/kernels` tests one against the other.
 
-- `measure`: probability vectors to decisions and uncertainty measures, a value a pixel.
+- `measure`: probability vectors to decisions and uncertainty measures, a value a pixel; on the way, where asked for, their
+  stated probabilities to the counts of calibration.
 - `add_member`, `close_members`: samples of a prediction, one at a time, to their mean and their measures.
 - `group_decisions`, `sort_values` (which pixels are counted alike), `count_decisions`, `count_values`, `count_wide_values`,
   `count_confidence`, `count_with_confidence`, `count_probabilities`,

@@ -54,9 +54,10 @@ def drawn(rng, pixels, classes, dtype):
     classes=st.integers(2, 20),
     dtype=st.sampled_from(["float16", "float32", "float64"]),
     place=st.sampled_from(["first", "middle", "last"]),
-    pixels=st.integers(1, 400),
+    pixels=st.integers(1, 600),
+    every=st.booleans(),  # whole tiles of neighbours are gathered in another way
 )
-def test_measures_agree(seed, classes, dtype, place, pixels):
+def test_measures_agree(seed, classes, dtype, place, pixels, every):
     rng = np.random.default_rng(seed)
     p = drawn(rng, pixels, classes, dtype)
     p[rng.random(pixels) < 0.05, 0] = np.nan
@@ -73,7 +74,7 @@ def test_measures_agree(seed, classes, dtype, place, pixels):
     stored, kept = three_axes(cube, axis, None)
     measures, maxima = with_distances(POINTWISE, classes, rng)
     number = stored.shape[0] * stored.shape[2]
-    chosen = np.flatnonzero(rng.random(number) < 0.8)
+    chosen = np.arange(number) if every else np.flatnonzero(rng.random(number) < 0.8)
     rounding = rounding_of(kept, classes)
     a = reference.measure(stored, chosen, measures, maxima, rounding)
     b = compiled.measure(stored, chosen, measures, maxima, rounding)
@@ -91,9 +92,9 @@ def test_measures_agree(seed, classes, dtype, place, pixels):
 
 def test_a_pixel_does_not_depend_on_its_place():
     rng = np.random.default_rng(3)
-    p = drawn(rng, 700, 7, "float32")[:, :, None]
-    measures, maxima = with_distances(POINTWISE, 7, rng)
-    rounding = Rounding(1e-4, 1e-7, 1 / 7)
+    p = drawn(rng, 700, 9, "float32")[:, :, None]
+    measures, maxima = with_distances(POINTWISE, 9, rng)
+    rounding = Rounding(1e-4, 1e-7, 1 / 9)
     whole = compiled.measure(p, np.arange(700), measures, maxima, rounding).values
     order = rng.permutation(700)
     assert np.array_equal(compiled.measure(p, order, measures, maxima, rounding).values, whole[:, order])
