@@ -101,13 +101,9 @@ class Counter:
         tiles = self.tiles.open(truth, pixels) if self.tiles is not None else _no_tiles
         decisions, groups = total.decisions, kernels.group_decisions(truth, batch, len(request.classes), self.memory)
         kernels.count_decisions(groups, truth, batch, decisions.pairs, decisions.by_confused, tiles("confusion"))
+        in_groups = kernels.sort_values(batch.values, groups, self.memory)
         for i, (values, d, (bins, counts)) in enumerate(
-            zip(
-                kernels.sort_values(batch.values, groups, self.memory),
-                total.distributions,
-                self.value_counts,
-                strict=True,
-            )
+            zip(in_groups, total.distributions, self.value_counts, strict=True)
         ):
             count = kernels.count_wide_values if d.wide else kernels.count_values
             rows = tiles(f"histogram/{i}", f"sums/{i}")

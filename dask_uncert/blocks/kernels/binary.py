@@ -13,7 +13,7 @@ from dask_uncert.blocks.kernels.bins import find_bins_of_singles, fixed_share
 from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import logarithm
 from dask_uncert.blocks.kernels.joint import count_joint, find_halves, find_rows
-from dask_uncert.blocks.kernels.probabilities import ITEMS, LIMB_ONES, ONE, SUM_BITS, WHOLE
+from dask_uncert.blocks.kernels.probabilities import ITEMS, ONE, SUM_BITS, add_fixed, in_steps
 from dask_uncert.blocks.kernels.types import BINARY_TILE as TILE
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
@@ -47,11 +47,11 @@ def _count_binary(first, second, reference, finder, decisions, scores, left):
     bins, slack = tally.shape[1], np.float32(finder.uneven)
     packed = np.zeros((2, 2, bins, 4), np.int64)  # class, whether it wins, bin: see `_take_apart`
     flat = packed.reshape(-1)
-    nothing, one, steps = np.float32(0.0), np.float32(1.0), np.float32(1 << LIMB_BITS)
+    nothing, one = np.float32(0.0), np.float32(1.0)
     p, bin_of, share = np.zeros((2, TILE), np.float32), np.zeros((2, TILE), np.int32), np.empty((2, TILE), np.int32)
     truth, wins, place = np.zeros(TILE, np.int32), np.empty(TILE, np.int32), np.empty((2, TILE), np.int32)
-    best, wrong, loss = np.empty(TILE, np.int64), np.empty(TILE, np.int64), np.empty(TILE, np.int64)
-    errors, stated, computed = np.empty(TILE), np.empty(TILE), first.size == 0
+    best, errors, stated, losses = np.empty(TILE, np.int64), np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    computed = first.size == 0
     while start < reference.size:
         width = np.int64(0)
         while start < reference.size and width < TILE:
@@ -67,7 +67,7 @@ def _count_binary(first, second, reference, finder, decisions, scores, left):
         for k in range(2):
             find_bins_of_singles(p[k], bins, slack, finder, bin_of[k])
             for j in range(TILE):
-                share[k, j] = np.float32(p[k, j] * steps + WHOLE).view(np.int32) & np.int32((1 << LIMB_BITS + 1) - 1)
+                share[k, j] = in_steps(p[k, j])
         for j in range(TILE):
             x, y, is_second = p[0, j], p[1, j], truth[j] == np.int32(1)
             won, lost = y > x, np.int32(bins)  # as int64, half as many would fit into a SIMD register
@@ -81,19 +81,13 @@ def _count_binary(first, second, reference, finder, decisions, scores, left):
             stated[j] = y if is_second else x
         for j in range(TILE):
             best[j] = fixed_share(np.float64(max(p[0, j], p[1, j])))
-            wrong[j] = fixed_share(errors[j])
+        none = np.int64(0)
         for j in range(TILE):
-            loss[j] = fixed_share(-logarithm(stated[j] if stated[j] > 0.0 else 1.0))  # below 2**8, which it can hold
-        highs, lows, losses, rest, none = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-        for j in range(width):
-            highs += (wrong[j] >> LIMB_BITS) & LIMB_ONES
-            lows += wrong[j] & LIMB_MASK
-            losses += (loss[j] >> LIMB_BITS) & LIMB_ONES
-            rest += loss[j] & LIMB_MASK
-            none += np.int64(not stated[j] > 0.0)
-        _add(scores.squared_error, highs, lows)
-        _add(scores.log_loss, losses, rest)
+            none += np.int64(stated[j] == 0.0)
+            losses[j] = -logarithm(stated[j] if stated[j] > 0.0 else 1.0)
         scores.infinite[0] += none
+        add_fixed(errors, scores.squared_error)
+        add_fixed(losses, scores.log_loss)
         for j in range(width):
             c, high, low = np.int64(truth[j]), best[j] >> LIMB_BITS, best[j] & LIMB_MASK
             at = np.uint64(place[0, j])
@@ -110,12 +104,6 @@ def _count_binary(first, second, reference, finder, decisions, scores, left):
             _take_apart(packed, decisions[2], tally)
             number = np.int64(0)
     return others
-
-
-@compiled(step=True)
-def _add(limbs, high, low):
-    limbs[0] += high
-    limbs[1] += low
 
 
 @compiled(step=True)

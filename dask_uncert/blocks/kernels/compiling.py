@@ -10,7 +10,6 @@ from numba.core.options import DefaultOptions
 
 from dask_uncert.blocks.kernels.cache import ensure_cache
 
-NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 NO_COUNTING = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}  # numba does not document it
 ensure_cache()
 
@@ -23,8 +22,9 @@ def compiled(function: Any = None, *, arrays: bool = False, step: bool = False) 
     """
     if function is None:
         return partial(compiled, arrays=arrays, step=step)
-    options = {**({} if arrays else NO_COUNTING), **(NO_WRAPPERS if step else {}), "no_cfunc_wrapper": True}
+    options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": step, "no_cfunc_wrapper": True}
+    options |= {} if arrays else NO_COUNTING
     try:
-        return numba.njit(nogil=True, cache=True, error_model="numpy", **options)(function)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder can be written
-        return numba.njit(nogil=True, error_model="numpy", **options)(function)
+        return numba.njit(**options)(function)

@@ -120,14 +120,14 @@ def count_tile(p, truth, predicted, best, width, finder, wins, counts, work):
         for j in range(TILE):
             if odd[j] >= NOT_COUNTED:
                 for k in range(classes):
-                    packed[k, np.uint64(bin_of[k, j])] -= ONE + _steps(p[k, j])
+                    packed[k, np.uint64(bin_of[k, j])] -= ONE + in_steps(p[k, j])
             elif odd[j] != 0:
                 _put_right(p, j, finder, bin_of, packed)
     _add_scores(p, truth, predicted, best, width, errors, wins, counts, work)
 
 
 @inline
-def _steps(x):
+def in_steps(x):
     """Return x of [0, 1] in steps of 2**-22: added to 2**23, it is rounded to a whole number, which the last bits hold."""
     return np.float32(x * np.float32(1 << LIMB_BITS) + WHOLE).view(np.int32) & np.int32((1 << LIMB_BITS + 1) - 1)
 
@@ -149,7 +149,7 @@ def _find_stated(p, truth, k, finder, errors, whole, bin_of, odd):
         x = p[k, j]
         gap = x - (one if truth[j] == code else nothing)
         errors[j] += gap * gap
-        whole[j] = _steps(x)
+        whole[j] = in_steps(x)
         within = min(max(x * scale, half), last)
         b = np.int32(within)
         bin_of[k, j] = b
@@ -162,7 +162,7 @@ def _find_stated(p, truth, k, finder, errors, whole, bin_of, odd):
 def _put_right(p, j, finder, bin_of, packed):
     """Move the items of a pixel from the bins in which they were counted to the right ones."""
     for k in range(p.shape[0]):
-        x, item = np.float64(p[k, j]), ONE + _steps(p[k, j])
+        x, item = np.float64(p[k, j]), ONE + in_steps(p[k, j])
         b = find_bin(x, x, finder)
         packed[k, bin_of[k, j]] -= item
         packed[k, b] += item
@@ -185,8 +185,8 @@ def _add_scores(p, truth, predicted, best, width, errors, wins, counts, work):
         none += np.int64(x == 0.0)
         scores[2, j] = -logarithm(x if x > 0.0 else 1.0)
     counts.infinite[0] += none
-    _add_fixed(scores[0], counts.squared_error)
-    _add_fixed(scores[2], counts.log_loss)
+    add_fixed(scores[0], counts.squared_error)
+    add_fixed(scores[2], counts.log_loss)
     if wins:
         for j in range(width):
             if truth[j] >= 0:
@@ -196,10 +196,10 @@ def _add_scores(p, truth, predicted, best, width, errors, wins, counts, work):
 
 
 @compiled(step=True)
-def _add_fixed(values, limbs):
+def add_fixed(values, limbs):
     """Add values in [0, 256) in fixed point."""
     high, low = np.int64(0), np.int64(0)
-    for j in range(TILE):
+    for j in range(values.size):
         q = fixed_share(values[j])
         high += (q >> LIMB_BITS) & LIMB_ONES
         low += q & LIMB_MASK

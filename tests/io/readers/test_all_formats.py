@@ -1,4 +1,4 @@
-"""The same predictions in every format give the same results, with the same bits if the format loses nothing."""
+"""Each format gives the same results for the same predictions; a lossless format gives the same bits."""
 
 from __future__ import annotations
 
