@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], object]
 SMALL = 2**30  # bytes: reading and counting more takes far longer than drawing
-SERVE = "import sys; sys.path[:] = {path!r}; from dask_uncert.reports.pictures import serve; serve()"
+SERVE = "import gc, sys; gc.disable(); sys.path[:] = {path!r}; from dask_uncert.reports.pictures import serve; serve()"
 _ahead: subprocess.Popen[bytes] | None = None  # started, and not in use yet
 
 
