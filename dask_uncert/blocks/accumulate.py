@@ -20,6 +20,7 @@ from dask_uncert.blocks.kernels.types import (
     ScoreCounts,
     Stated,
     TileRows,
+    ValueBins,
     ValueCounts,
     finder,
 )
@@ -46,8 +47,13 @@ class Counter:
     ) -> None:
         self.request, self.total, self.dtype, self.kernels = request, total, dtype, kernels
         self.share_dtype, self.tiles, self.memory = share_dtype, tiles, thread_memory()
-        self.value_counts = [
-            (cached_finder(d.edges, d.upper, True), ValueCounts(d.histogram, d.by_pair, d.by_confused))
+        self.value_bins = [
+            ValueBins(
+                d.upper,
+                cached_finder(d.edges, d.upper, True),
+                ValueCounts(d.histogram, d.by_pair, d.by_confused),
+                d.wide,
+            )
             for d in total.distributions
         ]
         bins = total.calibration
@@ -101,13 +107,8 @@ class Counter:
         tiles = self.tiles.open(truth, pixels) if self.tiles is not None else _no_tiles
         decisions, groups = total.decisions, kernels.group_decisions(truth, batch, len(request.classes), self.memory)
         kernels.count_decisions(groups, truth, batch, decisions.pairs, decisions.by_confused, tiles("confusion"))
-        in_groups = kernels.sort_values(batch.values, groups, self.memory)
-        for i, (values, d, (bins, counts)) in enumerate(
-            zip(in_groups, total.distributions, self.value_counts, strict=True)
-        ):
-            count = kernels.count_wide_values if d.wide else kernels.count_values
-            rows = tiles(f"histogram/{i}", f"sums/{i}")
-            count(values, d.upper, bins, groups, truth, batch, counts, rows)
+        rows = tiles(*(f"{part}/{i}" for i in range(len(self.value_bins)) for part in ("histogram", "sums")))
+        kernels.count_values(batch.values, groups, truth, batch, self.value_bins, rows, self.memory)
         if total.calibration is not None:
             if self.tiles is not None:
                 by_class = (f"class_in_bins/{c}" for c in range(len(request.classes)))

@@ -5,7 +5,7 @@ Both hold the same names with the same signatures; `tests/kernels` tests one aga
 - `measure`: probability vectors to decisions and uncertainty measures, a value a pixel; on the way, where asked for, their
   stated probabilities to the counts of calibration.
 - `add_member`, `close_members`: samples of a prediction, one at a time, to their mean and their measures.
-- `group_decisions`, `sort_values` (which pixels are counted alike), `count_decisions`, `count_values`, `count_wide_values`,
+- `group_decisions` (which pixels are counted alike), `count_decisions`, `count_values`,
   `count_confidence`, `count_with_confidence`, `count_probabilities`,
   `find_cells`, `certainties`, `damping_factors`, `sum_soft_weights`, `find_rows`, `count_joint`: values to the integer counts of a Summary, added to its
   arrays; all that count decisions, values and probabilities also to a row of each spatial tile.

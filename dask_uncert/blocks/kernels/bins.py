@@ -30,12 +30,12 @@ def find_bins(values, shares, finder, bins):
 def find_octave_bins(values, shares, finder, bins):
     """Find bins as `find_bins` does, by a `Finder` of octaves."""
     start, ends = finder.start, finder.ends
-    for j in range(STRIP):
+    for j in range(bins.size):
         bins[j] = octave_cell(shares[j])
-    for j in range(STRIP):  # apart from the loop before, which is SIMD
+    for j in range(bins.size):  # apart from the loop before, which is SIMD
         k = np.uint64(bins[j])
         bins[j] = start[k] + np.int64(values[j] > ends[k])
-    for j in range(STRIP if finder.steps > 1 else 0):  # a cell holds several edges
+    for j in range(bins.size if finder.steps > 1 else 0):  # a cell holds several edges
         bins[j] = find_bin(values[j], shares[j], finder)
 
 

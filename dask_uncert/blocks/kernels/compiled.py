@@ -43,7 +43,7 @@ from dask_uncert.blocks.kernels.soft import (
 )
 from dask_uncert.blocks.kernels.sparse_rows import filled_cells, sort_by_zone
 from dask_uncert.blocks.kernels.types import NO_TILES, AnyFloats, Pixels, Rounding, ScoreCounts, Stated, finder
-from dask_uncert.blocks.kernels.values import count_values, count_wide_values, sort_values
+from dask_uncert.blocks.kernels.values import count_values
 from dask_uncert.formulas.homophily import squared_distances
 from dask_uncert.formulas.measures import Measure
 from dask_uncert.formulas.typing import Floats, Indices
@@ -62,7 +62,6 @@ __all__ = [
     "count_joint",
     "count_probabilities",
     "count_values",
-    "count_wide_values",
     "count_with_confidence",
     "damping_factors",
     "filled_cells",
@@ -71,7 +70,6 @@ __all__ = [
     "group_decisions",
     "measure",
     "sort_by_zone",
-    "sort_values",
     "sum_soft_weights",
 ]
 

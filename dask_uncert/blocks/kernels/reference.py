@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,7 +32,7 @@ from dask_uncert.blocks.kernels.types import (
     SoftGrid,
     Stated,
     TileRows,
-    ValueCounts,
+    ValueBins,
     groups_of,
 )
 from dask_uncert.formulas import fixed_point, power_sums
@@ -109,48 +111,30 @@ def count_decisions(
         np.add.at(tiles.counts, (tiles.row[counted], tiles.starts[0] + c * len(pairs) + k), 1)
 
 
-def sort_values(values: AnyFloats, groups: Groups, memory: Memory | None = None) -> AnyFloats:
-    """Return values in the order of groups; see `compiled.sort_values`."""
-    return values[:, groups.order]
-
-
 def count_values(
-    values: Floats,
-    upper: float,
-    finder: Finder,
+    values: AnyFloats,
     groups: Groups,
     reference: Indices,
     batch: Pixels,
-    counts: ValueCounts,
+    bins: Sequence[ValueBins],
     tiles: TileRows = NO_TILES,
-    resolution: power_sums.Resolution = power_sums.BOUNDED,
+    memory: Memory | None = None,
 ) -> None:
-    """Add one measure's values to its histogram and power sums; see `compiled.count_values`."""
+    """Add the values of all measures to their histograms and power sums; see `compiled.count_values`."""
     counted = groups.order
-    c, k, value = reference[counted], batch.predicted[counted], values
+    c, k = reference[counted], batch.predicted[counted]
     right = (c == k).astype(np.int64)
     second = ((c != k) & (batch.second[counted] == c)).astype(np.int64)
-    bins = _bins(finder, value)
-    np.add.at(counts.histogram, (c, right, bins), 1)
-    sums = power_sums.encode(value / upper, 3, resolution)
-    np.add.at(counts.by_pair, (c, k, second), sums[:, : resolution.width(2)])
-    np.add.at(counts.by_confused, (batch.confused[counted], right), sums)
-    if tiles.row.size:
-        _add_values(tiles, counted, right, bins, len(finder.edges) - 1, sums)
-
-
-def count_wide_values(
-    values: Floats,
-    upper: float,
-    finder: Finder,
-    groups: Groups,
-    reference: Indices,
-    batch: Pixels,
-    counts: ValueCounts,
-    tiles: TileRows = NO_TILES,
-) -> None:
-    """Add values without a range, without division by `upper`; see `compiled.count_wide_values`."""
-    count_values(values, 1.0, finder, groups, reference, batch, counts, tiles, power_sums.WIDE)
+    for i, (found, of) in enumerate(zip(values, bins, strict=True)):
+        value, resolution = found[counted], power_sums.WIDE if of.wide else power_sums.BOUNDED
+        cell = _bins(of.finder, value)
+        np.add.at(of.counts.histogram, (c, right, cell), 1)
+        sums = power_sums.encode(value if of.wide else value / of.upper, 3, resolution)
+        np.add.at(of.counts.by_pair, (c, k, second), sums[:, : resolution.width(2)])
+        np.add.at(of.counts.by_confused, (batch.confused[counted], right), sums)
+        if tiles.row.size:
+            rows = tiles._replace(starts=tiles.starts[2 * i : 2 * i + 2])
+            _add_values(rows, counted, right, cell, len(of.finder.edges) - 1, sums)
 
 
 def count_confidence(

@@ -123,6 +123,15 @@ class ValueCounts(NamedTuple):
     by_confused: Counts  # (confused classes, right, sums of 3 powers)
 
 
+class ValueBins(NamedTuple):
+    """Where the values of a measure are counted."""
+
+    upper: float  # end of the range [0, upper], unless `wide`
+    finder: Finder  # of bins over the range, by octaves
+    counts: ValueCounts
+    wide: bool  # values have no range: their power sums have more limbs
+
+
 class ScoreCounts(NamedTuple):
     """Counts of every class's stated probability, see `summaries.Calibration`."""
 

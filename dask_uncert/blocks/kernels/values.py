@@ -1,10 +1,13 @@
 """Values of measures to histograms and power sums, compiled; each adds to the arrays it is given.
 
 Pixels are taken in the order of their `Groups`, so that the sums of a group are added up in registers, and bins of one
-class stay in the nearest cache. Limbs of 22 bits are added two at a time, side by side in one int64.
+class stay in the nearest cache. Measures are taken four at a time, as lanes: the values of a pixel lie side by side, and
+one addition serves all four. Limbs of 22 bits are added two at a time, side by side in one int64.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,98 +16,146 @@ from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import inline
 from dask_uncert.blocks.kernels.measures import STRIP
 from dask_uncert.blocks.kernels.memory import Memory
-from dask_uncert.blocks.kernels.types import AnyFloats, Finder, Groups, Pixels, TileRows, ValueCounts
+from dask_uncert.blocks.kernels.types import AnyFloats, Groups, Pixels, TileRows, ValueBins
+from dask_uncert.blocks.kernels.vectors import copy_four, sum_lanes
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
 from dask_uncert.formulas.power_sums import WIDE
-from dask_uncert.formulas.typing import Indices
+from dask_uncert.formulas.typing import Bools, Indices
 
 HALF = 32  # bits of an int64 for each of two limbs
 PAIR, ALL = 3, 6  # packed limbs of the first two powers, and of all three
+LANES = 4  # measures at a time, unless there is one only
+CHUNK = 32 * STRIP  # pixels whose bins are found before they are counted, measure by measure
 
 
-def sort_values(values: AnyFloats, groups: Groups, memory: Memory | None = None) -> AnyFloats:
-    """Return values (measures, n) of `Pixels` in the order of groups, (measures, counted)."""
-    one_more = len(values) + 1  # so that those of one measure never follow each other: of one type for numba
-    found = (memory or Memory()).empty("sorted", (groups.order.size, one_more), values.dtype)
+def count_values(
+    values: AnyFloats,
+    groups: Groups,
+    reference: Indices,
+    batch: Pixels,
+    bins: Sequence[ValueBins],
+    tiles: TileRows,
+    memory: Memory | None = None,
+) -> None:
+    """Add the values of all measures to their `ValueCounts`.
+
+    values: (measures, n) in the range of each. groups: the `Groups` of these pixels. bins: of each measure. tiles: starts of histograms
+    (right, bin) and of sums (right, sums of 3 powers), measure by measure.
+    """
+    if not bins:
+        return
+    memory, lanes = memory or Memory(), LANES if len(bins) > 1 else 1
+    found = memory.empty("sorted", (groups.order.size, -(-len(bins) // lanes) * lanes), values.dtype)
     _sort_values(np.ascontiguousarray(values.T), groups.place, found)
-    return found.T[:-1]
+    for first in range(0, len(bins), lanes):
+        used = np.array([i < len(bins) and not bins[i].wide for i in range(first, first + lanes)])
+        if used.any():
+            _count_lanes(found, first, used, groups, reference, batch, bins, tiles, memory)
+    for i, of in enumerate(bins):
+        if of.wide:
+            rows = tiles._replace(starts=tiles.starts[2 * i : 2 * i + 2])
+            _count_wide_values(np.ascontiguousarray(found[:, i]), of.finder, groups.order, reference, batch, of.counts, rows)
 
 
 @compiled
 def _sort_values(values, place, found):
     """Write each pixel's values to its place: many lines are written at a time, but none has to be waited for."""
-    for start in range(0, place.size, STRIP):  # whose pixels stay in the nearest cache
-        for m in range(values.shape[1]):
-            k = np.uint64(m)
-            for i in range(start, min(start + STRIP, place.size)):
+    measures, pitch = values.shape[1], found.shape[1]
+    source, target = values.reshape(-1), found.reshape(-1)
+    if measures % LANES == 0:
+        for k in range(0, measures, LANES):
+            for i in range(place.size):
                 if place[i] < found.shape[0]:
-                    found[np.uint64(place[i]), k] = values[np.uint64(i), k]
+                    copy_four(source, i * measures + k, target, np.int64(place[i]) * pitch + k)
+        return
+    for i in range(place.size):
+        if place[i] < found.shape[0]:
+            for k in range(measures):
+                found[np.uint64(place[i]), np.uint64(k)] = values[np.uint64(i), np.uint64(k)]
 
 
-def count_values(
+def _count_lanes(
     values: AnyFloats,
-    upper: float,
-    finder: Finder,
+    first: int,
+    used: Bools,
     groups: Groups,
     reference: Indices,
     batch: Pixels,
-    counts: ValueCounts,
+    bins: Sequence[ValueBins],
     tiles: TileRows,
+    memory: Memory,
 ) -> None:
-    """Add one measure's values to its `ValueCounts`.
-
-    values: (counted,) in [0, upper], in the order of the groups; finder: of bins over [0, upper], by octaves; groups: the `Groups` of these pixels. tiles: starts of
-    histograms (right, bin) and of sums (right, sums of 3 powers).
-    """
-    flat = (array.reshape(-1) for array in counts)
-    strips, whole = np.zeros((2, STRIP)), np.zeros((ALL + 1, STRIP), np.int64)
+    """Count columns of sorted values from the first on, those that are used."""
+    anything = bins[first + int(used.argmax())]
+    of = [bins[first + k] if used[k] else anything for k in range(used.size)]
+    flat = zip(*((array.reshape(-1) for array in one.counts) for one in of), strict=True)
+    arrays = {"shares": np.float64, "powers": np.int64, "cells": np.int32}
+    shapes = {"shares": (used.size * STRIP,), "powers": (ALL, used.size * STRIP), "cells": (used.size, CHUNK)}
+    work = (memory.empty(name, shapes[name], dtype) for name, dtype in arrays.items())
     _count_values(
-        values, upper, finder, groups, reference, batch.predicted, *flat, tiles, strips, whole
+        values, first, used, tuple(one.upper for one in of), tuple(one.finder for one in of), groups, reference,
+        batch.predicted, *flat, tiles, *work,
     )  # fmt: skip
 
 
-@compiled
+@compiled(arrays=True)
 def _count_values(
-    values, upper, finder, groups, reference, predicted, histogram, by_pair, by_confused, tiles, strips, whole
+    values, first, used, uppers, finders, groups, reference, predicted, histograms, by_pairs, by_confused, tiles,
+    shares, powers, cells,
 ):  # fmt: skip
-    """Count strip by strip; strips (2, STRIP) and whole (ALL + 1, STRIP) are overwritten."""
-    bins, order, starts = finder.edges.size - 1, groups.order, groups.starts
-    strip, shares, powers, bin_of = strips[0], strips[1], whole, whole[ALL]
+    """Count strip by strip; as many lanes as there are `uppers`. shares, powers, cells: overwritten."""
+    lanes, order, starts, whole = len(uppers), groups.order, groups.starts, True
+    strip, stored, bin_of = np.zeros(STRIP), np.zeros(STRIP), np.zeros(STRIP, np.int64)
+    right_of, sums = np.zeros(STRIP, np.int32), np.zeros(lanes * ALL, np.int64)
+    for k in range(lanes):
+        whole &= uppers[k] == 1.0
     g = np.int64(0)
     for start in range(0, order.size, STRIP):
-        width = min(STRIP, order.size - start)
+        width, place = min(STRIP, order.size - start), start % CHUNK
         for j in range(width):
-            strip[j] = values[np.uint64(start + j)]
-        for j in range(STRIP):
-            shares[j] = strip[j] / upper
+            for k in range(lanes):
+                shares[np.uint64(lanes * j + k)] = np.float64(values[np.uint64(start + j), np.uint64(first + k)])
+        if not whole:
+            for j in range(width):
+                for k in range(lanes):
+                    shares[np.uint64(lanes * j + k)] /= uppers[k]
         find_powers(shares, powers)
-        find_octave_bins(strip, shares, finder, bin_of)
-        if tiles.row.size > 0:
-            _add_to_tiles(order[start : start + width], bins, reference, predicted, bin_of, powers, tiles)
         j = 0
         while j < width:  # the pixels of one group after the other
-            stop = min(starts[g + 1] - start, width)
-            row, pair, number = groups.right[g] * bins, groups.pair[g] * 2 * PAIR, groups.number[g] * 2 * ALL
-            x, x2, x2_low, x3, x3_middle, x3_low = 0, 0, 0, 0, 0, 0
+            stop, right = min(starts[g + 1] - start, width), np.int32(groups.right[g])
+            pair, number = groups.pair[g] * 2 * PAIR, groups.number[g] * 2 * ALL
             for m in range(j, stop):
-                histogram[np.uint64(row + bin_of[m])] += 1
-                x += powers[0, m]
-                x2 += powers[1, m]
-                x2_low += powers[2, m]
-                x3 += powers[3, m]
-                x3_middle += powers[4, m]
-                x3_low += powers[5, m]
-            _add_pair(x, by_confused, number)
-            _add_pair(x2, by_confused, number + 2)
-            _add_pair(x2_low, by_confused, number + 4)
-            _add_pair(x3, by_confused, number + 6)
-            _add_pair(x3_middle, by_confused, number + 8)
-            _add_pair(x3_low, by_confused, number + 10)
-            _add_pair(x, by_pair, pair)
-            _add_pair(x2, by_pair, pair + 2)
-            _add_pair(x2_low, by_pair, pair + 4)
+                right_of[m] = right
+            sum_lanes(powers, powers.shape[1], j, stop, sums, uppers)
+            for k in range(lanes):
+                for i in range(ALL if used[k] else 0):
+                    _add_pair(sums[np.uint64(lanes * i + k)], by_confused[k], number + 2 * i)
+                for i in range(PAIR if used[k] else 0):
+                    _add_pair(sums[np.uint64(lanes * i + k)], by_pairs[k], pair + 2 * i)
             j = stop
             g += np.int64(start + stop == starts[g + 1])
+        for k in range(lanes):
+            if not used[k]:
+                continue
+            kept, bins = cells[k], np.int32(finders[k].edges.size - 1)
+            for j in range(width):
+                strip[j] = shares[np.uint64(lanes * j + k)]
+            if whole:
+                find_octave_bins(strip, strip, finders[k], bin_of)
+            else:
+                for j in range(width):
+                    stored[j] = np.float64(values[np.uint64(start + j), np.uint64(first + k)])
+                find_octave_bins(stored, strip, finders[k], bin_of)
+            for j in range(width):
+                kept[np.uint64(place + j)] = np.int32(np.int32(bin_of[j]) + np.int32(right_of[j] * bins))
+            if tiles.row.size > 0:
+                pixels, at = order[start : start + width], tiles.starts[2 * (first + k) :]
+                _add_to_tiles(pixels, np.int64(bins), reference, predicted, bin_of, powers, lanes, k, tiles, at)
+        if place == CHUNK - STRIP or start + STRIP >= order.size:
+            for k in range(lanes):
+                kept, histogram = cells[k], histograms[k]
+                for j in range(place + width if used[k] else 0):
+                    histogram[np.uint64(kept[j])] += 1
 
 
 @inline
@@ -114,18 +165,18 @@ def _add_pair(packed, limbs, place):
 
 
 @compiled(step=True)
-def _add_to_tiles(pixels, bins, reference, predicted, bin_of, powers, tiles):
-    """Add a strip of pixels to the rows of their tiles."""
+def _add_to_tiles(pixels, bins, reference, predicted, bin_of, powers, lanes, lane, tiles, starts):
+    """Add a strip of pixels to the rows of their tiles; starts: of the measure's histogram and of its sums."""
     rows = tiles.counts.reshape(-1)
     for j in range(pixels.size):
         i = pixels[j]
         right = np.int64(predicted[i] == reference[i])
         row = tiles.row[i] * tiles.counts.shape[1]
-        rows[row + tiles.starts[0] + right * bins + bin_of[j]] += 1
-        sums = row + tiles.starts[1] + right * 2 * ALL
+        rows[row + starts[0] + right * bins + bin_of[j]] += 1
+        sums = row + starts[1] + right * 2 * ALL
         for k in range(ALL):
-            rows[sums + 2 * k] += powers[k, j] >> HALF
-            rows[sums + 2 * k + 1] += powers[k, j] & LIMB_MASK
+            rows[sums + 2 * k] += powers[k, lanes * j + lane] >> HALF
+            rows[sums + 2 * k + 1] += powers[k, lanes * j + lane] & LIMB_MASK
 
 
 @compiled(step=True)
@@ -134,7 +185,7 @@ def find_powers(shares, powers):
 
     Masks tell the compiler that no number is negative and that factors have 32 bits: else nothing becomes SIMD.
     """
-    for j in range(STRIP):
+    for j in range(shares.size):
         q = fixed_share(shares[j])
         a, b = (q >> LIMB_BITS) & 0x7FFFFF, q & LIMB_MASK
         powers[0, j] = (a << HALF) | b
@@ -160,22 +211,9 @@ def carry(product):
     return (product >> LIMB_BITS) & 0xFFFFFFFF
 
 
-def count_wide_values(
-    values: AnyFloats,
-    upper: float,
-    finder: Finder,
-    groups: Groups,
-    reference: Indices,
-    batch: Pixels,
-    counts: ValueCounts,
-    tiles: TileRows,
-) -> None:
-    """Add values without a range: as `count_values`, without division by `upper`, with more limbs."""
-    _count_wide_values(values, finder, groups.order, reference, batch, counts, tiles)
-
-
 @compiled(arrays=True)
 def _count_wide_values(values, finder, order, reference, batch, counts, tiles):
+    """Add sorted values (counted,) without a range: as above, without division by it, with more limbs."""
     histogram, by_pair, by_confused = counts
     powers, in_pairs, in_all = np.empty(by_confused.shape[2], np.int64), by_pair.shape[3], by_confused.shape[2]
     for j, i in enumerate(order):

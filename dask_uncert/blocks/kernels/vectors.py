@@ -13,6 +13,7 @@ from numba.extending import intrinsic
 from dask_uncert.formulas.fixed_point import FIRST, SECOND
 
 LANES = 8
+ROWS = 6  # of `sum_lanes`
 ROUNDS = 2.0**52 + 2.0**51
 """Added to it, a small double is rounded to a whole number, ties to even; the last bits hold it."""
 UNITS = (1.0, FIRST, SECOND, FIRST, SECOND, SECOND, SECOND, SECOND)
@@ -131,3 +132,57 @@ def copy_eight(typing, address, target, at):
         return context.get_dummy_value()
 
     return types.void(types.int64, target, types.int64), build
+
+
+@intrinsic
+def copy_four(typing, source, start, target, at):
+    """Copy four numbers, source[start : start + 4] to target[at : at + 4]; (n,) of one dtype, int64, not checked."""
+
+    def build(context, builder, signature, arguments):
+        kept, first, array, place = arguments
+        data, goal = (
+            context.make_array(signature.args[i])(context, builder, one).data for i, one in ((0, kept), (2, array))
+        )
+        vector = ir.VectorType(data.type.pointee, 4).as_pointer()
+        size = context.get_abi_sizeof(data.type.pointee)
+        values = builder.load(builder.bitcast(builder.gep(data, [first]), vector), align=size)
+        builder.store(values, builder.bitcast(builder.gep(goal, [place]), vector), align=size)
+        return context.get_dummy_value()
+
+    return types.void(source, types.int64, target, types.int64), build
+
+
+@intrinsic
+def sum_lanes(typing, rows, pitch, first, last, sums, lanes):
+    """Write the sums over m in first..last - 1 of rows[i, m * L : m * L + L] to sums[i * L : i * L + L], six rows.
+
+    rows: (6, pitch) int64; first < last: int64, not checked; lanes: a tuple of as many items, L, as there are lanes.
+    """
+    word, count = ir.IntType(64), len(lanes)
+    vector = ir.VectorType(word, count)
+
+    def build(context, builder, signature, arguments):
+        array, width, begin, end, target, _ = arguments
+        data = context.make_array(signature.args[0])(context, builder, array).data
+        starts = [builder.gep(data, [builder.mul(width, word(i))]) for i in range(ROWS)]
+        before, loop, after = builder.block, builder.append_basic_block("lanes"), builder.append_basic_block("added")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        m, found = builder.phi(word), [builder.phi(vector) for _ in range(ROWS)]
+        place = builder.mul(m, word(count))
+        places = (builder.bitcast(builder.gep(start, [place]), vector.as_pointer()) for start in starts)
+        added = [builder.add(one, builder.load(at, align=8)) for one, at in zip(found, places, strict=True)]
+        following = builder.add(m, word(1))
+        for phi, start, again in zip(
+            (m, *found), (begin, *[ir.Constant(vector, [0] * count)] * ROWS), (following, *added), strict=True
+        ):
+            phi.add_incoming(start, before)
+            phi.add_incoming(again, loop)
+        builder.cbranch(builder.icmp_signed("<", following, end), loop, after)
+        builder.position_at_end(after)
+        goal = context.make_array(signature.args[4])(context, builder, target).data
+        for i, one in enumerate(added):
+            builder.store(one, builder.bitcast(builder.gep(goal, [word(i * count)]), vector.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.void(rows, types.int64, types.int64, types.int64, sums, lanes), build
