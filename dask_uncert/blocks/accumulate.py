@@ -94,8 +94,10 @@ class Counter:
         reference.
         """
         request, total, kernels = self.request, self.total, self.kernels
+        states = np.bitwise_or.reduce(batch.state)
         for number, bit in enumerate((CLIPPED, RENORMALISED)):
-            total.ledger.repaired[number] += np.count_nonzero((truth >= 0) & (batch.state & bit > 0))
+            if states & bit:
+                total.ledger.repaired[number] += np.count_nonzero((truth >= 0) & (batch.state & bit > 0))
         if shares is not None and request.reference == "shares":
             incomplete = are_incomplete(shares, request.share_tolerance) & (truth >= 0)
             total.ledger.incomplete[...] += np.count_nonzero(incomplete)

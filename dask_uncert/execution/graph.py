@@ -24,8 +24,9 @@ from dask_uncert.execution.chunking import Grid, cut_for_tasks, cut_in_groups
 from dask_uncert.formulas.array_dispatch import is_dask
 from dask_uncert.inputs.cube import Cube
 
-SPLIT_EVERY = 16  # Summaries of blocks that a merge task adds
-SPLIT_SUMS = 4  # at most, of sums: each level of the tree holds fewer at a time, so memory hardly grows with the scene
+SPLIT_EVERY = 4  # Summaries that a merge task adds: few are held at a time, and little is left to add at the end
+SPLIT_MANY = 16  # of blocks, where there are more than `MANY`: the pass then still has at most 2000 tasks
+MANY = 1000
 MOST_TASKS = 1600  # of blocks; the scheduler then feeds hundreds of workers, and a pass has at most 2000 tasks in all
 MOST_BLOCKS = 256  # of a task, about: minutes of work, which are lost with a worker; more tasks where that needs them
 BlockFunction = Callable[[dict[str, NDArray[Any]], tuple[int, ...]], Any]
@@ -50,7 +51,8 @@ class Reduction:
 
     def delayed(self, split_every: int | None = None) -> Any:
         """Return the sum as a dask Delayed; each task of its tree adds `split_every` parts."""
-        ranges, width = self.ranges(), split_every or SPLIT_EVERY
+        ranges = self.ranges()
+        width = split_every or (SPLIT_EVERY if len(ranges) <= MANY else SPLIT_MANY)
         parts = self._parts(ranges)
         if self.checkpoints is not None:
             parts = _groups(dict(zip(ranges, parts, strict=True)), self.checkpoints, self.grid.blocks, width)
@@ -131,10 +133,10 @@ def _delayed(function: Callable[..., Any], name: str, *args: Any) -> Any:
 
 def _tree(parts: list[Any], width: int) -> Any:
     while True:
-        parts = [_delayed(_merge, "merge-summaries", parts[i : i + width]) for i in range(0, len(parts), width)]
+        parts = [_delayed(_merge, "merge-summaries", *parts[i : i + width]) for i in range(0, len(parts), width)]
         if len(parts) == 1:
             return parts[0]
-        width = min(width, SPLIT_SUMS)
+        width = min(width, SPLIT_EVERY)
 
 
 def _groups(parts: Mapping[range, Any], checkpoints: Checkpoints, blocks: int, width: int) -> list[Any]:
@@ -196,7 +198,7 @@ class AlreadyDone:
     """Result of a block whose group is saved: a task that runs again after its worker was lost repeats no work."""
 
 
-def _merge(parts: Sequence[Any]) -> Any:
+def _merge(*parts: Any) -> Any:
     """Return the sum of the parts; AlreadyDone if one of them is."""
     if any(isinstance(part, AlreadyDone) for part in parts):
         return AlreadyDone()

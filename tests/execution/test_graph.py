@@ -65,7 +65,7 @@ def test_a_store_of_a_million_large_chunks_is_few_tasks_that_start_in_order(kept
     larger = replace(grid, shape=(1_000_000, 1_000_000))
     assert max(replace(reduction, grid=larger).sizes().values()) < 300
     layers = [(key, layer.annotations) for layer in lazy.dask.layers.values() for key in layer]
-    place = {key[1:]: notes["priority"](key) for key, notes in layers if isinstance(key, tuple)}
+    place = {key[1:]: notes["priority"] for key, notes in layers if isinstance(key, tuple)}
     assert sorted(place, key=place.get, reverse=True) == [grid.index(blocks.start) for blocks in reduction.ranges()]
 
 

@@ -8,7 +8,7 @@ from dask_uncert.blocks.kernels.bins import add, find_bins, fixed_share
 from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.measures import STRIP
 from dask_uncert.blocks.kernels.memory import Memory
-from dask_uncert.blocks.kernels.types import NO_TILES, Groups, Pixels, TileRows, groups_of
+from dask_uncert.blocks.kernels.types import NO_TILES, Groups, Pixels, TileRows
 from dask_uncert.formulas.typing import Counts, Indices
 
 AT_ONCE = 1 << 16  # most cells of a table that stays in a near cache
@@ -22,15 +22,19 @@ def group_decisions(reference: Indices, batch: Pixels, classes: int, memory: Mem
     ends = np.empty((pairs * numbers if at_once else max(pairs, numbers)) + 1, np.int32)
     key, order = memory.empty("key", (n,), np.int32), memory.empty("order", (3, n), np.int32)
     starts = memory.empty("starts", (n + 1,), np.int32)
+    numbers = memory.empty("numbers", (3, n), np.int64)
     counted, groups = _group(
-        reference, batch.predicted, batch.second, batch.confused, classes, at_once, key, order, ends, starts
+        reference, batch.predicted, batch.second, batch.confused, classes, at_once, key, order, ends, starts, numbers
     )  # fmt: skip
-    return groups_of(order[1, :counted], order[2], starts[: groups + 1], reference, batch, classes)
+    return Groups(order[1, :counted], order[2], starts[: groups + 1], *numbers[:, :groups])
 
 
 @compiled
-def _group(reference, predicted, second, confused, classes, at_once, key, order, ends, starts):
-    """Sort pixels into order[1], write their places in it to order[2] and where groups start; return how many pixels and groups there are."""
+def _group(reference, predicted, second, confused, classes, at_once, key, order, ends, starts, numbers_of):
+    """Sort pixels into order[1], write their places in it to order[2], where groups start, and what `Groups` says of each.
+
+    Returns how many pixels and groups there are.
+    """
     n, counted, groups = reference.size, np.int64(0), np.int64(0)
     cells, numbers, before, after, place = ends.size - 1, np.int32(classes + 1), order[0], order[1], order[2]
     for i in range(n):
@@ -62,6 +66,13 @@ def _group(reference, predicted, second, confused, classes, at_once, key, order,
             starts[groups] = j
             groups += np.int64((j == 0) | (key[i] != key[previous]) | (confused[i] != confused[previous]))
     starts[groups] = counted
+    for g in range(groups):
+        i = after[starts[g]]
+        c, won = np.int64(reference[i]), np.int64(predicted[i])
+        right = np.int64(won == c)
+        near = (1 - right) * np.int64(second[i] == c)
+        numbers_of[0, g], numbers_of[1, g] = c * 2 + right, (c * classes + won) * 2 + near
+        numbers_of[2, g] = np.int64(confused[i]) * 2 + right
     return counted, groups
 
 

@@ -33,7 +33,6 @@ from dask_uncert.blocks.kernels.types import (
     Stated,
     TileRows,
     ValueBins,
-    groups_of,
 )
 from dask_uncert.formulas import fixed_point, power_sums
 from dask_uncert.formulas.fixed_point import LIMB_BITS
@@ -81,15 +80,18 @@ def measure(
 def group_decisions(reference: Indices, batch: Pixels, classes: int, memory: Memory | None = None) -> Groups:
     """Return the Groups of pixels; see `compiled.group_decisions`."""
     counted = np.flatnonzero(reference >= 0)
-    right = batch.predicted[counted] == reference[counted]
-    second = ~right & (batch.second[counted] == reference[counted])
+    wrong = batch.predicted[counted] != reference[counted]
+    second = wrong & (batch.second[counted] == reference[counted])
     keys = np.stack([reference[counted], batch.predicted[counted], second, batch.confused[counted]])
     order = np.lexsort(keys[::-1])
     changes = (np.diff(keys[:, order], axis=1, prepend=-1) != 0).any(axis=0)
     starts = np.append(np.flatnonzero(changes), counted.size)
     place = np.full(reference.size, counted.size, np.int32)
     place[counted[order]] = np.arange(counted.size)
-    return groups_of(counted[order].astype(np.int32), place, starts.astype(np.int32), reference, batch, classes)
+    c, k, second, number = keys[:, order[starts[:-1]]].astype(np.int64)
+    pair = (c * classes + k) * 2 + second
+    sorted_, right = counted[order].astype(np.int32), c == k
+    return Groups(sorted_, place, starts.astype(np.int32), c * 2 + right, pair, number * 2 + right)
 
 
 def count_decisions(

@@ -54,22 +54,6 @@ class Groups(NamedTuple):
     number: Indices
 
 
-def groups_of(
-    order: NDArray[np.int32],
-    place: NDArray[np.int32],
-    starts: NDArray[np.int32],
-    reference: Indices,
-    batch: Pixels,
-    classes: int,
-) -> Groups:
-    """Return the Groups of pixels that are sorted; reference: (n,) class index."""
-    first = order[starts[:-1]]
-    c, predicted = reference[first].astype(np.int64), batch.predicted[first].astype(np.int64)
-    right = c == predicted
-    pair = (c * classes + predicted) * 2 + (~right & (batch.second[first] == c))
-    return Groups(order, place, starts, c * 2 + right, pair, batch.confused[first].astype(np.int64) * 2 + right)
-
-
 class Rounding(NamedTuple):
     """The precision of the simplex in a storage dtype."""
 
