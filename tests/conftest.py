@@ -67,7 +67,8 @@ def many_blocks():
     from dask_uncert.execution import chunking
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunking, "LEAST_PIXELS", 1)
+        for least in ("LEAST_PIXELS", "LEAST_IN_MEMORY"):
+            patch.setattr(chunking, least, 1)
         yield
 
 

@@ -200,8 +200,8 @@ class _Block:
         batches = (pixels[start : start + STEP] for start in range(0, pixels.size, STEP))
         for batch in batches if tiles is None else tiles.batches(pixels, STEP):
             truth = counter.memory.empty("truth", batch.shape, np.int64)
-            follow = tiles is None and batch[-1] - batch[0] == batch.size - 1  # pixels rise: copied at a tenth of the time
-            truth[...] = self.reference[batch[0] : batch[-1] + 1] if follow else self.reference[batch]
+            in_a_row = tiles is None and batch[-1] - batch[0] == batch.size - 1  # as they rise
+            truth[...] = self.reference[batch[0] : batch[-1] + 1] if in_a_row else self.reference[batch]
             if self.spread is not None:
                 state = self.spread.state[batch]
                 _leave_out(truth, (truth >= 0) & (state == MISSING), "samples_nan", excluded)

@@ -34,10 +34,11 @@ def test_a_task_is_many_chunks():
     assert any(name.startswith("merge-summaries") for name in names)
 
 
-@pytest.mark.parametrize("chunks", [(16, 16, 16), None], ids=["chunks", "memory"])
-def test_blocks_of_a_small_scene_take_longer_to_evaluate_than_to_hand_out(monkeypatch, chunks):
+@pytest.mark.parametrize(("chunks", "times"), [((16, 16, 16), 1), (None, 6)], ids=["chunks", "memory"])
+def test_blocks_of_a_small_scene_take_longer_to_evaluate_than_to_hand_out(monkeypatch, chunks, times):
     monkeypatch.setattr(chunking, "LEAST_PIXELS", 1 << 12)
-    sources = {"probabilities": cube((145, 145, 16), chunks)}
+    monkeypatch.setattr(chunking, "LEAST_IN_MEMORY", 1 << 17)
+    sources = {"probabilities": cube((145 * times, 145 * times, 16), chunks)}
     assert 4 <= chunking.plan_grid(sources, ("y", "x")).blocks <= 12
     assert chunking.plan_grid(sources, ("y", "x"), min_blocks=40).blocks >= 40
     assert chunking.plan_grid({"probabilities": cube((40, 40, 16), chunks)}, ("y", "x")).blocks == 1

@@ -22,15 +22,15 @@ def group_decisions(reference: Indices, batch: Pixels, classes: int, memory: Mem
     ends = np.empty((pairs * numbers if at_once else max(pairs, numbers)) + 1, np.int32)
     key, order = memory.empty("key", (n,), np.int32), memory.empty("order", (3, n), np.int32)
     starts = memory.empty("starts", (n + 1,), np.int32)
-    numbers = memory.empty("numbers", (3, n), np.int64)
+    of_groups = memory.empty("of_groups", (3, n), np.int64)
     counted, groups = _group(
-        reference, batch.predicted, batch.second, batch.confused, classes, at_once, key, order, ends, starts, numbers
+        reference, batch.predicted, batch.second, batch.confused, classes, at_once, key, order, ends, starts, of_groups
     )  # fmt: skip
-    return Groups(order[1, :counted], order[2], starts[: groups + 1], *numbers[:, :groups])
+    return Groups(order[1, :counted], order[2], starts[: groups + 1], *of_groups[:, :groups])
 
 
 @compiled
-def _group(reference, predicted, second, confused, classes, at_once, key, order, ends, starts, numbers_of):
+def _group(reference, predicted, second, confused, classes, at_once, key, order, ends, starts, of_groups):
     """Sort pixels into order[1], write their places in it to order[2], where groups start, and what `Groups` says of each.
 
     Returns how many pixels and groups there are.
@@ -67,12 +67,12 @@ def _group(reference, predicted, second, confused, classes, at_once, key, order,
             groups += np.int64((j == 0) | (key[i] != key[previous]) | (confused[i] != confused[previous]))
     starts[groups] = counted
     for g in range(groups):
-        i = after[starts[g]]
-        c, won = np.int64(reference[i]), np.int64(predicted[i])
-        right = np.int64(won == c)
-        near = (1 - right) * np.int64(second[i] == c)
-        numbers_of[0, g], numbers_of[1, g] = c * 2 + right, (c * classes + won) * 2 + near
-        numbers_of[2, g] = np.int64(confused[i]) * 2 + right
+        one = after[starts[g]]
+        true, decided = np.int64(reference[one]), np.int64(predicted[one])
+        right = np.int64(decided == true)
+        runner_up = (1 - right) * np.int64(second[one] == true)
+        of_groups[0, g], of_groups[1, g] = true * 2 + right, (true * classes + decided) * 2 + runner_up
+        of_groups[2, g] = np.int64(confused[one]) * 2 + right
     return counted, groups
 
 

@@ -53,8 +53,8 @@ def count_values(
             _count_lanes(found, first, used, groups, reference, batch, bins, tiles, memory)
     for i, of in enumerate(bins):
         if of.wide:
-            rows = tiles._replace(starts=tiles.starts[2 * i : 2 * i + 2])
-            _count_wide_values(np.ascontiguousarray(found[:, i]), of.finder, groups.order, reference, batch, of.counts, rows)
+            alone, rows = np.ascontiguousarray(found[:, i]), tiles._replace(starts=tiles.starts[2 * i : 2 * i + 2])
+            _count_wide_values(alone, of.finder, groups.order, reference, batch, of.counts, rows)
 
 
 @compiled
