@@ -75,7 +75,7 @@ def evaluate_block(
     if "uncertainty" in arrays and arrays["uncertainty"].dtype == np.float16:  # numpy compares them slowly
         arrays = {**arrays, "uncertainty": arrays["uncertainty"].astype(np.float32)}
     shape = arrays["reference"].shape[: -1 if request.reference == "shares" else None]
-    total = request.zero(len(shape))
+    total = request.zero(len(shape)) if request.zones is not None else _frame(request, len(shape))
     zones = None if request.zones is None else zones_of(request, arrays)
     excluded = np.zeros((1 if zones is None else len(zones.codes) + 1, *total.ledger.excluded.shape), np.int64)
     shares = shares_of(request, arrays["reference"])
@@ -101,6 +101,15 @@ def evaluate_block(
     else:
         total = _count_zones(block, total, excluded, zones)
     return {name: values.reshape(*shape, *values.shape[1:]) for name, values in block.maps.items()}, total
+
+
+@lru_cache(maxsize=4)  # every block of a pass asks for the same
+def _frame(request: Request, dimensions: int) -> Evaluation:
+    """Return the Evaluation of no pixels, for others of its frame: its arrays cannot be written."""
+    zero = request.zero(dimensions)
+    for _, _, array in zero.arrays():
+        array.flags.writeable = False
+    return zero
 
 
 def _count_zones(block: _Block, total: Evaluation, excluded: Indices, zones: BlockZones) -> Evaluation:

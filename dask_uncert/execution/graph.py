@@ -104,11 +104,13 @@ class Reduction:
             # dask would start them in any order, but the longer ones must come first
             order = {"priority": -place / len(ranges)} if len(ranges) < self.grid.blocks else {}
             with dask.annotate(**order):
-                given = {n: part(index) for n, part in parts.items()}
-                found.append(task(blocks, given, dask_key_name=(name, *index)))
+                given = [] if len(stored) == len(parts) else [{n: part(index) for n, part in parts.items()}]
+                found.append(task(blocks, *given, dask_key_name=(name, *index)))
         return found
 
-    def _compute_unless_saved(self, blocks: range, parts: Mapping[str, Any]) -> Any:
+    def _compute_unless_saved(self, blocks: range, parts: Mapping[str, Any] | None = None) -> Any:
+        """Return the sum over blocks; parts: of inputs in memory and of dask arrays, None for one that is read."""
+        parts = dict.fromkeys(self.cubes) if parts is None else parts
         indices = [self.grid.index(number) for number in blocks]
         if self.checkpoints is not None and self.checkpoints.has(self.grid.group(indices[0], GROUPS)):
             return AlreadyDone()

@@ -113,8 +113,8 @@ def _list_files(store: str, path: str) -> set[str]:
     root = os.path.join(store, path)
     files: set[str] = set()
     for folder, _, names in os.walk(root, onerror=_raise):
-        inside = os.path.relpath(folder, root).replace(os.sep, "/")
-        files.update(names if inside == "." else [f"{inside}/{name}" for name in names])
+        inside = folder[len(root) :].replace(os.sep, "/").lstrip("/")
+        files.update([f"{inside}/{name}" for name in names] if inside else names)
     return files
 
 

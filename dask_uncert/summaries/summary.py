@@ -98,7 +98,7 @@ class Summary:
                 changes[name] = _total(operation, mine, theirs, name)
             elif _holds_parts(mine) and all(map(_holds_parts, theirs)):
                 changes[name] = self._combine_parts(name, mine, theirs, operation)
-            elif unequal := [value for value in theirs if mine != value]:
+            elif unequal := [value for value in theirs if mine is not value and mine != value]:
                 raise UnequalFramesError(
                     f"{type(self).__name__}s with unequal {name} do not add: {_short(mine)} and "
                     f"{_short(unequal[0])}; evaluate both with the same job"
