@@ -127,14 +127,14 @@ def _count_values(
             for m in range(j, stop):
                 right_of[m] = right
             sum_lanes(powers, powers.shape[1], j, stop, sums, uppers)
-            for k in range(lanes):
+            for k in range(used.size):
                 for i in range(ALL if used[k] else 0):
                     _add_pair(sums[np.uint64(lanes * i + k)], by_confused[k], number + 2 * i)
                 for i in range(PAIR if used[k] else 0):
                     _add_pair(sums[np.uint64(lanes * i + k)], by_pairs[k], pair + 2 * i)
             j = stop
             g += np.int64(start + stop == starts[g + 1])
-        for k in range(lanes):
+        for k in range(used.size):  # not `lanes`, a constant, for each of which all would be compiled
             if not used[k]:
                 continue
             kept, bins = cells[k], np.int32(finders[k].edges.size - 1)
@@ -152,7 +152,7 @@ def _count_values(
                 pixels, at = order[start : start + width], tiles.starts[2 * (first + k) :]
                 _add_to_tiles(pixels, np.int64(bins), reference, predicted, bin_of, powers, lanes, k, tiles, at)
         if place == CHUNK - STRIP or start + STRIP >= order.size:
-            for k in range(lanes):
+            for k in range(used.size):
                 kept, histogram = cells[k], histograms[k]
                 for j in range(place + width if used[k] else 0):
                     histogram[np.uint64(kept[j])] += 1
