@@ -15,6 +15,7 @@ S holds squared distances: symmetric, non-negative, zero diagonal. Three ways, t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -104,11 +105,19 @@ def simplex_maximum(squared_distances: ArrayLike) -> SimplexMaximum:
         return SimplexMaximum(0.0, np.eye(len(table))[0], certificate)
     unit = 2.0 ** int(np.frexp(largest)[1])  # a power of two: scaling costs no digit
     s = table / unit
-    q, upper, reached = _solve(s)
+    q, upper, reached = _solved(s.tobytes(), len(s))
     value = float(q @ s @ q)
     kind: Literal["exact", "bound"] = "exact" if upper <= value * (1 + EXACT) else "bound"
     upper = max(upper, value * (1 + ROUNDING))
     return SimplexMaximum(value * unit, q, Certificate(kind, upper * unit, upper / value - 1, reached))
+
+
+@lru_cache(maxsize=64)  # a pass and its report ask for the same, which takes up to seconds
+def _solved(table: bytes, classes: int) -> tuple[Floats, float, str]:
+    """Return what `_solve` finds for S, given by its bytes; nothing may be written to it."""
+    q, upper, reached = _solve(np.frombuffer(table).reshape(classes, classes))
+    q.flags.writeable = False
+    return q, upper, reached
 
 
 def _solve(s: Floats) -> tuple[Floats, float, str]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dask_uncert.formulas import calibration as calibration_formulas
 from dask_uncert.formulas import confusion, rankings
+from dask_uncert.formulas.homophily import squared_distances
 from dask_uncert.formulas.missing_data_bounds import accuracy_bounds, f1_bounds
 from dask_uncert.formulas.simplex_maximum import simplex_maximum
 from dask_uncert.metrics import calibration as calibration_metrics
@@ -234,9 +235,10 @@ def _class_distances(evaluation: Evaluation) -> dict[str, Any] | None:
     for distribution in evaluation.measures.values():
         if distribution.measure.distances is not None:
             table = np.asarray(distribution.measure.distances)
+            squared = squared_distances(table)  # of which the pass has found the maximum
+            value, argument, certificate = simplex_maximum(squared)
             # HU does not depend on the scale of H: the maximum is for H with a largest entry of 1.
-            value, argument, certificate = simplex_maximum(np.square(table / table.max()))
-            keys = ("kind", "upper_bound", "gap", "reached")
-            numbers = {"metric": evaluation.class_metric, "H": table, "maximum": value, "at": argument}
-            return {**numbers, "certificate": {key: getattr(certificate, key) for key in keys}}
+            numbers = {"metric": evaluation.class_metric, "H": table, "maximum": value / squared.max(), "at": argument}
+            bound = {"kind": certificate.kind, "upper_bound": certificate.upper_bound / squared.max()}
+            return {**numbers, "certificate": {**bound, "gap": certificate.gap, "reached": certificate.reached}}
     return None
