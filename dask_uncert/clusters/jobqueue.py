@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dask_uncert.clusters.config import SYSTEMS, Batch
@@ -27,6 +28,7 @@ SUBMIT = {"slurm": "sbatch", "pbs": "qsub", "sge": "qsub", "lsf": "bsub"}
 JOBS, WAIT = 1, 600
 POLL_SECONDS = 1.0  # between checks of the workers
 SHORT_SECONDS = 60  # a job whose worker stayed for less ended at once
+OWN_FOLDER = ".dask-uncert-"  # how the name of the folder with keys begins
 MAX_SHORT_JOBS = 3  # for each job requested
 Job = tuple[str, str]
 """Name of its worker, which a later job may get, and its number in the batch system."""
@@ -68,6 +70,19 @@ def start(batch: Batch) -> Iterator[Client]:
     finally:
         with suppress(AssertionError), quiet():
             cluster.close(timeout=10)
+        _remove_keys(cluster)
+
+
+def _remove_keys(cluster: Any) -> None:
+    """Remove the files of the workers' keys now: dask-jobqueue does so only if Python collects the objects that hold them."""
+    for name, file in vars(cluster).items():
+        if name.startswith("_job_") and hasattr(file, "close"):
+            with suppress(OSError):
+                file.close()
+    folder = Path(cluster.shared_temp_directory or "")
+    if folder.name.startswith(OWN_FOLDER):
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _cluster(batch: Batch) -> Any:
@@ -88,9 +103,9 @@ def _cluster(batch: Batch) -> Any:
     if batch.tls or batch.tls is None:
         from distributed import Security
 
-        # Keys in a folder that all nodes see and only this user can read; removed when this process ends.
+        # Keys in a folder that all nodes see and only this user can read.
         options["protocol"], options["security"] = "tls://", Security.temporary()
-        options.setdefault("shared_temp_directory", tempfile.mkdtemp(prefix=".dask-uncert-", dir=os.getcwd()))
+        options.setdefault("shared_temp_directory", tempfile.mkdtemp(prefix=OWN_FOLDER, dir=os.getcwd()))
     try:
         return getattr(dask_jobqueue, SYSTEMS[batch.kind])(**options)
     except (TypeError, ValueError) as error:

@@ -41,6 +41,7 @@ def address(tmp_path):
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
+    server.server_close()
 
 
 @pytest.fixture

@@ -223,7 +223,8 @@ def _measure_singles(
             count_tile(p, truth, rows[singles.FIRST], best, width, stated.finder, True, stated.scores, work)
             if start % ITEMS == ITEMS - TILE:
                 take_apart(work, stated.scores.classwise, stated.winning)
-        singles.normalise(p, floats, rows, total)
+        if wanted.size > 0:
+            singles.normalise(p, floats, rows, total)
         end = start + width
         for row, target in (
             (rows[singles.FIRST], result.predicted), (rows[singles.SECOND], result.second), (rows[singles.OVER], result.confused),
