@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.blocks.accumulate import cached_finder
-from dask_uncert.blocks.encoding import rounding_of
+from dask_uncert.blocks.encoding import as_slice, rounding_of
 from dask_uncert.blocks.kernels.types import ScoreCounts
 from dask_uncert.blocks.soft_confusion import OneVsRest, row_grid, soft_grid
 from dask_uncert.formulas.fixed_point import LIMB_BITS
@@ -67,9 +67,7 @@ def count_plain(
     if pixels is not None:
         if not pixels.size:
             return pixels
-        first, last = int(pixels[0]), int(pixels[-1])
-        # Without a copy, where what lies in between does not count.
-        part = slice(first, last + 1) if last - first < pixels.size else pixels
+        part = as_slice(pixels)
     flat, reference, u = np.ascontiguousarray(flat[part]), reference[part], None if u is None else u[part]
     pair, dtype = _pair(flat), flat.dtype
     bins, decisions = total.stated, total.decisions

@@ -22,6 +22,7 @@ from dask_uncert.blocks.encoding import (
     BLANK,
     GAPS,
     ZONE_GAPS,
+    as_slice,
     reference_indices,
     rounding_of,
     shares_of,
@@ -75,7 +76,7 @@ def evaluate_block(
     if "uncertainty" in arrays and arrays["uncertainty"].dtype == np.float16:  # numpy compares them slowly
         arrays = {**arrays, "uncertainty": arrays["uncertainty"].astype(np.float32)}
     shape = arrays["reference"].shape[: -1 if request.reference == "shares" else None]
-    total = request.zero(len(shape)) if request.zones is not None else _frame(request, len(shape))
+    total = _frame(request, len(shape))
     zones = None if request.zones is None else zones_of(request, arrays)
     excluded = np.zeros((1 if zones is None else len(zones.codes) + 1, *total.ledger.excluded.shape), np.int64)
     shares = shares_of(request, arrays["reference"])
@@ -209,8 +210,7 @@ class _Block:
         batches = (pixels[start : start + STEP] for start in range(0, pixels.size, STEP))
         for batch in batches if tiles is None else tiles.batches(pixels, STEP):
             truth = counter.memory.empty("truth", batch.shape, np.int64)
-            in_a_row = tiles is None and batch[-1] - batch[0] == batch.size - 1  # as they rise
-            truth[...] = self.reference[batch[0] : batch[-1] + 1] if in_a_row else self.reference[batch]
+            truth[...] = self.reference[as_slice(batch) if tiles is None else batch]
             if self.spread is not None:
                 state = self.spread.state[batch]
                 _leave_out(truth, (truth >= 0) & (state == MISSING), "samples_nan", excluded)

@@ -109,15 +109,13 @@ def simplex_maximum(squared_distances: ArrayLike) -> SimplexMaximum:
     value = float(q @ s @ q)
     kind: Literal["exact", "bound"] = "exact" if upper <= value * (1 + EXACT) else "bound"
     upper = max(upper, value * (1 + ROUNDING))
-    return SimplexMaximum(value * unit, q, Certificate(kind, upper * unit, upper / value - 1, reached))
+    return SimplexMaximum(value * unit, q.copy(), Certificate(kind, upper * unit, upper / value - 1, reached))
 
 
-@lru_cache(maxsize=64)  # a pass and its report ask for the same, which takes up to seconds
+@lru_cache(maxsize=64)  # a pass, its report and the cases of a cohort ask for the same, which may take seconds
 def _solved(table: bytes, classes: int) -> tuple[Floats, float, str]:
-    """Return what `_solve` finds for S, given by its bytes; nothing may be written to it."""
-    q, upper, reached = _solve(np.frombuffer(table).reshape(classes, classes))
-    q.flags.writeable = False
-    return q, upper, reached
+    """Return what `_solve` finds for S (classes, classes), given by its bytes; callers must not write to the point."""
+    return _solve(np.frombuffer(table).reshape(classes, classes))
 
 
 def _solve(s: Floats) -> tuple[Floats, float, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from dask_uncert.formulas.measure_values import measure_maximum
@@ -122,7 +121,7 @@ class Request:
         measures = tuple(
             replace(measure, distances=rows) if measure.kind == "homophily" else measure for measure in self.measures
         )
-        return replace(self, measures=measures, maxima=tuple(_maximum(measure) or 1.0 for measure in measures))
+        return replace(self, measures=measures, maxima=tuple(measure_maximum(measure) or 1.0 for measure in measures))
 
     def zero(self, dimensions: int = 1) -> Evaluation:
         """Return the Evaluation of no pixels, in new arrays; dimensions: their number in the grid."""
@@ -152,6 +151,3 @@ class Request:
             by_zone = None if tiles is None else Tiles.zero(tiles.size, tiles.confidence, tiles.width, dimensions + 1)
             zones = Zones.of(self.zones, width, {}, by_zone)
         return replace(zero, tiles=tiles, zones=zones)
-
-
-_maximum = lru_cache(measure_maximum)  # cases of a cohort share a table

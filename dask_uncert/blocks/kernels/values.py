@@ -213,7 +213,7 @@ def carry(product):
 
 @compiled(arrays=True)
 def _count_wide_values(values, finder, order, reference, batch, counts, tiles):
-    """Add sorted values (counted,) without a range: as above, without division by it, with more limbs."""
+    """Add one measure's sorted values (counted,), which have no range: they are not divided by it, and have more limbs."""
     histogram, by_pair, by_confused = counts
     powers, in_pairs, in_all = np.empty(by_confused.shape[2], np.int64), by_pair.shape[3], by_confused.shape[2]
     for j, i in enumerate(order):
