@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -79,7 +80,12 @@ def reads(folder: Path) -> list[Row]:
         ("bytes requested", found["stored"], "=", stored),
         ("bytes decoded", found["decoded"], "=", sum(plan.nbytes().values())),
         ("reads, of a block of each input", found["reads"], "=", 2 * plan.grid.blocks),
-        ("tasks besides the blocks", plan.tasks() - plan.grid.blocks, "at most", 1),
+        (
+            "tasks that add, four parts each",
+            plan.tasks() - plan.grid.blocks,
+            "=",
+            math.ceil((plan.grid.blocks - 1) / 3),
+        ),
     ]
 
 
