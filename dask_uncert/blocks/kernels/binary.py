@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from dask_uncert.blocks.kernels.bins import find_bins_of_singles, fixed_share
+from dask_uncert.blocks.kernels.bins import find_bins_of_singles
 from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import logarithm
 from dask_uncert.blocks.kernels.joint import count_joint, find_halves, find_rows
-from dask_uncert.blocks.kernels.probabilities import ITEMS, ONE, SUM_BITS, add_fixed, in_steps
+from dask_uncert.blocks.kernels.probabilities import ONE, SUM_BITS, add_fixed, in_steps
 from dask_uncert.blocks.kernels.types import BINARY_TILE as TILE
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts
-from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
+from dask_uncert.formulas.fixed_point import LIMB_BITS
 from dask_uncert.formulas.typing import Counts, Indices
 
 ONE_BITS = np.int32(0x3F800000)
 """The bits of the float32 number 1."""
+FINE_BITS = 2  # of float32 probabilities from 1/2 to 1, below the high limb
+FINE = np.int32((1 << FINE_BITS) - 1)
+MOST = 1 << 12  # winners of a packed bin, before they are taken apart
+FINE_PLACE = 34  # above MOST high limbs
+WON_BITS = 48  # above MOST of both
+WON = 1 << WON_BITS
 
 
 def count_binary(
@@ -43,21 +49,27 @@ def count_binary(
 
 @compiled(arrays=True)
 def _count_binary(first, second, reference, finder, decisions, scores, left):
-    tally, number, start, others = scores.classwise, np.int64(0), 0, np.int64(0)
-    bins, slack = tally.shape[1], np.float32(finder.uneven)
-    packed = np.zeros((2, 2, bins, 4), np.int64)  # class, whether it wins, bin: see `_take_apart`
+    tally, number, start, others = scores.classwise, np.int64(0), np.int64(0), np.int64(0)
+    bins, slack = np.int32(tally.shape[1]), np.float32(finder.uneven)
+    packed = np.zeros(
+        (3, 2, bins), np.int64
+    )  # (class, whether it is the true one, bin), then the winner's: see `_take_apart`
     flat = packed.reshape(-1)
-    nothing, one = np.float32(0.0), np.float32(1.0)
+    nothing, one, steps = np.float32(0.0), np.float32(1.0), np.float32(1 << LIMB_BITS + FINE_BITS)
     p, bin_of, share = np.zeros((2, TILE), np.float32), np.zeros((2, TILE), np.int32), np.empty((2, TILE), np.int32)
-    truth, wins, place = np.zeros(TILE, np.int32), np.empty(TILE, np.int32), np.empty((2, TILE), np.int32)
+    truth, wins, place = np.zeros(TILE, np.int32), np.empty(TILE, np.int32), np.empty((3, TILE), np.int32)
     best, errors, stated, losses = np.empty(TILE, np.int64), np.empty(TILE), np.empty(TILE), np.empty(TILE)
-    computed = first.size == 0
     while start < reference.size:
         width = np.int64(0)
+        end = min(start + TILE, reference.size)
+        if all_plain(second[start:end], reference[start:end]):
+            width = end - start
+            _copy(first[start:end], second[start:end], reference[start:end], p, truth)
+            start = end
         while start < reference.size and width < TILE:
             x, c = second[start], reference[start]
             usual, counts = (x >= nothing) & (x <= one), c >= 0
-            truth[width], p[0, width], p[1, width] = c, one - x if computed else first[start], x
+            truth[width], p[0, width], p[1, width] = c, one - x if first.size == 0 else first[start], x
             left[others] = start
             width += np.int64(counts & usual)
             others += np.int64(counts & (not usual))
@@ -68,19 +80,15 @@ def _count_binary(first, second, reference, finder, decisions, scores, left):
             find_bins_of_singles(p[k], bins, slack, finder, bin_of[k])
             for j in range(TILE):
                 share[k, j] = in_steps(p[k, j])
+        _find_places(p, truth, bin_of, bins, wins, place)
         for j in range(TILE):
             x, y, is_second = p[0, j], p[1, j], truth[j] == np.int32(1)
-            won, lost = y > x, np.int32(bins)  # as int64, half as many would fit into a SIMD register
-            wins[j] = np.int32(won)
-            place[0, j] = np.int32(np.int32(4) * np.int32((np.int32(0) if won else lost) + bin_of[0, j]))
-            place[1, j] = np.int32(
-                np.int32(4) * np.int32((np.int32(3 * lost) if won else np.int32(2 * lost)) + bin_of[1, j])
-            )
             of_first, of_second = x - (nothing if is_second else one), y - (one if is_second else nothing)
             errors[j] = of_first * of_first + of_second * of_second
             stated[j] = y if is_second else x
         for j in range(TILE):
-            best[j] = fixed_share(np.float64(max(p[0, j], p[1, j])))
+            w = np.int32(max(p[0, j], p[1, j]) * steps)  # a winner is 1/2 or more, which float32 has in these steps
+            best[j] = WON + (np.int64(w & FINE) << FINE_PLACE) + np.int64(np.int32(w >> FINE_BITS))
         none = np.int64(0)
         for j in range(TILE):
             none += np.int64(stated[j] == 0.0)
@@ -89,21 +97,55 @@ def _count_binary(first, second, reference, finder, decisions, scores, left):
         add_fixed(errors, scores.squared_error)
         add_fixed(losses, scores.log_loss)
         for j in range(width):
-            c, high, low = np.int64(truth[j]), best[j] >> LIMB_BITS, best[j] & LIMB_MASK
-            at = np.uint64(place[0, j])
-            flat[at] += ONE + share[0, j]
-            flat[at + np.uint64(1)] += ONE * (1 - c) + high
-            flat[at + np.uint64(2)] += low
-            at = np.uint64(place[1, j])
-            flat[at] += ONE + share[1, j]
-            flat[at + np.uint64(1)] += ONE * c + high
-            flat[at + np.uint64(2)] += low
+            flat[np.uint64(place[0, j])] += ONE + share[0, j]
+            flat[np.uint64(place[1, j])] += ONE + share[1, j]
+            flat[np.uint64(place[2, j])] += best[j]
         _add_decisions(p, truth, wins, width, decisions)
         number += width
-        if number > ITEMS - TILE or start == reference.size:
+        if number > MOST - TILE or start == reference.size:
             _take_apart(packed, decisions[2], tally)
             number = np.int64(0)
     return others
+
+
+@compiled(step=True)
+def all_plain(second, reference):
+    """Return whether all pixels count, with p in [0, 1]."""
+    bits, usual, counts = second.view(np.int32), np.int32(0), np.int8(0)
+    for i in range(reference.size):  # the bits of p in [0, 1], but for -0.0, lie between those of 0 and 1
+        usual = np.int32(usual | np.int32(bits[i] | np.int32(ONE_BITS - bits[i])))
+    for i in range(reference.size):
+        counts = np.int8(counts | reference[i])
+    return (usual >= 0) & (counts >= 0)
+
+
+@compiled(step=True)
+def _copy(first, second, reference, p, truth):
+    for j in range(reference.size):
+        truth[j] = reference[j]
+        p[1, j] = second[j]
+    for j in range(reference.size if first.size == 0 else 0):
+        p[0, j] = np.float32(1.0) - second[j]
+    for j in range(first.size):
+        p[0, j] = first[j]
+
+
+@compiled(step=True)
+def _find_places(p, truth, bin_of, bins, wins, place):
+    """Write whether the second class wins, and each pixel's place in packed bins: both classes', and the winner's."""
+    more = np.int32(2 * bins)
+    for j in range(TILE):  # as int64, half as many would fit into a SIMD register
+        wins[j] = np.int32(p[1, j] > p[0, j])
+    for j in range(TILE):
+        place[0, j] = np.int32((np.int32(0) if truth[j] == np.int32(1) else bins) + bin_of[0, j])
+    for j in range(TILE):
+        place[1, j] = np.int32(more + np.int32((bins if truth[j] == np.int32(1) else np.int32(0)) + bin_of[1, j]))
+    for j in range(TILE):  # without a condition, which LLVM would make a jump
+        a, b = bin_of[0, j], bin_of[1, j]
+        place[2, j] = np.int32(a ^ np.int32(np.int32(a ^ b) & np.int32(-wins[j])))
+    for j in range(TILE):
+        right = bins if wins[j] == truth[j] else np.int32(0)
+        place[2, j] = np.int32(np.int32(more + more) + np.int32(right + place[2, j]))
 
 
 @compiled(step=True)
@@ -134,23 +176,21 @@ def _add_decisions(p, truth, wins, width, decisions):
 def _take_apart(packed, winning, tally):
     """Add packed bins to the tallies, and set them to 0.
 
-    A bin has the items above the class's shares in steps of one limb; those that came true above the high limbs of
-    the winner's; and the low limbs of these.
+    A bin of a class has the items above their shares in steps of one limb. One of the winner's has the items above the
+    low limbs, in steps of 2**-24, above the high ones.
     """
-    for k in range(2):
-        for wins in range(2):
-            for b in range(packed.shape[2]):
-                shares, high, low = packed[k, wins, b, 0], packed[k, wins, b, 1], packed[k, wins, b, 2]
-                if shares != 0:
-                    items, hits = shares >> SUM_BITS, high >> SUM_BITS
-                    tally[k, b, 0] += items
-                    tally[k, b, 1] += hits
-                    tally[k, b, 2] += shares & (ONE - 1)
-                    if wins == 1:
-                        winning[b, 0] += items
-                        winning[b, 1] += hits
-                        winning[b, 2] += high & (ONE - 1)
-                        winning[b, 3] += low
+    for true in range(2):
+        for b in range(packed.shape[2]):
+            for k in range(2):
+                item = packed[k, true, b]
+                tally[k, b, 0] += item >> SUM_BITS
+                tally[k, b, 1] += true * (item >> SUM_BITS)
+                tally[k, b, 2] += item & (ONE - 1)
+            item = packed[2, true, b]
+            winning[b, 0] += item >> WON_BITS
+            winning[b, 1] += true * (item >> WON_BITS)
+            winning[b, 2] += item & ((1 << FINE_PLACE) - 1)
+            winning[b, 3] += ((item & (WON - 1)) >> FINE_PLACE) << (LIMB_BITS - FINE_BITS)
     packed[:] = 0
 
 
@@ -165,7 +205,9 @@ def count_binary_jointly(first, second, reference, u, class_index, grid, upper, 
     rows, offsets = np.empty(TILE, np.int64), np.empty(TILE)
     for start in range(0, reference.size, TILE):
         end = min(start + TILE, reference.size)
-        width = plain_strip(first, second, reference, u, start, end, class_index, p, above, damp)
+        width = plain_strip(
+            first[start:end], second[start:end], reference[start:end], u[start:end], class_index, p, above, damp
+        )
         for j in range(width):
             levels[j] = above[j]
         if grid.edges.size > 0:
@@ -176,26 +218,21 @@ def count_binary_jointly(first, second, reference, u, class_index, grid, upper, 
 
 
 @compiled(step=True)
-def plain_strip(first, second, reference, u, start, end, class_index, p, positive, damp):
+def plain_strip(first, second, reference, u, class_index, p, positive, damp):
     """Write p of a class, whether the reference is it, and u of the pixels that count with p in [0, 1]; return how many."""
-    bits, usual, reasons = second.view(np.int32), np.int32(0), np.int8(0)
-    for i in range(start, end):  # the bits of p in [0, 1], but for -0.0, lie between those of 0 and 1
-        usual = np.int32(usual | np.int32(bits[i] | np.int32(ONE_BITS - bits[i])))
-    for i in range(start, end):
-        reasons = np.int8(reasons | reference[i])
     number, one, is_second, computed = np.int8(class_index), np.float32(1.0), class_index == 1, first.size == 0
-    if usual >= 0 and reasons >= 0:  # nothing is left out: SIMD
-        for j in range(end - start):
-            p[j] = second[start + j] if is_second else one - second[start + j]
-            damp[j] = u[start + j]
+    if all_plain(second, reference):  # nothing is left out: SIMD
+        for j in range(second.size):
+            p[j] = second[j] if is_second else one - second[j]
+            damp[j] = u[j]
         if not (is_second or computed):
-            for j in range(end - start):
-                p[j] = first[start + j]
-        for j in range(end - start):
-            positive[j] = reference[start + j] == number
-        return end - start
+            for j in range(second.size):
+                p[j] = first[j]
+        for j in range(second.size):
+            positive[j] = reference[j] == number
+        return second.size
     width = np.int64(0)
-    for i in range(start, end):
+    for i in range(second.size):
         x, c = second[i], reference[i]
         p[width] = x if is_second else (one - x if computed else first[i])
         positive[width], damp[width] = c == number, u[i]

@@ -114,7 +114,7 @@ def find_bins_of_singles(values, number, slack, finder, bins):
         b = np.int32(place)
         bins[j] = min(b, highest)
         far = np.abs(place - np.float32(b) - half) > near  # from the middle of the bin
-        unsure |= np.int32(far & (place > half) & (place < last))
+        unsure = np.int32(unsure | np.int32(far & (place > half) & (place < last)))
     if unsure and finder.start.size == 0:
         for j in range(bins.size):  # SIMD
             bins[j] = this_or_next(np.float64(values[j]), bins[j], finder.edges, highest)

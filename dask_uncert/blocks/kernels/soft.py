@@ -69,7 +69,9 @@ def _count_binary_softly(first, second, reference, u, class_index, thresholds, s
     sums = np.zeros(4, np.int64)
     for start in range(0, reference.size, TILE):
         end = min(start + TILE, reference.size)
-        width = plain_strip(first, second, reference, u, start, end, class_index, p, positive, damp)
+        width = plain_strip(
+            first[start:end], second[start:end], reference[start:end], u[start:end], class_index, p, positive, damp
+        )
         for m in range(dampings.size):
             if dampings[m] > 0.0:
                 _damp(damp[:width], dampings[m], form, factors[m])
