@@ -46,7 +46,8 @@ def find_rows(values, above, grid, rows, offsets):
         share = np.float64(values[i])
         place = min(share * cells if share > 0.0 else 0.0, cells)
         cell = np.int32(place)
-        cell -= np.int32((place == np.float64(cell)) & (cell > 0) & ((not above[i]) | (cell == size)))
+        below = np.int32((place == np.float64(cell)) & (cell > 0) & ((not above[i]) | (cell == size)))
+        cell = np.int32(cell - below)  # AVX2 makes floats of 32 bits only
         rows[i] = cell
         offsets[i] = 2.0 * (place - np.float64(cell)) - 1.0
     if edges.size - 1 == size:
@@ -80,30 +81,38 @@ def count_joint(rows, offsets, levels, u, upper, moments):
     `formulas.soft_sweep.moment_powers` lists.
     """
     flat = moments.reshape(-1)
-    bins, powers = np.int32(moments.shape[2]), moments.shape[3]
-    last, scale, finite, third = bins - np.int32(1), np.float64(bins), upper < np.inf, np.int32(moments.shape[1])
+    bins, third, powers = np.int32(moments.shape[2]), np.int32(moments.shape[1]), moments.shape[3]
     x, cell = np.empty(STRIP), np.empty(STRIP, np.int32)
     for start in range(0, rows.size, STRIP):
-        width = min(STRIP, rows.size - start)
-        for j in range(width):  # SIMD
-            value = u[start + j]
-            v = value / upper if finite else 1.0 - 1.0 / (1.0 + value)
-            place = v * scale
-            place = min(place if place > 0.0 else 0.0, scale)
-            b = min(np.int32(place), last)
-            x[j] = 2.0 * (place - np.float64(b)) - 1.0
-            row = np.int32(np.int32(levels[start + j]) * third + np.int32(rows[start + j]))
-            cell[j] = np.int32(row * bins + b)  # AVX2 multiplies 32 bits only
+        end = min(start + STRIP, rows.size)
+        y, width = offsets[start:end], end - start
+        _find_cells(levels[start:end], rows[start:end], u[start:end], upper, third, bins, x, cell)
         if powers == 8:
             for j in range(width):  # most cells are in no near cache: this way many are on their way at a time
                 fetch(flat, np.uint64(8 * np.int64(cell[j])))
             for j in range(width):
-                add_powers(flat, np.uint64(8 * np.int64(cell[j])), x[j], offsets[start + j])
+                add_powers(flat, np.uint64(8 * np.int64(cell[j])), x[j], y[j])
         else:
             for j in range(width):
                 k = np.uint64(powers * np.int64(cell[j]))
-                z = x[j] if bins > 1 else offsets[start + j]
+                z = x[j] if bins > 1 else y[j]
                 flat[k] += 1
                 if powers == 3:
                     flat[k + np.uint64(1)] += np.int64(np.rint(z * FIRST))
                     flat[k + np.uint64(2)] += np.int64(np.rint(z * z * SECOND))
+
+
+@compiled(step=True)
+def _find_cells(levels, rows, u, upper, third, bins, x, cell):
+    """Write the number of each pixel's cell, and its place in the bin of u, in [-1, 1] from end to end."""
+    last, scale, finite = np.int32(bins - 1), np.float64(bins), upper < np.inf
+    for j in range(u.size):  # SIMD
+        value = u[j]
+        v = value / upper if finite else 1.0 - 1.0 / (1.0 + value)
+        place = v * scale
+        place = min(place if place > 0.0 else 0.0, scale)
+        b = min(np.int32(place), last)
+        x[j], cell[j] = 2.0 * (place - np.float64(b)) - 1.0, b
+    for j in range(u.size):
+        row = np.int32(np.int32(levels[j]) * third + np.int32(rows[j]))
+        cell[j] = np.int32(cell[j] + np.int32(row * bins))  # AVX2 multiplies 32 bits only
