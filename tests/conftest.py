@@ -67,7 +67,7 @@ def many_blocks():
     from dask_uncert.execution import chunking
 
     with pytest.MonkeyPatch.context() as patch:
-        for least in ("LEAST_PIXELS", "LEAST_IN_MEMORY"):
+        for least in ("LEAST_PIXELS", "LEAST_IN_MEMORY", "LEAST_BYTES"):
             patch.setattr(chunking, least, 1)
         yield
 

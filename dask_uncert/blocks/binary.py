@@ -19,6 +19,7 @@ from dask_uncert.formulas.labels import as_stored, stored_threshold
 from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.formulas.typing import Indices
 from dask_uncert.inputs.scene import Encoding
+from dask_uncert.io.large_pages import empty
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
 from dask_uncert.summaries.joint_histogram import JointSettings
@@ -73,7 +74,7 @@ def count_plain(
     bins, decisions = total.stated, total.decisions
     finder = cached_finder(tuple(as_stored(bins.edges, dtype).tolist()), 1.0)
     scores = ScoreCounts(bins.classwise, bins.squared_error, bins.log_loss, bins.infinite.reshape(1))
-    left = np.empty(flat.size, np.int64)
+    left = empty((flat.size,), np.int64)
     tallies = (decisions.pairs, decisions.by_confused, bins.winning)
     others = kernels.count_binary(*pair, reference, finder, tallies, scores, left)
     for joint in total.joint:

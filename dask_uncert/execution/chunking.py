@@ -17,6 +17,7 @@ MOST_PIXELS = 1 << 22  # of a block; what a pass keeps for a pixel is more than 
 MIN_BLOCKS = 16  # blocks of a scene where its chunks allow: work for all cores
 LEAST_PIXELS = 1 << 12  # of a block where its chunks allow: fewer take less time to evaluate than to hand out
 LEAST_IN_MEMORY = 1 << 17  # of arrays in memory: counting fewer takes little more than to add up what was counted
+LEAST_BYTES = 2 << 20  # of them: pixels of few bytes are soon counted
 PROCESS_BYTES = 16 << 20  # that a pass costs a process whatever its blocks are, such as the allocator's
 
 
@@ -71,7 +72,7 @@ def plan_grid(
     """Return blocks of whole chunks of every input if they fit `target_bytes`, else of the largest input's chunks.
 
     There are at least `min_blocks` blocks if the chunks allow it; by default MIN_BLOCKS, unless they were smaller than
-    LEAST_PIXELS, or LEAST_IN_MEMORY. block: the size of a block, instead of all that; InputError if it is invalid.
+    LEAST_PIXELS, or of arrays in memory, LEAST_IN_MEMORY and LEAST_BYTES. block: the size of a block, instead of all that; InputError if it is invalid.
     """
     sizes = {d: n for cube in cubes.values() for d, n in cube.sizes.items()}
     shape = tuple(sizes[d] for d in dims)
@@ -92,7 +93,7 @@ def plan_grid(
         unit = [min(n, _chunk(largest, d)) for d, n in zip(dims, shape, strict=True)]
     size = list(unit)
     in_memory = all(cube.chunks is None for cube in cubes.values())
-    least = LEAST_IN_MEMORY if in_memory else LEAST_PIXELS
+    least = max(LEAST_IN_MEMORY, LEAST_BYTES // max(pixel_bytes, 1)) if in_memory else LEAST_PIXELS
     even = math.prod(shape) // min_blocks if min_blocks else max(math.prod(shape) // MIN_BLOCKS, least)
     pixels = max(1, min(target_bytes // max(pixel_bytes, 1), even, MOST_PIXELS))
     if in_memory:  # pixels that follow each other need no copy

@@ -54,6 +54,8 @@ def class_indices(
     flat = codes.ravel()
     known = np.array([*classes, *ignore], np.int64)
     indices = np.array([*range(len(classes)), *[UNLABELLED] * len(ignore)], np.int64)
+    if flat.dtype.kind == "u" and flat.size and [*classes] == [*range(len(classes))] and flat.max() < len(classes):
+        return flat.astype(dtype)
     if flat.dtype.kind in "ui" and flat.dtype.itemsize <= 2:
         span = np.iinfo(flat.dtype)
         stored = (known >= span.min) & (known <= span.max)

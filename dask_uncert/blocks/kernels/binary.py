@@ -13,7 +13,7 @@ from dask_uncert.blocks.kernels.bins import find_bins_of_singles
 from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import logarithm
 from dask_uncert.blocks.kernels.joint import count_joint, find_halves, find_rows
-from dask_uncert.blocks.kernels.probabilities import ONE, SUM_BITS, add_fixed, in_steps
+from dask_uncert.blocks.kernels.probabilities import ITEMS, ONE, SUM_BITS, add_fixed, in_steps
 from dask_uncert.blocks.kernels.types import BINARY_TILE as TILE
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts
 from dask_uncert.formulas.fixed_point import LIMB_BITS
@@ -23,9 +23,9 @@ ONE_BITS = np.int32(0x3F800000)
 """The bits of the float32 number 1."""
 FINE_BITS = 2  # of float32 probabilities from 1/2 to 1, below the high limb
 FINE = np.int32((1 << FINE_BITS) - 1)
-MOST = 1 << 12  # winners of a packed bin, before they are taken apart
-FINE_PLACE = 34  # above MOST high limbs
-WON_BITS = 48  # above MOST of both
+MOST_WINNERS = (1 << 13) - 1  # of a packed bin, before they are taken apart
+FINE_PLACE = 35  # above so many high limbs
+WON_BITS = 50  # above so many of both
 WON = 1 << WON_BITS
 
 
@@ -49,11 +49,11 @@ def count_binary(
 
 @compiled(arrays=True)
 def _count_binary(first, second, reference, finder, decisions, scores, left):
-    tally, number, start, others = scores.classwise, np.int64(0), np.int64(0), np.int64(0)
+    tally, number, winners, start, others = scores.classwise, np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     bins, slack = np.int32(tally.shape[1]), np.float32(finder.uneven)
     packed = np.zeros(
         (3, 2, bins), np.int64
-    )  # (class, whether it is the true one, bin), then the winner's: see `_take_apart`
+    )  # (class, whether it is the true one, bin), then the winner's: see `_take_winners_apart`
     flat = packed.reshape(-1)
     nothing, one, steps = np.float32(0.0), np.float32(1.0), np.float32(1 << LIMB_BITS + FINE_BITS)
     p, bin_of, share = np.zeros((2, TILE), np.float32), np.zeros((2, TILE), np.int32), np.empty((2, TILE), np.int32)
@@ -101,9 +101,12 @@ def _count_binary(first, second, reference, finder, decisions, scores, left):
             flat[np.uint64(place[1, j])] += ONE + share[1, j]
             flat[np.uint64(place[2, j])] += best[j]
         _add_decisions(p, truth, wins, width, decisions)
-        number += width
-        if number > MOST - TILE or start == reference.size:
-            _take_apart(packed, decisions[2], tally)
+        number, winners = number + width, winners + width
+        if winners > MOST_WINNERS - TILE or start == reference.size:
+            _take_winners_apart(packed[2], decisions[2])
+            winners = np.int64(0)
+        if number > ITEMS - TILE or start == reference.size:
+            _take_apart(packed, tally)
             number = np.int64(0)
     return others
 
@@ -173,25 +176,30 @@ def _add_decisions(p, truth, wins, width, decisions):
 
 
 @compiled(step=True)
-def _take_apart(packed, winning, tally):
-    """Add packed bins to the tallies, and set them to 0.
-
-    A bin of a class has the items above their shares in steps of one limb. One of the winner's has the items above the
-    low limbs, in steps of 2**-24, above the high ones.
-    """
-    for true in range(2):
-        for b in range(packed.shape[2]):
-            for k in range(2):
+def _take_apart(packed, tally):
+    """Add both classes' packed bins to the tally, and set them to 0: items above their shares in steps of one limb."""
+    for k in range(2):
+        for true in range(2):
+            for b in range(packed.shape[2]):
                 item = packed[k, true, b]
                 tally[k, b, 0] += item >> SUM_BITS
                 tally[k, b, 1] += true * (item >> SUM_BITS)
                 tally[k, b, 2] += item & (ONE - 1)
-            item = packed[2, true, b]
-            winning[b, 0] += item >> WON_BITS
-            winning[b, 1] += true * (item >> WON_BITS)
-            winning[b, 2] += item & ((1 << FINE_PLACE) - 1)
-            winning[b, 3] += ((item & (WON - 1)) >> FINE_PLACE) << (LIMB_BITS - FINE_BITS)
-    packed[:] = 0
+                packed[k, true, b] = 0
+
+
+@compiled(step=True)
+def _take_winners_apart(packed, winning):
+    """Add the winner's packed bins, and set them to 0: items above low limbs, in steps of 2**-24, above high ones."""
+    for true in range(2):
+        for b in range(packed.shape[1]):
+            item = packed[true, b]
+            if item != 0:
+                winning[b, 0] += item >> WON_BITS
+                winning[b, 1] += true * (item >> WON_BITS)
+                winning[b, 2] += item & ((1 << FINE_PLACE) - 1)
+                winning[b, 3] += ((item & (WON - 1)) >> FINE_PLACE) << (LIMB_BITS - FINE_BITS)
+                packed[true, b] = 0
 
 
 @compiled(arrays=True)

@@ -217,9 +217,10 @@ def _measure_singles(
         singles.decide(bits, p, level, rounding, rows)
         singles.add_up(p, floats, rows, total, rounding)
         if stated.truth.size > 0:
+            of_tile = stated.truth[start : start + width]
             for j in range(width):
                 usable = np.int32(rows[singles.STATE, j] & np.int32(3)) == np.int32(0)
-                truth[j] = np.int32(stated.truth[start + j]) if usable else np.int32(-1)
+                truth[j] = np.int32(of_tile[j]) if usable else np.int32(-1)
             count_tile(p, truth, rows[singles.FIRST], best, width, stated.finder, True, stated.scores, work)
             if start % ITEMS == ITEMS - TILE:
                 take_apart(work, stated.scores.classwise, stated.winning)

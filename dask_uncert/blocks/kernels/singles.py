@@ -83,13 +83,24 @@ def gather(probabilities, pixels, start, width, p, places):
     classes, inner, flat = probabilities.shape[1], probabilities.shape[2], p.reshape(-1)
     outwards, between, inwards = probabilities.strides[0], probabilities.strides[1], probabilities.strides[2]
     step, apart, before, i = outwards if inner == 1 else inwards, np.int64(0), np.int64(-1) - inner, np.int64(0)
-    for j in range(TILE):
-        pixel = pixels[np.uint64(start + (j if j < width else 0))]
-        if pixel < before or pixel >= before + inner:
-            i = pixel // inner if inner > 1 else pixel
-            before = i * inner
-        places[j] = i * outwards + (pixel - before) * inwards
-        apart |= places[j] - (places[0] + j * step)
+    here = pixels[start : start + width]
+    first = here[0]
+    for j in range(width):
+        apart |= here[j] ^ (first + j)
+    if width == TILE and apart == 0 and (inner == 1 or first % inner + width <= inner):
+        origin = first // inner * outwards + first % inner * inwards
+        for j in range(TILE):
+            places[j] = origin + j * step
+    else:
+        for j in range(TILE):
+            pixel = here[j if j < width else 0]
+            if pixel < before or pixel >= before + inner:
+                i = pixel // inner if inner > 1 else pixel
+                before = i * inner
+            places[j] = i * outwards + (pixel - before) * inwards
+        apart = np.int64(0)
+        for j in range(TILE):
+            apart |= places[j] - (places[0] + j * step)
     source = probabilities.ctypes.data
     for c in range(classes):
         if apart == 0 and step == 4:
