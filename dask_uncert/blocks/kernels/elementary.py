@@ -162,8 +162,17 @@ def error_function(x):
     far = x if x < 6.0 else 6.0  # from there on it is 1
     share = 1.0 / (far + 3.0)
     y = (far - 3.0) * share
-    q = 0.0
-    for i in range(len(ERFC) - 1, -1, -1):
-        q = q * y + ERFC[i]
+    z = y * y
+    w = z * z
+    a, b, c, d = ERFC[20], ERFC[17], ERFC[18], ERFC[19]
+    for i in range(16, -1, -4):  # four sums that do not wait for each other
+        a = a * w + ERFC[i]
+    for i in range(13, -1, -4):
+        b = b * w + ERFC[i]
+    for i in range(14, -1, -4):
+        c = c * w + ERFC[i]
+    for i in range(15, -1, -4):
+        d = d * w + ERFC[i]
+    q = (a + b * y) + (c + d * y) * z
     value = 1.0 - exponential(-(far * far)) * (q * share)
     return value if value > 0.0 else 0.0

@@ -65,8 +65,7 @@ def count_binary_softly(
 @compiled(arrays=True)
 def _count_binary_softly(first, second, reference, u, class_index, thresholds, sigmas, dampings, form, sure, weights):
     p, positive, damp, certain = np.empty(TILE), np.empty(TILE, np.bool_), np.zeros(TILE), np.empty(TILE)
-    factors, cell, whole = np.ones((dampings.size, TILE)), np.empty(TILE, np.int32), np.empty(TILE, np.int64)
-    sums = np.zeros(4, np.int64)
+    factors, cell, whole = np.ones((dampings.size, TILE)), np.empty(TILE, np.int64), np.empty(TILE, np.int64)
     for start in range(0, reference.size, TILE):
         end = min(start + TILE, reference.size)
         width = plain_strip(
@@ -90,12 +89,12 @@ def _count_binary_softly(first, second, reference, u, class_index, thresholds, s
                     for j in range(width):
                         q = fixed_share(certain[j] * factors[m, j])
                         whole[j] = (q >> LIMB_BITS << APART) + (q & LIMB_MASK)
-                    for j in range(width):
-                        sums[cell[j]] += whole[j]
                     for n in range(4):
-                        weights[i, k, m, n, 0] += sums[n] >> APART
-                        weights[i, k, m, n, 1] += sums[n] & ((1 << APART) - 1)
-                        sums[n] = 0
+                        total = np.int64(0)
+                        for j in range(width):  # SIMD
+                            total += whole[j] if cell[j] == n else np.int64(0)
+                        weights[i, k, m, n, 0] += total >> APART
+                        weights[i, k, m, n, 1] += total & ((1 << APART) - 1)
 
 
 @compiled(arrays=True)
