@@ -17,12 +17,14 @@ from dask_uncert.formulas.measures import SAMPLE_KINDS, Measure
 from dask_uncert.formulas.typing import Floats, Indices
 from dask_uncert.inputs.scene import Encoding
 
+STEP = 1 << 12  # pixels at a time, whose sums stay in a near cache; all, where that takes another form of a sample
+
 
 @dataclass(frozen=True)
 class Spread:
     """Mean and measures of a block's samples, by pixel number; NaN where a sample is missing or off the simplex.
 
-    mean: (N, classes, 1), of each sample normalised, added in their order; state: coded as in `kernels.types`, of all
+    mean: (1, classes, N), of each sample normalised, added in their order; state: coded as in `kernels.types`, of all
     samples together; values: (4, N) for `formulas.measures.SAMPLE_KINDS`.
     """
 
@@ -50,15 +52,20 @@ def spread_of(
     touched in the running sums.
     """
     size = samples[0].size // (1 if encoding.class_axis is None else classes)
-    sums, entropies = np.zeros((size, classes)), np.zeros(size)
-    votes, state = np.zeros((size, classes), np.int32), np.zeros(size, np.uint8)
+    sums, entropies = np.zeros((classes, size)), np.zeros(size)
+    votes, state = np.zeros((classes, size), np.int32), np.zeros(size, np.uint8)
     values = np.zeros((len(SAMPLE_KINDS), size))
-    for sample in samples:
-        stored, dtype = three_axes(sample, encoding.class_axis, encoding.samples.scale)
-        rounding = rounding_of(dtype, classes, encoding.samples)
-        kernels.add_member(stored, pixels, rounding.tolerance, rounding.exact, sums, entropies, votes, state)
-    number = len(samples)
-    kernels.close_members(pixels, number, math.log(classes), sums, entropies, votes, state, values)
+    number, step = (
+        len(samples),
+        STEP if all(sample.dtype in (np.float32, np.float64) for sample in samples) else max(pixels.size, 1),
+    )
+    for start in range(0, pixels.size, step):
+        part = pixels[start : start + step]
+        for sample in samples:
+            stored, dtype = three_axes(sample, encoding.class_axis, encoding.samples.scale)
+            rounding = rounding_of(dtype, classes, encoding.samples)
+            kernels.add_member(stored, part, rounding.tolerance, rounding.exact, sums, entropies, votes, state)
+        kernels.close_members(part, number, math.log(classes), sums, entropies, votes, state, values)
     # A mean rounds once a sample and once a class: one that is 1/C but for that does not exceed it.
     rounds = (number + classes) * float(np.finfo(np.float64).eps)
-    return Spread(sums[:, :, np.newaxis], state, values, Rounding(math.inf, math.inf, (1 + rounds) / classes))
+    return Spread(sums[np.newaxis], state, values, Rounding(math.inf, math.inf, (1 + rounds) / classes))

@@ -45,6 +45,8 @@ BIAS = 1023
 ONE_BITS = BIAS << 52
 ROUNDED_UP = ONE_BITS - 0x3FE6A09E667F3BCD
 """Bits of 1, less those of sqrt(1/2)."""
+TINY = 1e-300
+"""Smaller numbers are raised before their logarithm is taken: some are below the normal ones."""
 MAGIC, MAGIC_NUMBER = 0x433 << 52, 2.0**52 + BIAS
 """Bits of 2**52, whose last ones hold a whole number; what is subtracted then."""
 
@@ -71,7 +73,7 @@ def logarithm(x):
 @inline
 def logarithm_or_zero(x):
     """Return ln x for x > 0, also below the normal numbers, and 0 for 0."""
-    tiny = x < 1e-300
+    tiny = x < TINY
     raised = x * 2.0**200 if tiny else x
     log = logarithm(raised if raised > 0.0 else 1.0)
     return log - 200.0 * 0.6931471805599453 if tiny and x > 0.0 else log

@@ -36,8 +36,8 @@ def add_member(
     """Add one member at these pixels.
 
     probabilities: (a, classes, b) float32 or float64, any strides, not written to; pixel number i * b + j is
-    the vector [i, :, j]. tolerance, exact: as in `Rounding`. By pixel number: sums (N, classes) of the
-    normalised vectors, entropies (N,) in nats, votes (N, classes) for the largest as stored (ties to the
+    the vector [i, :, j]. tolerance, exact: as in `Rounding`. By pixel number: sums (classes, N) of the
+    normalised vectors, entropies (N,) in nats, votes (classes, N) for the largest as stored (ties to the
     lowest index), state (N,) the bits MISSING, OFF, CLIPPED, RENORMALISED of all members together.
     """
     _add_member(any_layout(probabilities), pixels, tolerance, exact, sums, entropies, votes, state)
@@ -48,25 +48,24 @@ def _add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes,
     classes = probabilities.shape[1]
     p, logs = np.empty((classes, STRIDE)), np.empty((classes, STRIDE))
     best, lowest, total, entropy = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
-    first, rest, tops = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
+    first, rest, tops, codes = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP, np.uint8)
     for start in range(0, pixels.size, STRIP):
         width = min(STRIP, pixels.size - start)
+        here = pixels[start : start + width]
         gather(probabilities, pixels, start, width, p)
-        for j in range(STRIP):
-            best[j] = -np.inf
-            lowest[j] = np.inf
-            total[j] = 0.0
-            entropy[j] = 0.0
-            rest[j] = 0.0
-            first[j] = 0.0  # stays so where all are NaN
+        best[:], lowest[:], total[:], entropy[:], rest[:] = -np.inf, np.inf, 0.0, 0.0, 0.0
+        first[:] = 0.0  # stays so where all are NaN
         for c in range(classes):
             for j in range(STRIP):
-                x = p[c, j]
-                best[j] = x if x > best[j] else best[j]
-                lowest[j] = x if x < lowest[j] else lowest[j]
-        for c in range(classes - 1, -1, -1):
-            for j in range(STRIP):
-                first[j] = np.float64(c) if p[c, j] == best[j] else first[j]
+                x, most, least, index = (
+                    p[c, j],
+                    best[j],
+                    lowest[j],
+                    first[j],
+                )  # loaded first: else stores have conditions
+                first[j] = np.float64(c) if x > most else index
+                best[j] = x if x > most else most
+                lowest[j] = x if x < least else least
         for c in range(classes):
             for j in range(STRIP):
                 x = p[c, j]
@@ -81,19 +80,37 @@ def _add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes,
         for c in range(classes):
             for j in range(STRIP):
                 entropy[j] -= p[c, j] * logs[c, j]
-        for j in range(width):
-            i = pixels[start + j]
+        for j in range(STRIP):
             off = np.abs(total[j] - 1.0)
             missing = total[j] != total[j]
             clipped = (lowest[j] < 0.0) | (best[j] > 1.0)
             bad = (lowest[j] < -tolerance) | (best[j] > 1.0 + tolerance) | (off > tolerance)
             bad |= total[j] < SMALLEST_SUM
             code = (CLIPPED if clipped else 0) | (RENORMALISED if off > exact else 0)
-            state[i] |= np.uint8(MISSING if missing else (OFF if bad else code))
+            codes[j] = MISSING if missing else (OFF if bad else code)
+        for j in range(width):
+            i = np.uint64(here[j])
+            state[i] |= codes[j]
             entropies[i] += entropy[j] if entropy[j] > 0.0 else 0.0
-            votes[i, np.int64(first[j])] += 1
-            for c in range(classes):
-                sums[i, c] += p[c, j]
+            votes[np.uint64(first[j]), i] += 1
+        together = _are_neighbours(here)
+        for c in range(classes):
+            row = sums[c]
+            if together:
+                row = row[here[0] : here[0] + width]
+                for j in range(width):
+                    row[j] += p[c, j]
+            else:
+                for j in range(width):
+                    row[np.uint64(here[j])] += p[c, j]
+
+
+@compiled(step=True)
+def _are_neighbours(pixels):
+    apart = np.int64(0)
+    for j in range(pixels.size):
+        apart |= pixels[j] - (pixels[0] + j)
+    return apart == 0
 
 
 @compiled(arrays=True)
@@ -105,24 +122,26 @@ def close_members(pixels, samples, upper, sums, entropies, votes, state, values)
     ratio. Where a member was missing or off, mean and
     values are NaN, and state is MISSING (which goes first) or OFF only.
     """
-    classes = sums.shape[1]
-    entropy, best, first = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
+    classes = sums.shape[0]
+    entropy, best, first, p = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.zeros((classes, STRIDE))
     rest, tops, logs = np.empty(STRIP), np.empty(STRIP), np.empty((classes, STRIDE))
-    noise = (samples + 2 * classes + 8) * ENTROPY_ROUNDING
+    noise, most_votes = (samples + 2 * classes + 8) * ENTROPY_ROUNDING, np.empty(STRIP, np.int32)
     for start in range(0, pixels.size, STRIP):
         width = min(STRIP, pixels.size - start)
-        p = np.zeros((classes, STRIDE))
-        for j in range(width):
-            i = pixels[start + j]
-            for c in range(classes):
-                x = sums[i, c] / samples
-                sums[i, c] = x
-                p[c, j] = x
-        entropy[:], rest[:], best[:], first[:] = 0.0, 0.0, -1.0, 0.0
+        here = pixels[start : start + width]
+        entropy[:], rest[:], best[:], first[:], most_votes[:] = 0.0, 0.0, -1.0, 0.0, 0
+        for c in range(classes):
+            for j in range(width):
+                i = np.uint64(here[j])
+                bad = (state[i] & (MISSING | OFF)) != 0
+                p[c, j] = sums[c, i] / samples
+                sums[c, i] = np.nan if bad else p[c, j]
+                most_votes[j] = max(most_votes[j], votes[c, i])
         for c in range(classes):
             for j in range(STRIP):
-                first[j] = np.float64(c) if p[c, j] > best[j] else first[j]
-                best[j] = p[c, j] if p[c, j] > best[j] else best[j]
+                x, most, index = p[c, j], best[j], first[j]
+                first[j] = np.float64(c) if x > most else index
+                best[j] = x if x > most else most
         for c in range(classes):
             for j in range(STRIP):
                 rest[j] += p[c, j] if first[j] != np.float64(c) else 0.0
@@ -131,22 +150,15 @@ def close_members(pixels, samples, upper, sums, entropies, votes, state, values)
             for j in range(STRIP):
                 entropy[j] -= p[c, j] * logs[c, j]
         for j in range(width):
-            i = pixels[start + j]
-            values[0, i] = 0.0 if entropy[j] <= 0.0 else min(entropy[j], upper)
-    for i in pixels:
-        if state[i] & (MISSING | OFF):
-            state[i] = MISSING if state[i] & MISSING else OFF
-            for c in range(classes):
-                sums[i, c] = np.nan
-            for k in range(values.shape[0]):
-                values[k, i] = np.nan
-            continue
-        most = 0
-        for c in range(classes):
-            most = max(most, votes[i, c])
-        predictive = values[0, i]
-        expected = min(entropies[i] / samples, upper)
-        values[1, i] = expected
-        information = predictive - expected
-        values[2, i] = information if information > noise * predictive else 0.0
-        values[3, i] = (samples - most) / samples
+            i = np.uint64(here[j])
+            if state[i] & (MISSING | OFF):
+                state[i] = MISSING if state[i] & MISSING else OFF
+                for k in range(values.shape[0]):
+                    values[k, i] = np.nan
+                continue
+            predictive = 0.0 if entropy[j] <= 0.0 else min(entropy[j], upper)
+            expected = min(entropies[i] / samples, upper)
+            information = predictive - expected
+            values[0, i], values[1, i] = predictive, expected
+            values[2, i] = information if information > noise * predictive else 0.0
+            values[3, i] = (samples - most_votes[j]) / samples

@@ -10,11 +10,13 @@ import numpy as np
 
 from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import (
+    TINY,
     arcsine,
     arctangent,
     exponential,
     exponential_minus_one,
     log_one_plus,
+    logarithm,
     logarithm_or_zero,
 )
 from dask_uncert.blocks.kernels.types import CLIPPED, MISSING, OFF, RENORMALISED, SMALLEST_SUM, AnyFloats
@@ -83,23 +85,22 @@ def decide(p, level, best, runner, lowest, first, second, over):
         second[j] = 0.0
     for c in range(classes):
         for j in range(STRIP):
-            x = p[c, j]
-            best[j] = x if x > best[j] else best[j]
-            lowest[j] = x if x < lowest[j] else lowest[j]
+            x, most, least, index = p[c, j], best[j], lowest[j], first[j]  # loaded first: else stores have conditions
+            first[j] = np.float64(c) if x > most else index
+            best[j] = x if x > most else most
+            lowest[j] = x if x < least else least
     for c in range(classes):
         for j in range(STRIP):
             over[j] += 1.0 if p[c, j] > level else 0.0
-    for c in range(classes - 1, -1, -1):
-        for j in range(STRIP):
-            first[j] = np.float64(c) if p[c, j] == best[j] else first[j]
     for c in range(classes):
         for j in range(STRIP):
-            x = p[c, j] if first[j] != np.float64(c) else -np.inf
-            runner[j] = x if x > runner[j] else runner[j]
+            x, index, most = p[c, j], first[j], runner[j]
+            x = x if index != np.float64(c) else -np.inf
+            runner[j] = x if x > most else most
     for c in range(classes - 1, -1, -1):
         for j in range(STRIP):
-            x = p[c, j] if first[j] != np.float64(c) else np.inf
-            second[j] = np.float64(c) if x == runner[j] else second[j]
+            x, index, most, other = p[c, j], first[j], runner[j], second[j]
+            second[j] = np.float64(c) if (x == most) & (index != np.float64(c)) else other
 
 
 @compiled(step=True)
@@ -146,13 +147,23 @@ def find_logs(p, first, rest, tops, logs):
     """Write the logarithm of every probability (0 for 0), and of the largest as ln(1 - rest); that to `tops`, too."""
     for j in range(STRIP):
         tops[j] = log_one_plus(-rest[j] if rest[j] < 0.5 else 0.0)
+    tiny = np.int64(0)
     for c in range(p.shape[0]):
         for j in range(STRIP):
+            tiny |= np.int64((p[c, j] > 0.0) & (p[c, j] < TINY))
+    for c in range(p.shape[0] if tiny == 0 else 0):
+        for j in range(STRIP):  # few steps: so several logarithms are under way at a time
             x = p[c, j]
-            log = logarithm_or_zero(x)
-            largest = first[j] == np.float64(c)
-            tops[j] = log if largest and not rest[j] < 0.5 else tops[j]
-            logs[c, j] = tops[j] if largest else log
+            logs[c, j] = logarithm(x if x > 0.0 else 1.0)
+    for c in range(p.shape[0] if tiny != 0 else 0):
+        for j in range(STRIP):
+            logs[c, j] = logarithm_or_zero(p[c, j])
+    for j in range(STRIP):
+        c = np.uint64(first[j])
+        if rest[j] < 0.5:
+            logs[c, np.uint64(j)] = tops[j]
+        else:
+            tops[j] = logs[c, np.uint64(j)]
 
 
 @compiled(step=True)

@@ -44,10 +44,10 @@ def add_member(
     for c in range(classes):  # in the order of the classes, so that means are equal to the last bit
         total += clipped[:, c]
     state[pixels] |= states_of(stored, total, tolerance, exact)
-    votes[pixels, stored.argmax(axis=1)] += 1
+    votes[stored.argmax(axis=1), pixels] += 1
     with np.errstate(invalid="ignore", divide="ignore"):
         p = clipped / total[:, np.newaxis]
-    sums[pixels] += p
+    sums[:, pixels] += p.T
     entropies[pixels] += shannon_nats(p, axis=1)
 
 
@@ -65,11 +65,11 @@ def close_members(
     bits = state[pixels]
     state[pixels] = np.where(bits & MISSING, MISSING, np.where(bits & OFF, OFF, bits))
     usable = (bits & (MISSING | OFF)) == 0
-    mean = np.where(usable[:, np.newaxis], sums[pixels] / samples, np.nan)
-    sums[pixels] = mean
+    mean = np.where(usable[:, np.newaxis], sums[:, pixels].T / samples, np.nan)
+    sums[:, pixels] = mean.T
     predictive = np.minimum(shannon_nats(mean, axis=1), upper)
     expected = np.where(usable, np.minimum(entropies[pixels] / samples, upper), np.nan)
-    ratio = np.where(usable, (samples - votes[pixels].max(axis=1)) / samples, np.nan)
-    noise = (samples + 2 * sums.shape[1] + 8) * ENTROPY_ROUNDING * predictive
+    ratio = np.where(usable, (samples - votes[:, pixels].max(axis=0)) / samples, np.nan)
+    noise = (samples + 2 * len(sums) + 8) * ENTROPY_ROUNDING * predictive
     information = predictive - expected
     values[:, pixels] = [predictive, expected, np.where(information <= noise, 0.0, information), ratio]

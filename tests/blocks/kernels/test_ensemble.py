@@ -23,15 +23,15 @@ def drawn(rng, members, pixels, classes, dtype):
 
 def added(engine, members, pixels, classes, axis):
     number = members[0].size // classes
-    sums, entropies = np.zeros((number, classes)), np.zeros(number)
-    votes, state = np.zeros((number, classes), np.int32), np.zeros(number, np.uint8)
+    sums, entropies = np.zeros((classes, number)), np.zeros(number)
+    votes, state = np.zeros((classes, number), np.int32), np.zeros(number, np.uint8)
     values = np.zeros((4, number))
     for member in members:
         stored, dtype = three_axes(member, axis, None)
         rounding = rounding_of(dtype, classes)
         engine.add_member(stored, pixels, rounding.tolerance, rounding.exact, sums, entropies, votes, state)
     engine.close_members(pixels, len(members), math.log(classes), sums, entropies, votes, state, values)
-    return sums[pixels], votes[pixels], state[pixels], values[:, pixels]
+    return sums[:, pixels].T, votes[:, pixels].T, state[pixels], values[:, pixels]
 
 
 @settings(max_examples=12)

@@ -170,6 +170,6 @@ def test_vectors_that_add_up_to_nothing_are_off_whatever_is_tolerated(engine):
     assert (measured.state == OFF).all()
     assert np.isnan(measured.values).all()
     state = np.zeros(3, np.uint8)
-    votes, sums = np.zeros((3, 4), np.int32), np.zeros((3, 4))
+    votes, sums = np.zeros((4, 3), np.int32), np.zeros((4, 3))
     engine.add_member(p, np.arange(3), math.inf, math.inf, sums, np.zeros(3), votes, state)
     assert (state == OFF).all()
