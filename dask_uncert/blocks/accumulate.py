@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +15,7 @@ from dask_uncert.blocks.kernels.types import (
     CLIPPED,
     NO_TILES,
     RENORMALISED,
+    Finder,
     Pixels,
     Rounding,
     ScoreCounts,
@@ -30,6 +31,8 @@ from dask_uncert.formulas.labels import as_stored
 from dask_uncert.formulas.typing import Floats, Indices
 from dask_uncert.spec.request import Request
 from dask_uncert.summaries.evaluation import Evaluation
+
+MOST_FINDERS = 256  # that are kept
 
 
 class Counter:
@@ -59,12 +62,12 @@ class Counter:
         bins = total.calibration
         if bins is None:
             return
-        self.probability_finder = cached_finder(tuple(as_stored(bins.edges, dtype, scale).tolist()), 1.0)
+        self.probability_finder = cached_finder(bins.edges, 1.0, False, dtype, scale)
         names = [measure.name for measure in request.measures]
         self.joint = [(names.index(d.measure), d, cached_finder(d.edges, d.edges[-1])) for d in total.confidence_joint]
         if self.joint:
-            edges = as_stored(total.confidence_joint[0].confidence_edges, dtype, scale)
-            self.confidence_finder = cached_finder(tuple(edges.tolist()), 1.0)
+            edges = total.confidence_joint[0].confidence_edges
+            self.confidence_finder = cached_finder(edges, 1.0, False, dtype, scale)
         self.scores = ScoreCounts(bins.classwise, bins.squared_error, bins.log_loss, bins.infinite.reshape(1))
 
     def measure(self, stored: NDArray[Any], pixels: Indices, truth: Indices, rounding: Rounding) -> Pixels:
@@ -170,4 +173,26 @@ def _no_tiles(*items: str, fine: bool = False) -> TileRows:
     return NO_TILES
 
 
-cached_finder = lru_cache(maxsize=256)(finder)  # every block asks for the same
+_finders: dict[tuple[Any, ...], tuple[tuple[float, ...], Finder]] = {}
+
+
+def cached_finder(
+    edges: tuple[float, ...],
+    upper: float,
+    octaves: bool = False,
+    dtype: np.dtype[Any] | None = None,
+    scale: float | None = None,
+) -> Finder:
+    """Return `finder` of the edges, as the dtype and scale have them where given.
+
+    Every block of a pass has the same edges, known by their identity: to compare thousands takes longer than to search.
+    """
+    key = id(edges), upper, octaves, dtype, scale
+    found = _finders.get(key)
+    if found is None or found[0] is not edges:
+        stored = edges if dtype is None else tuple(as_stored(edges, dtype, scale).tolist())
+        found = edges, finder(stored, upper, octaves)
+        if len(_finders) >= MOST_FINDERS:
+            _finders.clear()
+        _finders[key] = found
+    return found[1]

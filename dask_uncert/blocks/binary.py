@@ -15,7 +15,7 @@ from dask_uncert.blocks.encoding import as_slice, rounding_of
 from dask_uncert.blocks.kernels.types import ScoreCounts
 from dask_uncert.blocks.soft_confusion import OneVsRest, row_grid, soft_grid
 from dask_uncert.formulas.fixed_point import LIMB_BITS
-from dask_uncert.formulas.labels import as_stored, stored_threshold
+from dask_uncert.formulas.labels import stored_threshold
 from dask_uncert.formulas.soft_confusion import CELLS
 from dask_uncert.formulas.typing import Indices
 from dask_uncert.inputs.scene import Encoding
@@ -72,9 +72,9 @@ def count_plain(
     flat, reference, u = np.ascontiguousarray(flat[part]), reference[part], None if u is None else u[part]
     pair, dtype = _pair(flat), flat.dtype
     bins, decisions = total.stated, total.decisions
-    finder = cached_finder(tuple(as_stored(bins.edges, dtype).tolist()), 1.0)
+    finder = cached_finder(bins.edges, 1.0, False, dtype)
     scores = ScoreCounts(bins.classwise, bins.squared_error, bins.log_loss, bins.infinite.reshape(1))
-    left = empty((flat.size,), np.int64)
+    left: Indices = empty((flat.size,), np.int64)
     tallies = (decisions.pairs, decisions.by_confused, bins.winning)
     others = kernels.count_binary(*pair, reference, finder, tallies, scores, left)
     for joint in total.joint:

@@ -86,24 +86,24 @@ class Summary:
     __hash__ = None  # type: ignore[assignment]
 
     def _combine(self, others: Sequence[Self], operation: np.ufunc) -> Self:
-        changes: dict[str, Any] = {}
-        for field in dataclasses.fields(self):
-            name, mine = field.name, getattr(self, field.name)
+        values: dict[str, Any] = {}
+        for name, dims in _fields(type(self)):
+            values[name] = mine = getattr(self, name)
             theirs = [getattr(other, name) for other in others]
-            if "dims" in field.metadata:
+            if dims is not None:
                 for shape in {array.shape for array in theirs} - {mine.shape}:
                     raise UnequalFramesError(
                         f"{type(self).__name__}.{name}: shapes {mine.shape} and {shape} do not add"
                     )
-                changes[name] = _total(operation, mine, theirs, name)
+                values[name] = _total(operation, mine, theirs, name)
             elif _holds_parts(mine) and all(map(_holds_parts, theirs)):
-                changes[name] = self._combine_parts(name, mine, theirs, operation)
+                values[name] = self._combine_parts(name, mine, theirs, operation)
             elif unequal := [value for value in theirs if mine is not value and mine != value]:
                 raise UnequalFramesError(
                     f"{type(self).__name__}s with unequal {name} do not add: {_short(mine)} and "
                     f"{_short(unequal[0])}; evaluate both with the same job"
                 )
-        return dataclasses.replace(self, **changes)
+        return type(self)(**values)
 
     def _combine_parts(self, name: str, mine: Any, theirs: Sequence[Any], operation: np.ufunc) -> Any:
         if isinstance(mine, Summary):
@@ -146,10 +146,10 @@ class Summary:
         tuple of (str, tuple of str, numpy.ndarray of int64)
             Path, dimensions and counts.
         """
-        for field in dataclasses.fields(self):
-            value, path = getattr(self, field.name), f"{prefix}{field.name}"
-            if "dims" in field.metadata:
-                yield path, field.metadata["dims"], value
+        for name, dims in _fields(type(self)):
+            value, path = getattr(self, name), f"{prefix}{name}"
+            if dims is not None:
+                yield path, dims, value
             elif isinstance(value, Summary):
                 yield from value.arrays(f"{path}/")
             elif _holds_parts(value):
@@ -176,16 +176,17 @@ class Summary:
         return self._with_arrays(views, "")
 
     def _with_arrays(self, arrays: Mapping[str, Counts], prefix: str) -> Self:
-        changes: dict[str, Any] = {}
-        for field in dataclasses.fields(self):
-            value, path = getattr(self, field.name), f"{prefix}{field.name}"
-            if "dims" in field.metadata:
-                changes[field.name] = arrays[path]
+        values: dict[str, Any] = {}
+        for name, dims in _fields(type(self)):
+            value, path = getattr(self, name), f"{prefix}{name}"
+            if dims is not None:
+                value = arrays[path]
             elif isinstance(value, Summary):
-                changes[field.name] = value._with_arrays(arrays, f"{path}/")
+                value = value._with_arrays(arrays, f"{path}/")
             elif _holds_parts(value):
-                changes[field.name] = tuple(p._with_arrays(arrays, f"{path}/{i}/") for i, p in enumerate(value))
-        return dataclasses.replace(self, **changes)
+                value = tuple(p._with_arrays(arrays, f"{path}/{i}/") for i, p in enumerate(value))
+            values[name] = value
+        return type(self)(**values)
 
     @classmethod
     def from_plain(cls, frame: Mapping[str, Any], arrays: Mapping[str, Counts], prefix: str = "") -> Self:
@@ -261,6 +262,14 @@ def _total(operation: np.ufunc, mine: Counts, others: Sequence[Counts], name: st
         if np.max(exact) >= 1 << 63:
             raise OverflowError(f"{name} exceeds 64-bit counts; keep these Summaries apart")
     return result
+
+
+def _list_fields(kind: Any) -> tuple[tuple[str, tuple[str, ...] | None], ...]:
+    """Return the names of a Summary's fields, each with its dimensions if it holds counts."""
+    return tuple((field.name, field.metadata.get("dims")) for field in dataclasses.fields(kind))
+
+
+_fields: Callable[[Any], tuple[tuple[str, tuple[str, ...] | None], ...]] = cache(_list_fields)
 
 
 def _holds_parts(value: Any) -> bool:

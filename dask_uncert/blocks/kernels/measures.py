@@ -159,11 +159,11 @@ def find_logs(p, first, rest, tops, logs):
         for j in range(STRIP):
             logs[c, j] = logarithm_or_zero(p[c, j])
     for j in range(STRIP):
-        c = np.uint64(first[j])
+        winner, pixel = np.uint64(first[j]), np.uint64(j)
         if rest[j] < 0.5:
-            logs[c, np.uint64(j)] = tops[j]
+            logs[winner, pixel] = tops[j]
         else:
-            tops[j] = logs[c, np.uint64(j)]
+            tops[j] = logs[winner, pixel]
 
 
 @compiled(step=True)
