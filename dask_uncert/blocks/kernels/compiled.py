@@ -15,6 +15,7 @@ from dask_uncert.blocks.kernels import singles
 from dask_uncert.blocks.kernels.binary import count_binary, count_binary_jointly
 from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.confidence_joint import count_with_confidence
+from dask_uncert.blocks.kernels.elementary_singles import NOTHING, ONE
 from dask_uncert.blocks.kernels.ensemble import add_member, close_members
 from dask_uncert.blocks.kernels.histograms import (
     count_confidence,
@@ -32,7 +33,7 @@ from dask_uncert.blocks.kernels.probabilities import (
     stated_work,
     take_apart,
 )
-from dask_uncert.blocks.kernels.singles import NOTHING, ONE, PITCH, ROWS, TILE
+from dask_uncert.blocks.kernels.singles import PITCH, ROWS, TILE
 from dask_uncert.blocks.kernels.soft import (
     certainties,
     count_binary_softly,

@@ -26,7 +26,7 @@ from dask_uncert.io.indexing import region_text
 from dask_uncert.io.missing_chunks import MAX_CHUNKS, StrictStore, absent_chunks, stored_bytes
 from dask_uncert.io.paths import UNLISTED, disable_retries, is_remote, read_options, url_fingerprint, write_options
 from dask_uncert.io.quiet import quiet
-from dask_uncert.io.readers import ome_zarr
+from dask_uncert.io.readers import ome_zarr, zarr_chunks
 from dask_uncert.io.readers.stored_array import Coordinates, Label, StoredArray, labels_in
 from dask_uncert.io.readers.zarr_chunks import ChunkCheck, check_all_files, check_metadata, has_checksum, room_for
 from dask_uncert.io.retries import is_transient
@@ -175,7 +175,8 @@ class ZarrArray(StoredArray):
             return coordinates
         group = PurePosixPath(self.array).parent
         for dim, own in zip(dims, self.dims or tuple(dims), strict=True):
-            if not self.array or (is_folder(self.store) and not os.path.isdir(os.path.join(self.store, group, own))):
+            place = os.path.join(self.store, group, own)
+            if not self.array or (is_folder(self.store) and not zarr_chunks.may_be_one_dimension(place)):
                 continue
             try:
                 values = ZarrArray(self.store, str(group / own), own)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import mmap
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -46,6 +48,16 @@ def check_metadata(store: str, path: str, name: str) -> None:
     parts = path.split("/") if path else []
     for depth, file in product(range(len(parts) + 1), METADATA):
         check_not_special(os.path.join(store, *parts[:depth], file), f"{name}: ")
+
+
+def may_be_one_dimension(folder: str) -> bool:
+    """Return whether a folder may hold an array of one dimension, by its metadata: to open an array takes far longer."""
+    for file in (os.path.join(folder, name) for name in ("zarr.json", ".zarray")):
+        with suppress(OSError, ValueError, TypeError, LookupError):
+            if os.path.isfile(file):
+                with open(file, encoding="utf-8") as metadata:
+                    return len(json.load(metadata)["shape"]) == 1
+    return os.path.isdir(folder)
 
 
 def check_all_files(folder: str, name: str) -> None:
