@@ -45,7 +45,7 @@ def empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """Return an array of zeros in memory as that of `empty`."""
     array = empty(shape, dtype)
-    array[...] = 0
+    array.reshape(-1).view(np.uint8)[...] = 0  # in half the time
     return array
 
 

@@ -119,3 +119,17 @@ def test_counts_are_written_alike(tmp_path):
     frame, found = read_counts(str(tmp_path / "one"))
     assert frame == {"x": [0.1, float("inf")]}
     assert found["deep/b"] == 2**60
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_only_arrays_of_one_dimension_are_coordinates(tmp_path, version):
+    store = str(tmp_path / "a.zarr")
+    group = zarr.open_group(store, mode="w", zarr_format=version)
+    for name, values in (("p", VALUES[..., 0]), ("y", VALUES[..., 0]), ("x", np.arange(30.0))):
+        group.create_array(name, shape=values.shape, dtype=values.dtype)[...] = values
+    (tmp_path / "a.zarr" / "z").mkdir()
+    (tmp_path / "a.zarr" / "z" / "zarr.json").write_text("{")
+    found = ZarrArray(store, "p", "probabilities").coordinates(("y", "x"))
+    assert list(found) == ["x"]
+    assert np.array_equal(found["x"][0], np.arange(30.0))
+    assert ZarrArray(store, "p", "probabilities").coordinates(("z", "t")) == {}
