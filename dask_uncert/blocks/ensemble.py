@@ -17,7 +17,7 @@ from dask_uncert.formulas.measures import SAMPLE_KINDS, Measure
 from dask_uncert.formulas.typing import Floats, Indices
 from dask_uncert.inputs.scene import Encoding
 
-STEP = 1 << 12  # pixels at a time, whose sums stay in a near cache; all, where that takes another form of a sample
+STEP = 1 << 12  # pixels at a time, whose sums stay in a near cache
 
 
 @dataclass(frozen=True)
@@ -43,22 +43,25 @@ class Spread:
         return measured._replace(state=np.where(usable, measured.state | repairs, measured.state))
 
 
+def _is_view(sample: NDArray[Any], encoding: Encoding) -> bool:
+    """Return whether the kernels take a sample as it lies in memory, so that it can be taken in parts."""
+    return np.may_share_memory(sample, three_axes(sample, encoding.class_axis, encoding.samples.scale)[0])
+
+
 def spread_of(
     samples: Sequence[NDArray[Any]], classes: int, encoding: Encoding, pixels: Indices, kernels: ModuleType
 ) -> Spread:
     """Return the Spread of a block at the pixels asked for; others hold nothing of use.
 
-    Only one sample at a time is in another form than it is stored in, and only the pixels asked for are
-    touched in the running sums.
+    Only one sample at a time is in another form than it is stored in, and then all its pixels are added at once. Only
+    the pixels asked for are touched in the running sums.
     """
     size = samples[0].size // (1 if encoding.class_axis is None else classes)
     sums, entropies = np.zeros((classes, size)), np.zeros(size)
     votes, state = np.zeros((classes, size), np.int32), np.zeros(size, np.uint8)
     values = np.zeros((len(SAMPLE_KINDS), size))
-    number, step = (
-        len(samples),
-        STEP if all(sample.dtype in (np.float32, np.float64) for sample in samples) else max(pixels.size, 1),
-    )
+    number, in_parts = len(samples), all(_is_view(sample, encoding) for sample in samples)
+    step = STEP if in_parts else max(pixels.size, 1)
     for start in range(0, pixels.size, step):
         part = pixels[start : start + step]
         for sample in samples:

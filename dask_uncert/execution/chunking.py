@@ -72,7 +72,8 @@ def plan_grid(
     """Return blocks of whole chunks of every input if they fit `target_bytes`, else of the largest input's chunks.
 
     There are at least `min_blocks` blocks if the chunks allow it; by default MIN_BLOCKS, unless they were smaller than
-    LEAST_PIXELS, or of arrays in memory, LEAST_IN_MEMORY and LEAST_BYTES. block: the size of a block, instead of all that; InputError if it is invalid.
+    LEAST_PIXELS, or of arrays in memory, LEAST_IN_MEMORY and LEAST_BYTES. block: the size of a block, instead of all
+    that; InputError if it is invalid.
     """
     sizes = {d: n for cube in cubes.values() for d, n in cube.sizes.items()}
     shape = tuple(sizes[d] for d in dims)

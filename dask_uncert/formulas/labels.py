@@ -54,7 +54,8 @@ def class_indices(
     flat = codes.ravel()
     known = np.array([*classes, *ignore], np.int64)
     indices = np.array([*range(len(classes)), *[UNLABELLED] * len(ignore)], np.int64)
-    if flat.dtype.kind == "u" and flat.size and [*classes] == [*range(len(classes))] and flat.max() < len(classes):
+    in_order = [*classes] == [*range(len(classes))] and not {*classes} & {*ignore}
+    if in_order and flat.dtype.kind == "u" and flat.size and flat.max() < len(classes):  # they are indices already
         return flat.astype(dtype)
     if flat.dtype.kind in "ui" and flat.dtype.itemsize <= 2:
         span = np.iinfo(flat.dtype)

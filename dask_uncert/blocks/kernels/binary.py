@@ -1,7 +1,7 @@
 """Binary predictions without a class axis, compiled: decisions, calibration and joint histograms in one go.
 
 A pixel whose p lies in [0, 1] has nothing to be repaired: its counts are those that the other kernels leave. Pixels are
-taken in strips that stay in the nearest cache; of a bin, number and sums are packed into two int64 and taken apart
+taken in strips that stay in the nearest cache; of a bin, number and sums are packed into one int64 and taken apart
 before they overflow.
 """
 
@@ -51,9 +51,7 @@ def count_binary(
 def _count_binary(first, second, reference, finder, decisions, scores, left):
     tally, number, winners, start, others = scores.classwise, np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     bins, slack = np.int32(tally.shape[1]), np.float32(finder.uneven)
-    packed = np.zeros(
-        (3, 2, bins), np.int64
-    )  # (class, whether it is the true one, bin), then the winner's: see `_take_winners_apart`
+    packed = np.zeros((3, 2, bins), np.int64)  # both classes and the winner; whether it is the true one; bin
     flat = packed.reshape(-1)
     nothing, one, steps = np.float32(0.0), np.float32(1.0), np.float32(1 << LIMB_BITS + FINE_BITS)
     p, bin_of, share = np.zeros((2, TILE), np.float32), np.zeros((2, TILE), np.int32), np.empty((2, TILE), np.int32)
