@@ -78,7 +78,7 @@ def test_a_plan_says_how_long(tmp_path, slow):
     facts = du.plan({**scene.words, "inputs": {n: {**i, "store": str(tmp_path / "s.zarr")} for n, i in inputs.items()}})
     found = facts["estimate"]
     assert found["core_hours"] * 3600 > facts["blocks"] * BLOCK + 3e5 * PIXEL
-    assert found["seconds"] >= found["core_hours"] * 3600 / found["threads"]
+    assert found["seconds"] * found["threads"] >= found["core_hours"] * 3600 * (1 - 1e-12)  # but for rounding
     assert facts["chunk_reads"] == 30 * 4  # for the pass and for the distances
     files = [path for path in (tmp_path / "s.zarr" / "p" / "c").rglob("*") if path.is_file()]
     assert facts["bytes_stored"]["probabilities"] == pytest.approx(sum(f.stat().st_size for f in files), rel=0.05)
