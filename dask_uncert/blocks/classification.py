@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dask_uncert.blocks.accumulate import Counter
 from dask_uncert.blocks.binary import count_plain, is_plain
+from dask_uncert.blocks.coded import count_by_code, is_coded
 from dask_uncert.blocks.decided import decided, decision_indices
 from dask_uncert.blocks.encoding import (
     BLANK,
@@ -96,8 +97,11 @@ def evaluate_block(
         raise UnusableBlockError("prediction", "unknown predicted codes")
     block = _Block(request, arrays, encoding, kernels, reference, shares, decisions, offset or (0,) * len(shape), plain)
     if zones is None:
-        cells = sum(array.size for _, _, array in total.arrays())
-        total = block.count(total.in_buffer(zeros((cells,), np.int64)), excluded[0], None)
+        counts = zeros((sum(array.size for _, _, array in total.arrays()),), np.int64)
+        total = total.in_buffer(counts)
+        coded = is_coded(request, arrays, encoding)
+        if not (coded and count_by_code(request, counts, arrays, reference, encoding, kernels, evaluate_block)):
+            total = block.count(total, excluded[0], None)
         _close(total, excluded[0], reference.size)
     else:
         total = _count_zones(block, total, excluded, zones)

@@ -18,6 +18,7 @@ from dask_uncert.blocks.kernels.confidence_joint import count_with_confidence
 from dask_uncert.blocks.kernels.elementary_singles import NOTHING, ONE
 from dask_uncert.blocks.kernels.ensemble import add_member, close_members
 from dask_uncert.blocks.kernels.histograms import (
+    count_codes,
     count_confidence,
     count_decisions,
     group_decisions,
@@ -58,6 +59,7 @@ __all__ = [
     "count_binary_jointly",
     "count_binary_softly",
     "count_cells",
+    "count_codes",
     "count_confidence",
     "count_decisions",
     "count_joint",

@@ -142,3 +142,17 @@ def count_confidence(reference, batch, finder, tally, tiles):
                 rows[place] += 1
                 rows[place + 1] += right
                 add(whole[j], rows, place + 2)
+
+
+@compiled
+def count_codes(codes, reference, cells):
+    """Count pixels by part, class and code, in cells (parts, classes + 1, 256); the last class is of those that do not count.
+
+    codes: (n,) uint8; reference: (n,) class index, negative where the pixel does not count. One pixel after the other goes to
+    the next part.
+    """
+    flat, parts, classes = cells.reshape(-1), cells.shape[0], cells.shape[1] - 1
+    for i in range(codes.size):
+        c = np.int64(reference[i])
+        row = (i % parts) * (classes + 1) + (c if c >= 0 else classes)
+        flat[np.uint64(row * cells.shape[2] + codes[i])] += 1

@@ -279,6 +279,11 @@ def count_cells(
     counts += np.bincount(cells, minlength=counts.size)
 
 
+def count_codes(codes: NDArray[np.uint8], reference: Indices, cells: Counts) -> None:
+    """Count pixels by class and code; see `histograms.count_codes`."""
+    np.add.at(cells[0], (np.where(reference >= 0, reference, -1), codes), 1)
+
+
 def _plain_pairs(first: AnyFloats, second: AnyFloats, reference: Indices) -> tuple[AnyFloats, Indices]:
     """Return both classes' probabilities (n, 2, 1), and which pixels count and have them in [0, 1]."""
     pixels = np.flatnonzero((reference >= 0) & (second >= 0) & (second <= 1))
