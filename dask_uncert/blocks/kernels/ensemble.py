@@ -57,12 +57,7 @@ def _add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes,
         first[:] = 0.0  # stays so where all are NaN
         for c in range(classes):
             for j in range(STRIP):
-                x, most, least, index = (
-                    p[c, j],
-                    best[j],
-                    lowest[j],
-                    first[j],
-                )  # loaded first: else stores have conditions
+                x, most, least, index = p[c, j], best[j], lowest[j], first[j]  # else stores have conditions
                 first[j] = np.float64(c) if x > most else index
                 best[j] = x if x > most else most
                 lowest[j] = x if x < least else least

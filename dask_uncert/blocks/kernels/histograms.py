@@ -151,8 +151,11 @@ def count_codes(codes, reference, cells):
     codes: (n,) uint8; reference: (n,) class index, negative where the pixel does not count. One pixel after the other goes to
     the next part.
     """
-    flat, parts, classes = cells.reshape(-1), cells.shape[0], cells.shape[1] - 1
+    flat, classes, first = cells.reshape(-1), cells.shape[1] - 1, np.int64(0)  # first: row of the part
     for i in range(codes.size):
         c = np.int64(reference[i])
-        row = (i % parts) * (classes + 1) + (c if c >= 0 else classes)
+        row = first + (c if c >= 0 else classes)
         flat[np.uint64(row * cells.shape[2] + codes[i])] += 1
+        first += classes + 1  # without a remainder, which takes longer than the rest
+        if first == cells.shape[0] * (classes + 1):
+            first = np.int64(0)
