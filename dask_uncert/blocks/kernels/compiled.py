@@ -224,7 +224,7 @@ def _measure_singles(
             for j in range(width):
                 usable = np.int32(rows[singles.STATE, j] & np.int32(3)) == np.int32(0)
                 truth[j] = np.int32(of_tile[j]) if usable else np.int32(-1)
-            count_tile(p, truth, rows[singles.FIRST], best, width, stated.finder, True, stated.scores, work)
+            count_tile(p, truth, rows[singles.FIRST], best, width, stated.finder, stated.winning, stated.scores, work)
             if start % ITEMS == ITEMS - TILE:
                 take_apart(work, stated.scores.classwise, stated.winning)
         if wanted.size > 0:

@@ -85,12 +85,12 @@ def stated_work(classes: int, finder: Finder, memory: Memory | None = None) -> W
 
 
 @compiled(step=True)
-def count_tile(p, truth, predicted, best, width, finder, wins, counts, work):
+def count_tile(p, truth, predicted, best, width, finder, winning, counts, work):
     """Count a tile of stated probabilities, clipped to [0, 1]: (classes, TILE or more) float32.
 
     truth: (TILE,) class, negative where a pixel does not count. predicted, best: (TILE,) decisions and their probabilities,
-    which are counted where `wins`. width: pixels from there on do not count, either. Bins stay in the `Work` until
-    `take_apart`; counts: the others of `ScoreCounts`.
+    which are counted unless `winning` is empty. width: pixels from there on do not count, either. Bins stay in the `Work`
+    until `take_apart`; counts: the others of `ScoreCounts`.
 
     Two classes at a time, so that many additions to one bin do not wait for each other. All pixels are added; those that
     do not count, and bins that may be one off, are then put right one by one: they are few.
@@ -123,7 +123,7 @@ def count_tile(p, truth, predicted, best, width, finder, wins, counts, work):
                     packed[k, np.uint64(bin_of[k, j])] -= ONE + in_steps(p[k, j])
             elif odd[j] != 0:
                 _put_right(p, j, finder, bin_of, packed)
-    _add_scores(p, truth, predicted, best, width, errors, wins, counts, work)
+    _add_scores(p, truth, predicted, best, width, winning.size > 0, counts, work)
 
 
 @inline
@@ -170,9 +170,10 @@ def _put_right(p, j, finder, bin_of, packed):
 
 
 @compiled(step=True)
-def _add_scores(p, truth, predicted, best, width, errors, wins, counts, work):
+def _add_scores(p, truth, predicted, best, width, wins, counts, work):
     """Add squared errors and log losses of a tile, and where wanted the winning class's probability, to its bin."""
-    scores, bin_of, hits, winning, none = work.scores, work.bin_of, work.hits, work.winning, np.int64(0)
+    scores, errors, bin_of, hits, winning = work.scores, work.errors, work.bin_of, work.hits, work.winning
+    none = np.int64(0)
     for j in range(TILE):
         scores[0, j], scores[1, j] = 0.0, 1.0
     for j in range(width):
@@ -228,6 +229,7 @@ def take_apart(work, flat, winning):
 def _count_singles(probabilities, pixels, reference, finder, counts, tiles, p, predicted, work):
     """Count tile by tile; p (classes, PITCH) is overwritten."""
     taken, truth, nobody = np.zeros(TILE, np.int64), np.zeros(TILE, np.int32), np.zeros(TILE, np.float32)
+    nowhere = np.zeros(0, np.int64)
     start = np.int64(0)
     while start < reference.size:
         start, width = _next(probabilities, pixels, reference, start, taken, truth, p)
@@ -237,14 +239,14 @@ def _count_singles(probabilities, pixels, reference, finder, counts, tiles, p, p
                 p[k, j] = (
                     np.float32(0.0) if not x > np.float32(0.0) else (np.float32(1.0) if x > np.float32(1.0) else x)
                 )
-        count_tile(p, truth, predicted, nobody, width, finder, False, counts, work)
+        count_tile(p, truth, predicted, nobody, width, finder, nowhere, counts, work)
         if tiles.row.size > 0:
             _add_tile_scores(work.scores, taken, width, tiles)
             for k in range(p.shape[0]):
                 for j in range(width):
                     share = np.int64(np.rint(np.float64(p[k, j]) * (1 << LIMB_BITS))) << LIMB_BITS
                     _add_to_tile(taken[j], tiles.starts[3 + k], work.bin_of[k, j], truth[j] == k, share, tiles)
-    take_apart(work, counts.classwise, np.zeros(0, np.int64))
+    take_apart(work, counts.classwise, nowhere)
 
 
 @compiled(arrays=True)
