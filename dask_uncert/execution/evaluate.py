@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from dask_uncert.errors import InputError, InputWarning
 from dask_uncert.execution import chunking
+from dask_uncert.execution.graph import is_in_threads
 from dask_uncert.execution.plan import Plan
 from dask_uncert.formulas.own_measures import Function, with_references
 from dask_uncert.inputs.alignment import shared_geometry
@@ -228,6 +229,8 @@ def evaluate_plan(plan: Plan, maps_store: str | Path | None, compute: bool) -> A
             plan = with_maps(plan, str(maps_store), attributes)
         except OSError as error:
             raise InputError(f"maps_store: {maps_store} cannot be written: {error}.") from None
+    if compute and is_in_threads():
+        plan.compile_ahead()
     result = plan.compute() if compute else plan.with_distances().delayed()
     if isinstance(result, Evaluation) and isinstance(plan.request, Request):
         for remark in (*incomplete_shares(result), *shifted_codes(result, plan.request.ignore)):

@@ -129,6 +129,11 @@ class Reduction:
         return self.function({n: np.asarray(part) for n, part in read.items()}, self.grid.offset(index))
 
 
+def is_in_threads() -> bool:
+    """Return whether dask computes in threads of this process, as it does unless told otherwise."""
+    return dask.base.get_scheduler() is None
+
+
 def _delayed(function: Callable[..., Any], name: str, *args: Any) -> Any:
     return dask.delayed(function, pure=False)(*args, dask_key_name=f"{name}-{uuid.uuid4().hex}")
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from dask_uncert.blocks.kernels.ahead import compile_ahead
 from dask_uncert.errors import InputError, LostPixelsError, UnusableBlockError
 from dask_uncert.execution import chunking, tasks
 from dask_uncert.execution.checkpoints import Checkpoints
 from dask_uncert.execution.class_distances import DistancePlan
 from dask_uncert.execution.graph import Reduction, count_tasks
 from dask_uncert.formulas.class_distances import Metric
-from dask_uncert.inputs.cube import Cube
+from dask_uncert.inputs.cube import CLASS, Cube
 from dask_uncert.inputs.scene import Scene
 from dask_uncert.io.maps import MapWriter
 from dask_uncert.spec.request import Request
@@ -91,6 +92,12 @@ class Plan:
         """Return the evaluation as a dask Delayed; class distances must be known."""
         assert self.metric is None
         return self.reduction().delayed(self.split_every)
+
+    def compile_ahead(self) -> None:
+        """Let a second process compile half of the kernels, if this machine has compiled none for such a pass."""
+        p = self.sources.get("probabilities")
+        if self.engine == "compiled" and p is not None and CLASS in p.dims and p.dtype in (np.float16, np.float32):
+            compile_ahead()
 
     def compute(self, run: Callable[[Reduction], Any] | None = None) -> AnyEvaluation:
         """Run the pass on the current dask scheduler; InputError if an input turns out to be unusable.

@@ -35,17 +35,7 @@ def compiling(cluster: Any) -> str:
 
 def first_use() -> str:
     """Return a note if this machine keeps no compiled code of this version yet; empty if it does."""
-    kernels = Path(cache.__file__).parent
-    source = max(file.stat().st_mtime for file in kernels.glob("*.py"))
-    if any(file.stat().st_mtime > source for file in _compiled(kernels)):
+    if cache.is_kept():
         return ""
     temporary = Path(os.environ.get(cache.VARIABLE, "")).name.startswith("dask-uncert-")  # by `ensure_cache`
     return f" ({LONGEST})" if temporary else f" (once on this machine, {LONGEST})"
-
-
-def _compiled(kernels: Path) -> list[Path]:
-    """Return numba's files on compiled code of this folder, wherever numba keeps them."""
-    chosen = os.environ.get(cache.VARIABLE)
-    user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    beside = [] if chosen else kernels.glob("__pycache__/*.nbi")
-    return [*beside, *Path(chosen or Path(user, "numba")).glob(f"{kernels.name}_*/*.nbi")]

@@ -209,6 +209,8 @@ def _evaluate_scene(
     """
     started, read = datetime.now(UTC), _stored_inputs(plan)
     ensure_cache()  # for all processes
+    if cluster == "local":
+        plan.compile_ahead()
     elsewhere: dict[str, AnyPath] | None = {} if is_remote(output) else None
     report("start the cluster", 0, 1)
     with (

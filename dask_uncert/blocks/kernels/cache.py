@@ -39,6 +39,16 @@ def ensure_cache() -> None:
     )
 
 
+def is_kept(kernels: str = "") -> bool:
+    """Return whether this machine keeps compiled code of this version, of kernels whose full names start so."""
+    folder = Path(__file__).parent
+    source = max(file.stat().st_mtime for file in folder.glob("*.py"))
+    chosen = os.environ.get(VARIABLE)
+    beside = [] if chosen else folder.glob(f"__pycache__/{kernels}*.nbi")
+    elsewhere = Path(chosen or _usual_folders()[1]).glob(f"{folder.name}_*/{kernels}*.nbi")
+    return any(file.stat().st_mtime > source for file in (*beside, *elsewhere))
+
+
 def _usual_folders() -> tuple[Path, ...]:
     """Return the folders that numba tries."""
     user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")

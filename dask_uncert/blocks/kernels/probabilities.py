@@ -122,8 +122,8 @@ def count_tile(p, truth, predicted, best, width, finder, winning, counts, work):
                 for k in range(classes):
                     packed[k, np.uint64(bin_of[k, j])] -= ONE + in_steps(p[k, j])
             elif odd[j] != 0:
-                _put_right(p, j, finder, bin_of, packed)
-    _add_scores(p, truth, predicted, best, width, winning.size > 0, counts, work)
+                put_right(p, j, finder, bin_of, packed)
+    add_scores(p, truth, predicted, best, width, winning.size > 0, counts, work)
 
 
 @inline
@@ -159,7 +159,7 @@ def _find_stated(p, truth, k, finder, errors, whole, bin_of, odd):
 
 
 @compiled(step=True)
-def _put_right(p, j, finder, bin_of, packed):
+def put_right(p, j, finder, bin_of, packed):
     """Move the items of a pixel from the bins in which they were counted to the right ones."""
     for k in range(p.shape[0]):
         x, item = np.float64(p[k, j]), ONE + in_steps(p[k, j])
@@ -170,7 +170,7 @@ def _put_right(p, j, finder, bin_of, packed):
 
 
 @compiled(step=True)
-def _add_scores(p, truth, predicted, best, width, wins, counts, work):
+def add_scores(p, truth, predicted, best, width, wins, counts, work):
     """Add squared errors and log losses of a tile, and where wanted the winning class's probability, to its bin."""
     scores, errors, bin_of, hits, winning = work.scores, work.errors, work.bin_of, work.hits, work.winning
     none = np.int64(0)

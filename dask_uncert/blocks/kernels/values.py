@@ -89,24 +89,28 @@ def _count_lanes(
     anything = bins[first + int(used.argmax())]
     of = [bins[first + k] if used[k] else anything for k in range(used.size)]
     flat = zip(*((array.reshape(-1) for array in one.counts) for one in of), strict=True)
-    arrays = {"shares": np.float64, "powers": np.int64, "cells": np.int32}
-    shapes = {"shares": (used.size * STRIP,), "powers": (ALL, used.size * STRIP), "cells": (used.size, CHUNK)}
-    work = (memory.empty(name, shapes[name], dtype) for name, dtype in arrays.items())
+    work = (
+        memory.empty("shares", (used.size * STRIP,), np.float64),
+        memory.empty("powers", (ALL, used.size * STRIP), np.int64),
+        memory.empty("cells", (used.size, CHUNK), np.int32),
+        np.zeros((2, STRIP)),  # beyond the last pixel, too, are numbers that have a bin
+        np.empty(STRIP, np.int64),
+        np.empty(STRIP, np.int32),
+        np.empty(used.size * ALL, np.int64),
+    )
     _count_values(
         values, first, used, tuple(one.upper for one in of), tuple(one.finder for one in of), groups, reference,
         batch.predicted, *flat, tiles, *work,
     )  # fmt: skip
 
 
-@compiled(arrays=True)
+@compiled
 def _count_values(
     values, first, used, uppers, finders, groups, reference, predicted, histograms, by_pairs, by_confused, tiles,
-    shares, powers, cells,
+    shares, powers, cells, strips, bin_of, right_of, sums,
 ):  # fmt: skip
-    """Count strip by strip; as many lanes as there are `uppers`. shares, powers, cells: overwritten."""
-    lanes, order, starts, whole = len(uppers), groups.order, groups.starts, True
-    strip, stored, bin_of = np.zeros(STRIP), np.zeros(STRIP), np.zeros(STRIP, np.int64)
-    right_of, sums = np.zeros(STRIP, np.int32), np.zeros(lanes * ALL, np.int64)
+    """Count strip by strip; as many lanes as there are `uppers`. From `shares` on: overwritten."""
+    lanes, order, starts, whole, strip = len(uppers), groups.order, groups.starts, True, strips[0]
     for k in range(lanes):
         whole &= uppers[k] == 1.0
     g = np.int64(0)
@@ -140,12 +144,10 @@ def _count_values(
             kept, bins = cells[k], np.int32(finders[k].edges.size - 1)
             for j in range(width):
                 strip[j] = shares[np.uint64(lanes * j + k)]
-            if whole:
-                find_octave_bins(strip, strip, finders[k], bin_of)
-            else:
-                for j in range(width):
-                    stored[j] = np.float64(values[np.uint64(start + j), np.uint64(first + k)])
-                find_octave_bins(stored, strip, finders[k], bin_of)
+            stored = strips[0 if whole else 1]
+            for j in range(0 if whole else width):
+                stored[j] = np.float64(values[np.uint64(start + j), np.uint64(first + k)])
+            find_octave_bins(stored, strip, finders[k], bin_of)
             for j in range(width):
                 kept[np.uint64(place + j)] = np.int32(np.int32(bin_of[j]) + np.int32(right_of[j] * bins))
             if tiles.row.size > 0:
