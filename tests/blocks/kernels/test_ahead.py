@@ -34,7 +34,7 @@ before = psutil.Process().children()
 compile_ahead()
 assert psutil.Process().children() == before  # all is kept
 """
-SECOND = set(["add_scores", "put_right", "euclidean", "kullback_leibler", "fisher_rao", "homophily", "_group", "_count_values"])
+SECOND = {"add_scores", "put_right", "euclidean", "kullback_leibler", "fisher_rao", "homophily", "_group", "_count_values"}  # fmt: skip
 
 
 @pytest.mark.slow
