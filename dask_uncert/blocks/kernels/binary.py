@@ -7,17 +7,21 @@ before they overflow.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from dask_uncert.blocks.kernels.bins import find_bins_of_singles
 from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import logarithm
-from dask_uncert.blocks.kernels.joint import count_joint, find_halves, find_rows
+from dask_uncert.blocks.kernels.joint import add_jointly, cell_strips, find_halves, find_rows
+from dask_uncert.blocks.kernels.memory import kept, strips, zeros
 from dask_uncert.blocks.kernels.probabilities import ITEMS, ONE, SUM_BITS, add_fixed, in_steps
 from dask_uncert.blocks.kernels.types import BINARY_TILE as TILE
-from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts
+from dask_uncert.blocks.kernels.types import AnyFloats, Finder, RowGrid, ScoreCounts
 from dask_uncert.formulas.fixed_point import LIMB_BITS
-from dask_uncert.formulas.typing import Counts, Indices
+from dask_uncert.formulas.typing import Counts, Floats, Indices
 
 ONE_BITS = np.int32(0x3F800000)
 """The bits of the float32 number 1."""
@@ -44,19 +48,50 @@ def count_binary(
     finder: of bins over [0, 1]. decisions: pairs and by_confused as of `count_decisions`, the tally of `count_confidence`;
     scores: the `ScoreCounts`. left: (n,), written.
     """
-    return int(_count_binary(first, second, reference, finder, decisions, scores, left))
+    work = kept(_work, scores.classwise.shape[1])
+    return int(_count_binary(first, second, reference, finder, decisions, scores, left, work))
 
 
-@compiled(arrays=True)
-def _count_binary(first, second, reference, finder, decisions, scores, left):
+class Work(NamedTuple):
+    """Memory that `_count_binary` overwrites; `packed` has zeros before and after."""
+
+    packed: Counts  # (3, 2, bins): both classes and the winner; whether it is the true one
+    p: NDArray[np.float32]  # (2, TILE)
+    bin_of: NDArray[np.int32]  # (2, TILE)
+    share: NDArray[np.int32]  # (2, TILE)
+    place: NDArray[np.int32]  # (3, TILE)
+    truth: NDArray[np.int32]  # (TILE,)
+    wins: NDArray[np.int32]  # (TILE,)
+    best: Indices  # (TILE,)
+    errors: Floats  # (TILE,)
+    stated: Floats  # (TILE,)
+    losses: Floats  # (TILE,)
+
+
+def _work(bins: int) -> Work:
+    (truth, wins), (errors, stated, losses) = strips(2, TILE, np.int32), strips(3, TILE)
+    return Work(
+        packed=zeros((3, 2, bins), np.int64),
+        p=zeros((2, TILE), np.float32),
+        bin_of=zeros((2, TILE), np.int32),
+        share=zeros((2, TILE), np.int32),
+        place=zeros((3, TILE), np.int32),
+        truth=truth,
+        wins=wins,
+        best=zeros((TILE,), np.int64),
+        errors=errors,
+        stated=stated,
+        losses=losses,
+    )
+
+
+@compiled
+def _count_binary(first, second, reference, finder, decisions, scores, left, work):
     tally, number, winners, start, others = scores.classwise, np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     bins, slack = np.int32(tally.shape[1]), np.float32(finder.uneven)
-    packed = np.zeros((3, 2, bins), np.int64)  # both classes and the winner; whether it is the true one; bin
+    packed, p, bin_of, share, place, truth, wins, best, errors, stated, losses = work
     flat = packed.reshape(-1)
     nothing, one, steps = np.float32(0.0), np.float32(1.0), np.float32(1 << LIMB_BITS + FINE_BITS)
-    p, bin_of, share = np.zeros((2, TILE), np.float32), np.zeros((2, TILE), np.int32), np.empty((2, TILE), np.int32)
-    truth, wins, place = np.zeros(TILE, np.int32), np.empty(TILE, np.int32), np.empty((3, TILE), np.int32)
-    best, errors, stated, losses = np.empty(TILE, np.int64), np.empty(TILE), np.empty(TILE), np.empty(TILE)
     while start < reference.size:
         width = np.int64(0)
         end = min(start + TILE, reference.size)
@@ -200,15 +235,33 @@ def _take_winners_apart(packed, winning):
                 packed[true, b] = 0
 
 
-@compiled(arrays=True)
-def count_binary_jointly(first, second, reference, u, class_index, grid, upper, moments):
+def count_binary_jointly(
+    first: AnyFloats,
+    second: AnyFloats,
+    reference: Indices,
+    u: AnyFloats,
+    class_index: int,
+    grid: RowGrid,
+    upper: float,
+    moments: Counts,
+) -> None:
     """Add pixels with p in [0, 1] to the moments of a joint histogram, as `find_rows` and `count_joint` do.
 
     first, second, reference: as for `count_binary`; u: (n,), 0 or above. class_index: whose p it is. grid: the `RowGrid`;
     without edges, rows are the numbers of float16.
     """
-    p, above, levels, damp = np.empty(TILE), np.empty(TILE, np.bool_), np.empty(TILE, np.int64), np.empty(TILE)
-    rows, offsets = np.empty(TILE, np.int64), np.empty(TILE)
+    given = first, second, reference, u, class_index, grid, upper, moments
+    _count_binary_jointly(*given, *kept(_strips), *kept(cell_strips))
+
+
+def _strips() -> tuple[NDArray[Any], ...]:
+    return *strips(3, TILE), *strips(2, TILE, np.int64), zeros((TILE,), np.bool_)
+
+
+@compiled
+def _count_binary_jointly(
+    first, second, reference, u, class_index, grid, upper, moments, p, damp, offsets, rows, levels, above, x, cell,
+):  # fmt: skip
     for start in range(0, reference.size, TILE):
         end = min(start + TILE, reference.size)
         width = plain_strip(
@@ -220,7 +273,7 @@ def count_binary_jointly(first, second, reference, u, class_index, grid, upper, 
             find_rows(p[:width], above, grid, rows, offsets)
         else:
             find_halves(p[:width], rows)
-        count_joint(rows[:width], offsets, levels, damp, upper, moments)
+        add_jointly(rows[:width], offsets, levels, damp, upper, moments, x, cell)
 
 
 @compiled(step=True)

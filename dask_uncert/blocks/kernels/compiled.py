@@ -7,8 +7,10 @@ IEEE basic operations, no fastmath, so vector body and remainder agree and so do
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dask_uncert.blocks.kernels import measures as steps
 from dask_uncert.blocks.kernels import singles
@@ -25,7 +27,7 @@ from dask_uncert.blocks.kernels.histograms import (
 )
 from dask_uncert.blocks.kernels.joint import class_probabilities, count_joint, find_rows
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP
-from dask_uncert.blocks.kernels.memory import Memory
+from dask_uncert.blocks.kernels.memory import Memory, kept, strips, zeros
 from dask_uncert.blocks.kernels.probabilities import (
     ITEMS,
     Work,
@@ -151,16 +153,12 @@ def measure(
         memory.empty("state", (n,), np.uint8),
     )
     if is_single:
-        tile, shared = np.empty((probabilities.shape[1], PITCH), np.float32), np.zeros((ROWS, TILE), np.float32)
         codes, orders, _, squares = tables
-        _measure_singles(
-            values, pixels, in_float32, codes, orders, squares, rounding, out,
-            tile, tile.view(np.int32), shared, shared.view(np.int32), np.empty(TILE),
-            np.empty(TILE, np.int64), *_counting(stated, len(tile), memory),
-        )  # fmt: skip
+        work = *kept(_tile, probabilities.shape[1]), *_counting(stated, probabilities.shape[1])
+        _measure_singles(values, pixels, in_float32, codes, orders, squares, rounding, out, *work)
     if in_float64.size or not is_single:
         rows = in_float64 if is_single else np.arange(len(measures))
-        _measure(values, pixels, rows, *tables, rounding, out)
+        _measure(values, pixels, rows, *tables, rounding, out, *kept(_strips, probabilities.shape[1]))
     if stated is not None and not is_single:
         truth = np.where(out.state & 3, -1, stated.truth)
         count_confidence(truth, out, stated.finder, stated.winning, NO_TILES)
@@ -168,13 +166,23 @@ def measure(
     return out
 
 
-def _counting(stated: Stated | None, classes: int, memory: Memory) -> tuple[Stated, Work]:
+def _tile(classes: int) -> tuple[NDArray[Any], ...]:
+    tile, shared = zeros((classes, PITCH), np.float32), zeros((ROWS, PITCH), np.float32)
+    floats_and_bits = tile, tile.view(np.int32), shared, shared.view(np.int32)
+    return *floats_and_bits, zeros((TILE,)), zeros((TILE,), np.int64)
+
+
+def _strips(classes: int) -> tuple[Any, ...]:
+    return *zeros((2, classes, STRIDE)), strips(12, STRIP), zeros((STRIP,), np.uint8)
+
+
+def _counting(stated: Stated | None, classes: int) -> tuple[Stated, Work]:
     """Return `stated` with flat tallies, and the memory for counting; empty ones for None."""
     if stated is None:
         return NOT_STATED, NO_WORK
     scores = stated.scores._replace(classwise=stated.scores.classwise.reshape(-1))
     flat = stated._replace(winning=stated.winning.reshape(-1), scores=scores)
-    return flat, stated_work(classes, stated.finder, memory)
+    return flat, stated_work(classes, stated.finder)
 
 
 @lru_cache(maxsize=64)
@@ -264,17 +272,13 @@ def _measure_singles(
     take_apart(work, stated.scores.classwise, stated.winning)
 
 
-@compiled(arrays=True)
-def _measure(probabilities, pixels, rows, codes, orders, alphas, squares, rounding, result):
-    classes = probabilities.shape[1]
-    n = pixels.size
-    p = np.empty((classes, STRIDE))
-    logs = np.empty((classes, STRIDE))
-    best, runner, lowest, total = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
-    first_index, second_index, over = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
-    rest, tops, hole, values = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
-    states = np.empty(STRIP, np.uint8)
-    wants_logs = False
+@compiled
+def _measure(
+    probabilities, pixels, rows, codes, orders, alphas, squares, rounding, result, p, logs, work, states
+):  # fmt: skip
+    """Measure strip by strip. p, logs: (classes, STRIDE); work: twelve (STRIP,); states: (STRIP,); overwritten."""
+    n, wants_logs = pixels.size, False
+    best, runner, lowest, total, first_index, second_index, over, rest, tops, hole, values, scratch = work
     for m in rows:
         if codes[m] == KULLBACK_LEIBLER or codes[m] == RENYI or codes[m] == TSALLIS:
             wants_logs = True
@@ -293,11 +297,11 @@ def _measure(probabilities, pixels, rows, codes, orders, alphas, squares, roundi
             result.state[start + j] = states[j]
         for m in rows:
             if codes[m] == EUCLIDEAN:
-                steps.euclidean(p, first_index, rest, orders[m], values)
+                steps.euclidean(p, first_index, rest, orders[m], values, scratch)
             elif codes[m] == KULLBACK_LEIBLER:
                 steps.kullback_leibler(p, logs, orders[m], values)
             elif codes[m] == FISHER_RAO:
-                steps.fisher_rao(p, first_index, best, total, rest, orders[m], values)
+                steps.fisher_rao(p, first_index, best, total, rest, orders[m], values, scratch)
             elif codes[m] == RENYI:
                 steps.renyi(p, logs, first_index, rest, tops, alphas[m], orders[m], values)
             elif codes[m] == TSALLIS:
@@ -315,9 +319,10 @@ def _measure(probabilities, pixels, rows, codes, orders, alphas, squares, roundi
                     second = runner[j] if runner[j] > 0.0 else 0.0
                     values[j] = rest[j] + (second if second < 1.0 else 1.0) / total[j]
             elif codes[m] == HOMOPHILY:
-                steps.homophily(p, squares[m], values)
+                steps.homophily(p, squares[m], values, scratch)
             else:
-                values[:] = np.nan
+                for j in range(STRIP):
+                    values[j] = np.nan
             steps.bounded(values, hole)
             for j in range(width):
                 result.values[m, start + j] = values[j]

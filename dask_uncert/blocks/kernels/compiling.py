@@ -68,16 +68,21 @@ def _remembered(get_call_type: Callable[..., Any]) -> Callable[..., Any]:
 event.register("numba:compile", _Quicker())
 
 
-def compiled(function: Any = None, *, arrays: bool = False, step: bool = False) -> Any:
+def compiled(function: Any = None, *, step: bool = False) -> Any:
     """Compile a function; the machine code is kept where a folder can be written.
 
-    arrays: whether it makes arrays. Of one that does not, nothing counts who refers to a view of an array, which takes
-    longer than some of these functions. step: whether only compiled functions call it: a fourth less to compile.
+    The function makes no arrays: code that does takes long to compile. So nothing counts who refers to a view of an array,
+    which takes longer than some of these functions. step: whether only compiled functions call it: a fourth less to compile.
     """
     if function is None:
-        return partial(compiled, arrays=arrays, step=step)
-    options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": step, "no_cfunc_wrapper": True}
-    options |= {} if arrays else NO_COUNTING
+        return partial(compiled, step=step)
+    options = {
+        "nogil": True,
+        "error_model": "numpy",
+        "no_cpython_wrapper": step,
+        "no_cfunc_wrapper": True,
+        **NO_COUNTING,
+    }
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder can be written

@@ -6,11 +6,14 @@ Members are added in their order, so a pixel has the same bits in every block.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, any_layout, find_logs, gather
+from dask_uncert.blocks.kernels.memory import kept, strips, zeros
 from dask_uncert.blocks.kernels.types import (
     CLIPPED,
     ENTROPY_ROUNDING,
@@ -40,21 +43,28 @@ def add_member(
     normalised vectors, entropies (N,) in nats, votes (classes, N) for the largest as stored (ties to the
     lowest index), state (N,) the bits MISSING, OFF, CLIPPED, RENORMALISED of all members together.
     """
-    _add_member(any_layout(probabilities), pixels, tolerance, exact, sums, entropies, votes, state)
+    stored, work = any_layout(probabilities), kept(_strips, len(sums))
+    _add_member(stored, pixels, tolerance, exact, sums, entropies, votes, state, *work[:-1])
 
 
-@compiled(arrays=True)
-def _add_member(probabilities, pixels, tolerance, exact, sums, entropies, votes, state):
-    classes = probabilities.shape[1]
-    p, logs = np.empty((classes, STRIDE)), np.empty((classes, STRIDE))
-    best, lowest, total, entropy = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
-    first, rest, tops, codes = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.empty(STRIP, np.uint8)
+def _strips(classes: int) -> tuple[Any, ...]:
+    p, logs = zeros((2, classes, STRIDE))
+    return p, logs, strips(7, STRIP), zeros((STRIP,), np.uint8), zeros((STRIP,), np.int32)
+
+
+@compiled
+def _add_member(
+    probabilities, pixels, tolerance, exact, sums, entropies, votes, state, p, logs, rows, codes
+):  # fmt: skip
+    """Add strip by strip. p, logs: (classes, STRIDE); rows: seven (STRIP,); codes: (STRIP,); overwritten."""
+    classes, (best, lowest, total, entropy, first, rest, tops) = probabilities.shape[1], rows
     for start in range(0, pixels.size, STRIP):
         width = min(STRIP, pixels.size - start)
         here = pixels[start : start + width]
         gather(probabilities, pixels, start, width, p)
-        best[:], lowest[:], total[:], entropy[:], rest[:] = -np.inf, np.inf, 0.0, 0.0, 0.0
-        first[:] = 0.0  # stays so where all are NaN
+        for j in range(STRIP):
+            best[j], lowest[j], total[j], entropy[j], rest[j] = -np.inf, np.inf, 0.0, 0.0, 0.0
+            first[j] = 0.0  # stays so where all are NaN
         for c in range(classes):
             for j in range(STRIP):
                 x, most, least, index = p[c, j], best[j], lowest[j], first[j]  # else stores have conditions
@@ -108,8 +118,16 @@ def _are_neighbours(pixels):
     return apart == 0
 
 
-@compiled(arrays=True)
-def close_members(pixels, samples, upper, sums, entropies, votes, state, values):
+def close_members(
+    pixels: Indices,
+    samples: int,
+    upper: float,
+    sums: Floats,
+    entropies: Floats,
+    votes: NDArray[np.int32],
+    state: NDArray[np.uint8],
+    values: Floats,
+) -> None:
     """Turn sums into means, in place, and write the measures of the samples.
 
     samples: how many were added; upper: ln classes. values: (4, N) predictive entropy, expected entropy,
@@ -117,14 +135,22 @@ def close_members(pixels, samples, upper, sums, entropies, votes, state, values)
     ratio. Where a member was missing or off, mean and
     values are NaN, and state is MISSING (which goes first) or OFF only.
     """
-    classes = sums.shape[0]
-    entropy, best, first, p = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP), np.zeros((classes, STRIDE))
-    rest, tops, logs = np.empty(STRIP), np.empty(STRIP), np.empty((classes, STRIDE))
-    noise, most_votes = (samples + 2 * classes + 8) * ENTROPY_ROUNDING, np.empty(STRIP, np.int32)
+    p, logs, rows, _, most_votes = kept(_strips, len(sums))
+    _close_members(pixels, samples, upper, sums, entropies, votes, state, values, p, logs, rows, most_votes)
+
+
+@compiled
+def _close_members(
+    pixels, samples, upper, sums, entropies, votes, state, values, p, logs, rows, most_votes
+):  # fmt: skip
+    """Close strip by strip. p, logs: (classes, STRIDE); rows: seven (STRIP,); most_votes: (STRIP,); overwritten."""
+    classes, noise = sums.shape[0], (samples + 2 * sums.shape[0] + 8) * ENTROPY_ROUNDING
+    entropy, best, first, rest, tops, _, _ = rows
     for start in range(0, pixels.size, STRIP):
         width = min(STRIP, pixels.size - start)
         here = pixels[start : start + width]
-        entropy[:], rest[:], best[:], first[:], most_votes[:] = 0.0, 0.0, -1.0, 0.0, 0
+        for j in range(STRIP):
+            entropy[j], rest[j], best[j], first[j], most_votes[j] = 0.0, 0.0, -1.0, 0.0, 0
         for c in range(classes):
             for j in range(width):
                 i = np.uint64(here[j])

@@ -7,9 +7,9 @@ import numpy as np
 from dask_uncert.blocks.kernels.bins import add, find_bins, fixed_share
 from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.measures import STRIP
-from dask_uncert.blocks.kernels.memory import Memory
-from dask_uncert.blocks.kernels.types import NO_TILES, Groups, Pixels, TileRows
-from dask_uncert.formulas.typing import Counts, Indices
+from dask_uncert.blocks.kernels.memory import Memory, kept, zeros
+from dask_uncert.blocks.kernels.types import NO_TILES, Finder, Groups, Pixels, TileRows
+from dask_uncert.formulas.typing import Counts, Floats, Indices
 
 AT_ONCE = 1 << 16  # most cells of a table that stays in a near cache
 
@@ -112,15 +112,23 @@ def count_decisions(
         np.add.at(tiles.counts.reshape(-1), tiles.row[counted] * tiles.counts.shape[1] + cell, 1)
 
 
-@compiled(arrays=True)
-def count_confidence(reference, batch, finder, tally, tiles):
+def count_confidence(reference: Indices, batch: Pixels, finder: Finder, tally: Counts, tiles: TileRows) -> None:
     """Add the winning class's stated probability to its bins (right-closed, the first also holds 0).
 
     finder: of bins over [0, 1] whose edges are as the data's dtype has them. tally: (bins, 4) of items, those
     that came true and the limbs of the summed probability. tiles: start of the tally of the job's bins.
     """
+    _count_confidence(reference, batch, finder, tally, tiles, *kept(_strips))
+
+
+def _strips() -> tuple[Floats, Indices, Indices]:
+    bin_of, whole = zeros((2, STRIP), np.int64)
+    return zeros((STRIP,)), bin_of, whole
+
+
+@compiled
+def _count_confidence(reference, batch, finder, tally, tiles, strip, bin_of, whole):
     flat, rows, confidence, predicted = tally.reshape(-1), tiles.counts.reshape(-1), batch.confidence, batch.predicted
-    strip, bin_of, whole = np.zeros(STRIP), np.zeros(STRIP, np.int64), np.empty(STRIP, np.int64)
     for start in range(0, reference.size, STRIP):
         width = min(STRIP, reference.size - start)
         for j in range(width):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.measures import STRIP, any_layout
+from dask_uncert.blocks.kernels.memory import kept, zeros
 from dask_uncert.blocks.kernels.types import AnyFloats
 from dask_uncert.blocks.kernels.vectors import add_powers, fetch
 from dask_uncert.formulas.fixed_point import FIRST, SECOND
-from dask_uncert.formulas.typing import Floats, Indices
+from dask_uncert.formulas.typing import Counts, Floats, Indices
 
 
 def class_probabilities(probabilities: AnyFloats, pixels: Indices, class_index: int, p: Floats) -> None:
@@ -72,17 +74,26 @@ def find_halves(values, rows):
         rows[i] = np.int32(x * np.float32(2.0**24)) if x < np.float32(2.0**-14) else normal
 
 
-@compiled(arrays=True)
-def count_joint(rows, offsets, levels, u, upper, moments):
+def count_joint(rows: Indices, offsets: Floats, levels: Indices, u: Floats, upper: float, moments: Counts) -> None:
     """Add every pixel to the moments of its level, row and bin.
 
     rows, levels: (n,) int64; offsets: y (n,) in [-1, 1]; u: (n,), 0 or above; upper: the largest u, or infinity.
     moments: (levels, rows, bins, powers): sums of the powers of y and x that
     `formulas.soft_sweep.moment_powers` lists.
     """
+    add_jointly(rows, offsets, levels, u, upper, moments, *kept(cell_strips))
+
+
+def cell_strips() -> tuple[Floats, NDArray[np.int32]]:
+    """Return the memory that `add_jointly` overwrites."""
+    return zeros((STRIP,)), zeros((STRIP,), np.int32)
+
+
+@compiled
+def add_jointly(rows, offsets, levels, u, upper, moments, x, cell):
+    """Do what `count_joint` does; x, cell: of `cell_strips`."""
     flat = moments.reshape(-1)
     bins, third, powers = np.int32(moments.shape[2]), np.int32(moments.shape[1]), moments.shape[3]
-    x, cell = np.empty(STRIP), np.empty(STRIP, np.int32)
     for start in range(0, rows.size, STRIP):
         end = min(start + STRIP, rows.size)
         y, width = offsets[start:end], end - start

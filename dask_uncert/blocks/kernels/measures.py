@@ -190,11 +190,13 @@ def _complement(x, c, j, first, rest):
     return rest[j] if first[j] == np.float64(c) else 1.0 - x
 
 
-@compiled(arrays=True, step=True)
-def euclidean(p, first, rest, n, out):
+@compiled(step=True)
+def euclidean(p, first, rest, n, out, squares):
+    """Write the measure; squares: (STRIP,), overwritten."""
     classes = p.shape[0]
     scale = classes / (classes - 1.0)
-    out[:] = 0.0
+    for j in range(STRIP):
+        out[j], squares[j] = 0.0, 0.0
     for c in range(classes):
         for j in range(STRIP):
             out[j] += p[c, j] * _complement(p[c, j], c, j, first, rest)
@@ -202,7 +204,6 @@ def euclidean(p, first, rest, n, out):
         out[j] *= scale
     if n == 2:
         return
-    squares = np.zeros(STRIP)
     for c in range(classes):  # 1 - Gini would lose half the digits of a distance near the centre
         for j in range(STRIP):
             step = p[c, j] - 1.0 / classes
@@ -214,7 +215,8 @@ def euclidean(p, first, rest, n, out):
 
 @compiled(step=True)
 def kullback_leibler(p, logs, n, out):
-    out[:] = 0.0
+    for j in range(STRIP):
+        out[j] = 0.0
     for c in range(p.shape[0]):
         for j in range(STRIP):
             out[j] -= p[c, j] * logs[c, j]
@@ -226,12 +228,15 @@ def kullback_leibler(p, logs, n, out):
             out[j] = _one_minus_power(out[j], n)
 
 
-@compiled(arrays=True, step=True)
-def fisher_rao(p, first, best, total, rest, n, out):
-    """By the chord ||sqrt p - sqrt u|| near the centre, by the angle that is left near a vertex; see the reference."""
+@compiled(step=True)
+def fisher_rao(p, first, best, total, rest, n, out, more):
+    """By the chord ||sqrt p - sqrt u|| near the centre, by the angle that is left near a vertex; see the reference.
+
+    more: (STRIP,), overwritten.
+    """
     root = np.sqrt(1.0 / p.shape[0])
-    more = np.zeros(STRIP)
-    out[:] = 0.0
+    for j in range(STRIP):
+        out[j], more[j] = 0.0, 0.0
     for c in range(p.shape[0]):
         for j in range(STRIP):
             x = np.sqrt(p[c, j])
@@ -257,7 +262,8 @@ def renyi(p, logs, first, rest, tops, alpha, n, out):
         for j in range(STRIP):
             out[j] = -tops[j] * scale
     elif alpha == 2.0:
-        out[:] = 0.0
+        for j in range(STRIP):
+            out[j] = 0.0
         for c in range(p.shape[0]):
             for j in range(STRIP):
                 out[j] += p[c, j] * _complement(p[c, j], c, j, first, rest)
@@ -268,7 +274,8 @@ def renyi(p, logs, first, rest, tops, alpha, n, out):
         for j in range(STRIP):
             out[j] = log_one_plus(out[j]) * scale / (1.0 - alpha)
     else:  # relative to the largest, so that the powers do not all underflow
-        out[:] = 0.0
+        for j in range(STRIP):
+            out[j] = 0.0
         for c in range(p.shape[0]):
             for j in range(STRIP):
                 log = logs[c, j] - tops[j]
@@ -284,7 +291,8 @@ def renyi(p, logs, first, rest, tops, alpha, n, out):
 @compiled(step=True)
 def _power_excess(p, logs, alpha, out):
     """Write sum p**alpha - 1, as sum p (p**(alpha - 1) - 1)."""
-    out[:] = 0.0
+    for j in range(STRIP):
+        out[j] = 0.0
     for c in range(p.shape[0]):
         for j in range(STRIP):
             out[j] += p[c, j] * exponential_minus_one((alpha - 1.0) * logs[c, j])
@@ -294,7 +302,8 @@ def _power_excess(p, logs, alpha, out):
 def tsallis(p, logs, first, rest, alpha, out):
     classes = p.shape[0]
     if alpha == 1.5:
-        out[:] = 0.0
+        for j in range(STRIP):
+            out[j] = 0.0
         for c in range(classes):
             for j in range(STRIP):
                 x = p[c, j]
@@ -309,7 +318,8 @@ def tsallis(p, logs, first, rest, alpha, out):
 @compiled(step=True)
 def t_entropy(p, first, rest, out):
     """arctan(1/p) - pi/4 = arctan((1 - p) / (1 + p)), so that zeros need no care and nothing cancels."""
-    out[:] = 0.0
+    for j in range(STRIP):
+        out[j] = 0.0
     for c in range(p.shape[0]):
         for j in range(STRIP):
             x = p[c, j]
@@ -320,13 +330,14 @@ def t_entropy(p, first, rest, out):
         out[j] *= scale
 
 
-@compiled(arrays=True, step=True)
-def homophily(p, square, out):
-    """Compute p'Sp for symmetric S with zero diagonal, already divided by its maximum."""
-    inner = np.empty(STRIP)
-    out[:] = 0.0
+@compiled(step=True)
+def homophily(p, square, out, inner):
+    """Compute p'Sp for symmetric S with zero diagonal, already divided by its maximum; inner: (STRIP,), overwritten."""
+    for j in range(STRIP):
+        out[j] = 0.0
     for i in range(1, p.shape[0]):
-        inner[:] = 0.0
+        for j in range(STRIP):
+            inner[j] = 0.0
         for k in range(i):
             weight = square[i, k]
             for j in range(STRIP):

@@ -6,7 +6,7 @@ and sum of a bin fit one int64, and an item costs one addition to memory; they a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from dask_uncert.blocks.kernels.bins import add, find_bin, find_bins, fixed, fix
 from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import inline, logarithm, logarithm_or_zero
 from dask_uncert.blocks.kernels.measures import STRIDE, STRIP, any_layout, gather
-from dask_uncert.blocks.kernels.memory import Memory
+from dask_uncert.blocks.kernels.memory import kept, zeros
 from dask_uncert.blocks.kernels.singles import PITCH, TILE
 from dask_uncert.blocks.kernels.types import AnyFloats, Finder, ScoreCounts, TileRows
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
@@ -45,18 +45,27 @@ def count_probabilities(
     """
     stated, flat = any_layout(probabilities), counts._replace(classwise=counts.classwise.reshape(-1))
     if probabilities.dtype != np.float32:
-        _count_doubles(stated, pixels, reference, finder, flat, tiles)
+        _count_doubles(stated, pixels, reference, finder, flat, tiles, *kept(_strips, probabilities.shape[1]))
         return
-    work = stated_work(probabilities.shape[1], finder)
-    p, predicted = np.zeros((probabilities.shape[1], PITCH), np.float32), np.zeros(TILE, np.int32)
+    work, tile = stated_work(probabilities.shape[1], finder), kept(_tile, probabilities.shape[1])
     for start in range(0, pixels.size, ITEMS):
         part = slice(start, start + ITEMS)
         rows = tiles._replace(row=tiles.row[part])
-        _count_singles(stated, pixels[part], reference[part], finder, flat, rows, p, predicted, work)
+        _count_singles(stated, pixels[part], reference[part], finder, flat, rows, work, *tile)
+
+
+def _tile(classes: int) -> tuple[NDArray[Any], ...]:
+    p, taken = zeros((classes, PITCH), np.float32), zeros((TILE,), np.int64)
+    return p, *zeros((2, TILE), np.int32), taken, zeros((TILE,), np.float32), zeros((0,), np.int64)
+
+
+def _strips(classes: int) -> tuple[NDArray[Any], ...]:
+    whole, bin_of = zeros((2, classes, STRIDE), np.int64)
+    return zeros((classes, STRIDE)), whole, bin_of, *zeros((2, STRIP), np.int64), zeros((3, STRIP))
 
 
 class Work(NamedTuple):
-    """Memory that `count_tile` overwrites; `packed` starts with zeros, and has zeros again after `take_apart`."""
+    """Memory that `count_tile` overwrites; counts are zeros before, and again after `take_apart`."""
 
     errors: NDArray[np.float32]  # (TILE,)
     whole: NDArray[np.int32]  # (2, TILE)
@@ -68,20 +77,23 @@ class Work(NamedTuple):
     winning: Counts  # (bins, 2): items and the high limbs of their sum, those that came true and the low ones
 
 
-def stated_work(classes: int, finder: Finder, memory: Memory | None = None) -> Work:
-    """Return the memory for probabilities of so many classes."""
-    memory, bins = memory or Memory(), finder.edges.size - 1
-    bin_of = memory.empty("bin_of", (classes, PITCH), np.int16)
-    counts = (
-        ("packed", (classes, bins), np.int64),
-        ("hits", (classes, bins), np.int32),
-        ("winning", (bins, 2), np.int64),
+def stated_work(classes: int, finder: Finder) -> Work:
+    """Return this thread's memory for probabilities of so many classes."""
+    work: Work = kept(_work, classes, finder.edges.size - 1)
+    return work
+
+
+def _work(classes: int, bins: int) -> Work:
+    return Work(
+        errors=zeros((TILE,), np.float32),
+        whole=zeros((2, TILE), np.int32),
+        bin_of=zeros((classes, PITCH), np.int16),
+        odd=zeros((TILE,), np.int32),
+        scores=zeros((3, TILE)),
+        packed=zeros((classes, bins), np.int64),
+        hits=zeros((classes, bins), np.int32),
+        winning=zeros((bins, 2), np.int64),
     )
-    packed, hits, winning = (memory.empty(*of) for of in counts)
-    for array in (packed, hits, winning):
-        array[...] = 0
-    errors, whole, odd = np.empty(TILE, np.float32), np.empty((2, TILE), np.int32), np.empty(TILE, np.int32)
-    return Work(errors, whole, bin_of, odd, np.empty((3, TILE)), packed, hits, winning)
 
 
 @compiled(step=True)
@@ -225,11 +237,11 @@ def take_apart(work, flat, winning):
             both[b, k] = 0
 
 
-@compiled(arrays=True)
-def _count_singles(probabilities, pixels, reference, finder, counts, tiles, p, predicted, work):
-    """Count tile by tile; p (classes, PITCH) is overwritten."""
-    taken, truth, nobody = np.zeros(TILE, np.int64), np.zeros(TILE, np.int32), np.zeros(TILE, np.float32)
-    nowhere = np.zeros(0, np.int64)
+@compiled
+def _count_singles(
+    probabilities, pixels, reference, finder, counts, tiles, work, p, predicted, truth, taken, nobody, nowhere
+):  # fmt: skip
+    """Count tile by tile; p (classes, PITCH), truth and taken (TILE,) are overwritten. nowhere: empty."""
     start = np.int64(0)
     while start < reference.size:
         start, width = _next(probabilities, pixels, reference, start, taken, truth, p)
@@ -249,12 +261,12 @@ def _count_singles(probabilities, pixels, reference, finder, counts, tiles, p, p
     take_apart(work, counts.classwise, nowhere)
 
 
-@compiled(arrays=True)
-def _count_doubles(probabilities, pixels, reference, finder, counts, tiles):
+@compiled
+def _count_doubles(
+    probabilities, pixels, reference, finder, counts, tiles, p, whole, bin_of, taken, truth, scores
+):  # fmt: skip
+    """Count strip by strip. p, whole, bin_of: (classes, STRIDE); taken, truth: (STRIP,); scores: (3, STRIP); overwritten."""
     classes, bins, flat = probabilities.shape[1], finder.edges.size - 1, counts.classwise
-    p, whole = np.zeros((classes, STRIDE)), np.empty((classes, STRIDE), np.int64)
-    bin_of = np.zeros((classes, STRIDE), np.int64)
-    taken, truth, scores = np.empty(STRIP, np.int64), np.zeros(STRIP, np.int32), np.zeros((3, STRIP))
     start = np.int64(0)
     while start < reference.size:
         start, width = _next(probabilities, pixels, reference, start, taken, truth, p)

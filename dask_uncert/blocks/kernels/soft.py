@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from dask_uncert.blocks.kernels.binary import plain_strip
 from dask_uncert.blocks.kernels.bins import add, fixed, fixed_share
 from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import error_function, exponential
+from dask_uncert.blocks.kernels.memory import kept, strips, zeros
 from dask_uncert.blocks.kernels.types import BINARY_TILE as TILE
 from dask_uncert.blocks.kernels.types import AnyFloats, SoftGrid
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
 from dask_uncert.formulas.soft_confusion import FN, FP, TN, TP
-from dask_uncert.formulas.typing import Counts, Floats, Indices
+from dask_uncert.formulas.typing import Bools, Counts, Floats, Indices
 
 EXPONENTIAL, RECIPROCAL, GAUSSIAN = range(3)
 FORMS = {"exponential": EXPONENTIAL, "reciprocal": RECIPROCAL, "gaussian": GAUSSIAN}
@@ -59,13 +63,19 @@ def count_binary_softly(
 
     first, second, reference, u: as for `count_binary_jointly`. weights: (thresholds, sigmas, dampings, 4 cells, 2 limbs).
     """
-    _count_binary_softly(first, second, reference, u, *grid[:4], FORMS[grid.form], grid.certainty, weights)
+    settings = *grid[:4], FORMS[grid.form], grid.certainty
+    _count_binary_softly(first, second, reference, u, *settings, weights, *kept(_strips, grid.dampings.size))
 
 
-@compiled(arrays=True)
-def _count_binary_softly(first, second, reference, u, class_index, thresholds, sigmas, dampings, form, sure, weights):
-    p, positive, damp, certain = np.empty(TILE), np.empty(TILE, np.bool_), np.zeros(TILE), np.empty(TILE)
-    factors, cell, whole = np.ones((dampings.size, TILE)), np.empty(TILE, np.int64), np.empty(TILE, np.int64)
+def _strips(dampings: int) -> tuple[NDArray[Any], ...]:
+    return *strips(3, TILE), *strips(2, TILE, np.int64), zeros((TILE,), np.bool_), zeros((dampings, TILE))
+
+
+@compiled
+def _count_binary_softly(
+    first, second, reference, u, class_index, thresholds, sigmas, dampings, form, sure, weights,
+    p, damp, certain, cell, whole, positive, factors,
+):  # fmt: skip
     for start in range(0, reference.size, TILE):
         end = min(start + TILE, reference.size)
         width = plain_strip(
@@ -74,12 +84,16 @@ def _count_binary_softly(first, second, reference, u, class_index, thresholds, s
         for m in range(dampings.size):
             if dampings[m] > 0.0:
                 _damp(damp[:width], dampings[m], form, factors[m])
+            else:
+                for j in range(width):
+                    factors[m, j] = 1.0
         for i in range(thresholds.size):
             for j in range(width):
                 agrees = (p[j] >= thresholds[i]) if positive[j] else (p[j] <= thresholds[i])
                 cell[j] = (TP if positive[j] else TN) if agrees else (FN if positive[j] else FP)
             for k in range(sigmas.size):
-                certain[:] = 1.0
+                for j in range(width):
+                    certain[j] = 1.0
                 if sigmas[k] > 0.0:
                     _be_certain(p[:width], thresholds[i], sigmas[k], certain[:width])
                 other, this = sure[i, k, 0], sure[i, k, 1]
@@ -97,14 +111,18 @@ def _count_binary_softly(first, second, reference, u, class_index, thresholds, s
                         weights[i, k, m, n, 1] += total & ((1 << APART) - 1)
 
 
-@compiled(arrays=True)
-def find_cells(p, positive, threshold):
+def find_cells(p: Floats, positive: Bools, threshold: float) -> Indices:
     """Return the index among `soft_confusion.CELLS` of each pixel; p: (n,) float64, positive: (n,) bool of the reference."""
     cells = np.empty(p.size, np.int64)
+    _find_cells(p, positive, threshold, cells)
+    return cells
+
+
+@compiled
+def _find_cells(p, positive, threshold, cells):
     for i in range(p.size):
         agrees = (p[i] >= threshold) if positive[i] else (p[i] <= threshold)
         cells[i] = (TP if positive[i] else TN) if agrees else (FN if positive[i] else FP)
-    return cells
 
 
 @compiled

@@ -8,14 +8,16 @@ one addition serves all four. Limbs of 22 bits are added two at a time, side by 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dask_uncert.blocks.kernels.bins import find_octave_bins, fixed_share
 from dask_uncert.blocks.kernels.compiling import compiled
 from dask_uncert.blocks.kernels.elementary import inline
 from dask_uncert.blocks.kernels.measures import STRIP
-from dask_uncert.blocks.kernels.memory import Memory
+from dask_uncert.blocks.kernels.memory import Memory, kept, zeros
 from dask_uncert.blocks.kernels.types import AnyFloats, Groups, Pixels, TileRows, ValueBins
 from dask_uncert.blocks.kernels.vectors import copy_four, sum_lanes
 from dask_uncert.formulas.fixed_point import LIMB_BITS, LIMB_MASK
@@ -54,7 +56,8 @@ def count_values(
     for i, of in enumerate(bins):
         if of.wide:
             alone, rows = np.ascontiguousarray(found[:, i]), tiles._replace(starts=tiles.starts[2 * i : 2 * i + 2])
-            _count_wide_values(alone, of.finder, groups.order, reference, batch, of.counts, rows)
+            powers = np.empty(of.counts.by_confused.shape[2], np.int64)
+            _count_wide_values(alone, of.finder, groups.order, reference, batch, of.counts, rows, powers)
 
 
 @compiled
@@ -93,10 +96,7 @@ def _count_lanes(
         memory.empty("shares", (used.size * STRIP,), np.float64),
         memory.empty("powers", (ALL, used.size * STRIP), np.int64),
         memory.empty("cells", (used.size, CHUNK), np.int32),
-        np.zeros((2, STRIP)),  # beyond the last pixel, too, are numbers that have a bin
-        np.empty(STRIP, np.int64),
-        np.empty(STRIP, np.int32),
-        np.empty(used.size * ALL, np.int64),
+        *kept(_strips, used.size),
     )
     _count_values(
         values, first, used, tuple(one.upper for one in of), tuple(one.finder for one in of), groups, reference,
@@ -104,12 +104,17 @@ def _count_lanes(
     )  # fmt: skip
 
 
+def _strips(lanes: int) -> tuple[NDArray[Any], ...]:
+    return zeros((2, STRIP)), zeros((STRIP,), np.int64), zeros((STRIP,), np.int32), zeros((lanes * ALL,), np.int64)
+
+
 @compiled
 def _count_values(
     values, first, used, uppers, finders, groups, reference, predicted, histograms, by_pairs, by_confused, tiles,
     shares, powers, cells, strips, bin_of, right_of, sums,
 ):  # fmt: skip
-    """Count strip by strip; as many lanes as there are `uppers`. From `shares` on: overwritten."""
+    """Count strip by strip; as many lanes as there are `uppers`. From `shares` on: overwritten, and strips are
+    read beyond the last pixel: numbers that have a bin."""
     lanes, order, starts, whole, strip = len(uppers), groups.order, groups.starts, True, strips[0]
     for k in range(lanes):
         whole &= uppers[k] == 1.0
@@ -213,11 +218,11 @@ def carry(product):
     return (product >> LIMB_BITS) & 0xFFFFFFFF
 
 
-@compiled(arrays=True)
-def _count_wide_values(values, finder, order, reference, batch, counts, tiles):
+@compiled
+def _count_wide_values(values, finder, order, reference, batch, counts, tiles, powers):
     """Add one measure's sorted values (counted,), which have no range: they are not divided by it, and have more limbs."""
     histogram, by_pair, by_confused = counts
-    powers, in_pairs, in_all = np.empty(by_confused.shape[2], np.int64), by_pair.shape[3], by_confused.shape[2]
+    in_pairs, in_all = by_pair.shape[3], by_confused.shape[2]
     for j, i in enumerate(order):
         c = reference[i]
         x = np.float64(values[j])
