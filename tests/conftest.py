@@ -72,6 +72,16 @@ def many_blocks():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_second_process():
+    """Tests run in as many processes as there are processors, each of which compiles."""
+    from dask_uncert.execution import plan
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "compile_ahead", lambda: None)
+        yield
+
+
 @pytest.fixture(scope="module")
 def shared_client():
     """One local cluster of threads for tests that run many small jobs."""
