@@ -142,7 +142,7 @@ def _path(parts: Sequence[str | int], options: Any, missing: bool) -> tuple[str,
     path: list[str] = []
     value: Any = options
     for number, part in enumerate(parts):
-        within = range(len(value)) if isinstance(value, Sequence) else value
+        within = range(len(value)) if isinstance(value, Sequence) and not isinstance(value, str) else value
         if isinstance(within, Mapping | range) and part in within:
             value = value[part]
         elif not (missing and number == len(parts) - 1):

@@ -9,6 +9,7 @@ import atexit
 import os
 import subprocess
 import sys
+from contextlib import suppress
 
 import numpy as np
 
@@ -19,19 +20,21 @@ from dask_uncert.blocks.kernels.types import NO_TILES, Pixels, ScoreCounts, Valu
 def compile_ahead() -> None:
     """Start a process that compiles half of `measure` and `count_values` for float32, unless they are kept already.
 
-    It needs a processor of its own, ends after seconds, and with this process at the latest.
+    It needs a processor of its own and a place for what it compiles, ends after seconds, and with this process at the latest.
     """
-    if _processors() == 1 or cache.is_kept("compiled._measure_singles"):
+    kept = cache.is_kept("compiled._measure_singles")
+    if kept or _processors() == 1 or not cache.has_place() or getattr(sys, "frozen", False):
         return
     path, nothing = os.pathsep.join(filter(None, sys.path)), subprocess.DEVNULL
-    helper = subprocess.Popen(
-        [sys.executable, "-m", __name__],
-        stdin=nothing,
-        stdout=nothing,
-        stderr=nothing,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    atexit.register(helper.kill)
+    with suppress(OSError):  # then this process compiles all
+        helper = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=nothing,
+            stdout=nothing,
+            stderr=nothing,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        atexit.register(helper.kill)
 
 
 def _processors() -> int:

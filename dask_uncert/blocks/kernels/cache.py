@@ -21,7 +21,7 @@ def ensure_cache() -> None:
 
     Processes that this one starts use the same folder, which is removed when this process ends.
     """
-    if os.environ.get(VARIABLE) or any(map(_can_write, _usual_folders())):
+    if has_place():
         return
     try:
         folder = tempfile.mkdtemp(prefix="dask-uncert-")
@@ -37,6 +37,11 @@ def ensure_cache() -> None:
         NoCacheWarning,
         stacklevel=2,
     )
+
+
+def has_place() -> bool:
+    """Return whether compiled code can be kept."""
+    return bool(os.environ.get(VARIABLE)) or any(map(_can_write, _usual_folders()))
 
 
 def is_kept(kernels: str = "") -> bool:
