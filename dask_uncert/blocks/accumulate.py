@@ -110,10 +110,13 @@ class Counter:
             elif measure.kind == "confused_classes":
                 values[:] = batch.confused
         tiles = self.tiles.open(truth, pixels) if self.tiles is not None else _no_tiles
-        decisions, groups = total.decisions, kernels.group_decisions(truth, batch, len(request.classes), self.memory)
+        decisions, groups = total.decisions, None
+        if self.value_bins:
+            groups = kernels.group_decisions(truth, batch, len(request.classes), self.memory)
         kernels.count_decisions(groups, truth, batch, decisions.pairs, decisions.by_confused, tiles("confusion"))
         rows = tiles(*(f"{part}/{i}" for i in range(len(self.value_bins)) for part in ("histogram", "sums")))
-        kernels.count_values(batch.values, groups, truth, batch, self.value_bins, rows, self.memory)
+        if groups is not None:
+            kernels.count_values(batch.values, groups, truth, batch, self.value_bins, rows, self.memory)
         if total.calibration is not None:
             if self.tiles is not None:
                 by_class = (f"class_in_bins/{c}" for c in range(len(request.classes)))

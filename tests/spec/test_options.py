@@ -243,6 +243,7 @@ def test_schema_explains_every_key_and_names_the_nearest():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"measures": "ginni"}, "`measures`: unknown measure 'ginni'. Did you mean `gini`?"),
         ({"measures": ["ginni"]}, "unknown measure 'ginni'. Did you mean `gini`?"),
         ({"measures": [{"renyi": {"alfa": 2}}]}, "measure 'renyi' has no parameter 'alfa'. Did you mean `alpha`?"),
         ({"maps": ["predict"]}, "Did you mean `predicted`?"),

@@ -96,20 +96,40 @@ def _sort(key, before, after, place, ends):
 
 
 def count_decisions(
-    groups: Groups, reference: Indices, batch: Pixels, pairs: Counts, by_confused: Counts, tiles: TileRows = NO_TILES
+    groups: Groups | None,
+    reference: Indices,
+    batch: Pixels,
+    pairs: Counts,
+    by_confused: Counts,
+    tiles: TileRows = NO_TILES,
 ) -> None:
     """Add pixels to pairs (reference, predicted, reference is second) and by_confused (number, right).
 
-    reference: (n,) class index, negative where the pixel does not count. groups, batch: the `Groups` and `Pixels`.
-    tiles: starts of confusion matrices (reference, predicted).
+    reference: (n,) class index, negative where the pixel does not count. groups, batch: the `Groups`, or None where no value
+    is counted and pixels need not be sorted, and the `Pixels`. tiles: starts of confusion matrices (reference, predicted).
     """
-    for counts, key in ((pairs, groups.pair), (by_confused, groups.number)):
-        added = np.bincount(key, np.diff(groups.starts), counts.size)  # whole numbers below 2**53
-        counts += added.astype(np.int64).reshape(counts.shape)
+    if groups is None:
+        _count_decisions(reference, batch.predicted, batch.second, batch.confused, pairs, by_confused)
+    else:
+        for counts, key in ((pairs, groups.pair), (by_confused, groups.number)):
+            added = np.bincount(key, np.diff(groups.starts), counts.size)  # whole numbers below 2**53
+            counts += added.astype(np.int64).reshape(counts.shape)
     if tiles.row.size:
-        counted = groups.order
+        counted = np.flatnonzero(reference >= 0)
         cell = tiles.starts[0] + reference[counted] * len(pairs) + batch.predicted[counted]
         np.add.at(tiles.counts.reshape(-1), tiles.row[counted] * tiles.counts.shape[1] + cell, 1)
+
+
+@compiled
+def _count_decisions(reference, predicted, second, confused, pairs, by_confused):
+    of_pairs, of_numbers, classes = pairs.reshape(-1), by_confused.reshape(-1), np.int64(pairs.shape[0])
+    for i in range(reference.size):
+        c, won, runner, number = np.int64(reference[i]), np.int64(predicted[i]), second[i], np.int64(confused[i])
+        if c >= 0:
+            right = np.int64(won == c)
+            near = np.int64(runner == c) & (1 - right)
+            of_pairs[np.uint64(2 * (c * classes + won) + near)] += 1
+            of_numbers[np.uint64(2 * number + right)] += 1
 
 
 def count_confidence(reference: Indices, batch: Pixels, finder: Finder, tally: Counts, tiles: TileRows) -> None:

@@ -95,7 +95,7 @@ def group_decisions(reference: Indices, batch: Pixels, classes: int, memory: Mem
 
 
 def count_decisions(
-    groups: Groups,
+    groups: Groups | None,
     reference: Indices,
     batch: Pixels,
     pairs: Counts,
@@ -103,7 +103,7 @@ def count_decisions(
     tiles: TileRows = NO_TILES,
 ) -> None:
     """Add pixels to the counts of decisions; see `compiled.count_decisions`."""
-    counted = groups.order
+    counted = np.flatnonzero(reference >= 0)
     c, k = reference[counted], batch.predicted[counted]
     right = c == k
     second = ~right & (batch.second[counted] == c)
@@ -226,7 +226,7 @@ def count_binary(
     probabilities, pixels = _plain_pairs(first, second, reference)
     batch, truth = measure(probabilities, pixels, (), (), Rounding(1.0, 1.0, 0.5)), reference[pixels]
     pairs, by_confused, winning = decisions
-    count_decisions(group_decisions(truth, batch, 2), truth, batch, pairs, by_confused)
+    count_decisions(None, truth, batch, pairs, by_confused)
     count_confidence(truth, batch, finder, winning)
     count_probabilities(probabilities, pixels, truth, finder, scores)
     others = np.setdiff1d(np.flatnonzero(reference >= 0), pixels)
