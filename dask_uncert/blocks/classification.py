@@ -92,8 +92,8 @@ def evaluate_block(
     weights = arrays["weight"].ravel() if "weight" in arrays else None
     if weights is not None and invalid_weights(weights[reference >= 0]).any():
         raise UnusableBlockError("weight", "weight out of range")
-    decisions = None if "prediction" not in arrays else decision_indices(request, arrays["prediction"])
-    if decisions is not None and (decisions[reference >= 0] < 0).any():
+    decisions = None if "prediction" not in arrays else decision_indices(request, arrays["prediction"], narrow)
+    if decisions is not None and ((decisions < 0) & (reference >= 0)).any():
         raise UnusableBlockError("prediction", "unknown predicted codes")
     block = _Block(request, arrays, encoding, kernels, reference, shares, decisions, offset or (0,) * len(shape), plain)
     if zones is None:
@@ -214,16 +214,17 @@ class _Block:
         batches = (pixels[start : start + STEP] for start in range(0, pixels.size, STEP))
         for batch in batches if tiles is None else tiles.batches(pixels, STEP):
             truth = counter.memory.empty("truth", batch.shape, np.int64)
-            truth[...] = self.reference[as_slice(batch) if tiles is None else batch]
+            here = as_slice(batch) if tiles is None else batch
+            truth[...] = self.reference[here]
             if self.spread is not None:
-                state = self.spread.state[batch]
+                state = self.spread.state[here]
                 _leave_out(truth, (truth >= 0) & (state == MISSING), "samples_nan", excluded)
                 _leave_out_off(request, truth, state == OFF, "samples", excluded)
             if self.decisions is None:
                 measured = counter.measure(stored, batch, truth, rounding)
                 add_own(request, stored, batch, measured)
             else:
-                measured = decided(self.decisions[batch], len(request.measures))
+                measured = decided(self.decisions[here], len(request.measures))
             if self.spread is not None:
                 measured = self.spread.add_to(measured, batch, request.measures)
             if np.bitwise_or.reduce(measured.state) & (MISSING | OFF):
@@ -231,14 +232,14 @@ class _Block:
                 _leave_out_off(request, truth, measured.state == OFF, "probabilities", excluded)
             soft = counter.add(
                 measured, truth, stored, batch,
-                None if self.u is None else self.u[batch].astype(np.float64),
-                None if self.shares is None else self.shares[batch],
+                None if self.u is None else self.u[here].astype(np.float64),
+                None if self.shares is None else self.shares[here],
             )  # fmt: skip
             if self.weights is not None:
-                total.weighted[0].add(truth, measured.predicted, self.weights[batch].astype(np.float64))
+                total.weighted[0].add(truth, measured.predicted, self.weights[here].astype(np.float64))
             drawn = soft | set_maps(request, stored, batch, measured.state, dtype, scale, kernels)
             for name, values in self.maps.items():
-                values[batch] = drawn[name] if name in drawn else _map_values(name, measured, truth, request)
+                values[here] = drawn[name] if name in drawn else _map_values(name, measured, truth, request)
         return total if tiles is None else replace(total, tiles=tiles.result())
 
 

@@ -13,9 +13,12 @@ from dask_uncert.formulas.typing import Indices
 from dask_uncert.spec.request import Request
 
 
-def decision_indices(request: Request, codes: NDArray[Any]) -> Indices:
-    """Return the class index of each predicted code, flat (n,); negative where it is the code of no class."""
-    return class_indices(codes, request.codes, ())
+def decision_indices(request: Request, codes: NDArray[Any], dtype: type[np.integer[Any]] = np.int64) -> Indices:
+    """Return the class index of each predicted code, flat (n,); negative where it is the code of no class.
+
+    dtype: of the result.
+    """
+    return class_indices(codes, request.codes, (), dtype)
 
 
 def decided(index: Indices, measures: int) -> Pixels:
