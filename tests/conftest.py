@@ -44,21 +44,25 @@ def in_order(items):
     )
 
 
+class Examples:
+    """What is prepared for examples of docstrings, too; other fixtures here are for the files below only."""
+
+    @pytest.fixture(autouse=True)
+    def no_jobs(self, request, tmp_path_factory, monkeypatch):
+        """Examples see no jobs that tests have left, whose clusters would be asked in vain."""
+        if request.path.is_relative_to(request.config.rootpath / "dask_uncert"):
+            monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
 def pytest_configure(config):
     config.option.loadscopereorder = False  # see `in_order`
+    config.pluginmanager.register(Examples())
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_state(tmp_path_factory):
     """The list of submitted jobs is not that of the person who runs the tests."""
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
-
-
-@pytest.fixture(autouse=True)
-def no_jobs(request, tmp_path_factory, monkeypatch):
-    """Examples of docstrings see no jobs that tests have left, whose clusters would be asked in vain."""
-    if request.path.is_relative_to(request.config.rootpath / "dask_uncert"):
-        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
 
 
 @pytest.fixture(scope="session", autouse=True)
