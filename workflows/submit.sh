@@ -11,9 +11,12 @@ logs=$(mktemp -d)
 
 # The cluster: these three commands run on three machines elsewhere. They end with this script.
 dask scheduler --host 127.0.0.1 --port "${PORT:-8786}" --no-dashboard >"$logs/scheduler.log" 2>&1 &
-trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$logs"' EXIT
+scheduler=$! workers=()
+# Workers end first: one that has lost its scheduler while it starts does not end.
+trap 'kill "${workers[@]}"; wait "${workers[@]}"; kill "$scheduler"; wait; rm -rf "$logs"' EXIT
 for name in one two; do
     dask worker "$address" --name "$name" --nthreads 1 --no-dashboard --local-directory "$logs" >"$logs/$name.log" 2>&1 &
+    workers+=($!)
 done
 
 # Submit: prints the id, which is the output folder, and returns at once. `status` and `cancel` take the same id.

@@ -25,6 +25,7 @@ from dask_uncert.jobs.submission import ENDED, LOG, JobStatus, Submission, folde
 
 NEEDS = "submit needs a cluster that keeps running without this terminal"
 POLL = 1.0  # seconds between looks at a job
+FIRST_WORKER = 30.0  # seconds to wait for one
 SLURM_OPTIONS = {"queue": "partition", "account": "account", "walltime": "time"}
 MEMORY = "4G"  # of the SLURM job that drives the cluster
 
@@ -241,8 +242,12 @@ def _to_scheduler(submission: Submission) -> Submission:
 
     submission = replace(submission, key=f"dask-uncert-job-{uuid.uuid4().hex}")
     with connect.connect(submission.cluster) as client:
-        if not client.scheduler_info()["workers"]:
-            raise ClusterError(f"the cluster at {submission.cluster} has no worker. Start workers first.")
+        try:  # workers that were started a moment ago may still be on their way
+            client.wait_for_workers(1, timeout=FIRST_WORKER)
+        except TimeoutError:
+            raise ClusterError(
+                f"the cluster at {submission.cluster} has no worker, and none came within {FIRST_WORKER:g} s. Start workers first."
+            ) from None
         submission.create()
         key = submission.key
         fire_and_forget(client.submit(drive_on_worker, submission.output, key=key, pure=False))

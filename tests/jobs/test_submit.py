@@ -16,10 +16,11 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
+from distributed import LocalCluster
 
 import dask_uncert as du
 from dask_uncert.io.paths import write_atomic
-from dask_uncert.jobs import submission
+from dask_uncert.jobs import submission, submit
 from dask_uncert.jobs.submission import JobStatus, Submission, folder_of
 from tests.support import scenes, schedulers, slurm
 from tests.support.command import command
@@ -68,6 +69,19 @@ def wait_for(condition):
     end = time.monotonic() + 120
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_a_cluster_without_workers_is_given_time_to_have_one(tmp_path, job, monkeypatch):
+    with LocalCluster(n_workers=0, dashboard_address=None) as cluster:
+        monkeypatch.setattr(submit, "FIRST_WORKER", 0.1)
+        with pytest.raises(du.ClusterError, match="none came within 0[.]1 s"):
+            du.submit(job[0], cluster=cluster.scheduler_address, out=tmp_path / "none")
+        assert not list(tmp_path.iterdir())
+        monkeypatch.setattr(submit, "FIRST_WORKER", 60)
+        threading.Timer(0.5, cluster.scale, [1]).start()
+        du.submit(job[0], cluster=cluster.scheduler_address, out=tmp_path / "out")
+        assert du.wait(tmp_path / "out", timeout=120).status == "done"
 
 
 @pytest.mark.slow
