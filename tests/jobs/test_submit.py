@@ -75,7 +75,7 @@ def wait_for(condition):
 def test_a_cluster_without_workers_is_given_time_to_have_one(tmp_path, job, monkeypatch):
     with LocalCluster(n_workers=0, dashboard_address=None) as cluster:
         monkeypatch.setattr(submit, "FIRST_WORKER", 0.1)
-        with pytest.raises(du.ClusterError, match="none came within 0[.]1 s"):
+        with pytest.raises(du.ClusterError, match="none came within"):
             du.submit(job[0], cluster=cluster.scheduler_address, out=tmp_path / "none")
         assert not list(tmp_path.iterdir())
         monkeypatch.setattr(submit, "FIRST_WORKER", 60)
