@@ -267,6 +267,7 @@ def shipped(tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_the_scene_of_the_readme(shipped):
     assert {p.name for p in shipped.iterdir()} == NUMBERS | {"figures", "report.html"}
     found = json.loads((shipped / "results.json").read_text())

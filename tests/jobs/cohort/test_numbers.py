@@ -157,6 +157,7 @@ def called(*words):
     return CliRunner().invoke(main.cli, ["compare", *map(str, words)], standalone_mode=False)
 
 
+@pytest.mark.slow
 def test_compare_says_what_the_tables_of_patients_say(models, tmp_path):
     one, other = models / "model_p", models / "model_q"
     done = called(one, other, "--csv", tmp_path / "found.csv", "--replicates", 50)
@@ -190,6 +191,7 @@ def test_compare_says_what_the_tables_of_patients_say(models, tmp_path):
     assert smallest["t_test"]["p_holm"] == pytest.approx(min(1, p[0] * len(p)))
 
 
+@pytest.mark.slow
 def test_the_table_shows_both_differences_with_their_tests(models):
     output = called(models / "model_p", models / "model_q", "--metric", DICE, "--replicates", 30).output
     head, name, mean, pooled = output.splitlines()[4:8]
@@ -259,6 +261,7 @@ def test_a_report_against_another_model_and_without_it_again(models):
     assert (one / "results.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_another_seed_draws_other_patients_and_the_same_seed_the_same(models):
     def ends(seed):
         found = du.compare(models / "model_p", models / "model_q", metrics=DICE, replicates=40, seed=seed, level=0.8)
