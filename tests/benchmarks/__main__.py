@@ -213,10 +213,12 @@ def main() -> None:
         return
     rows: list[dict[str, Any]] = []
     compared = long_pairs(options.side) if options.long else pairs(options.side, options.cases, options.chunks_side)
-    for pair in compared:
-        if options.only in (pair.group, "") or options.only in pair.what:
-            rows.append(compare(pair, options.pairs))
-            print(f"{rows[-1]['what']}: {rows[-1].get('ratio', rows[-1].get('skipped'))}", file=sys.stderr)
+    chosen = [pair for pair in compared if options.only in (pair.group, "") or options.only in pair.what]
+    if not chosen:
+        parser.error(f"--only {options.only}: there is no such group, and no line holds it")
+    for pair in chosen:
+        rows.append(compare(pair, options.pairs))
+        print(f"{rows[-1]['what']}: {rows[-1].get('ratio', rows[-1].get('skipped'))}", file=sys.stderr)
     print(table(rows))
     options.save.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
