@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dask_uncert.blocks.kernels.ahead import compile_ahead
 from dask_uncert.errors import InputError, LostPixelsError, UnusableBlockError
 from dask_uncert.execution import chunking, tasks
 from dask_uncert.execution.checkpoints import Checkpoints
 from dask_uncert.execution.class_distances import DistancePlan
+from dask_uncert.execution.compile_ahead import compile_ahead
 from dask_uncert.execution.graph import Reduction, count_tasks
 from dask_uncert.formulas.class_distances import Metric
 from dask_uncert.inputs.cube import CLASS, Cube

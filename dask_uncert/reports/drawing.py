@@ -7,16 +7,15 @@ or does not finish, this process draws, and the bytes are the same.
 from __future__ import annotations
 
 import atexit
-import os
 import pickle
-import re
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dask_uncert.io import second_process
 
 if TYPE_CHECKING:
     from dask_uncert.io.map_types import Maps
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], object]
 SMALL = 2**30  # bytes: reading and counting more takes far longer than drawing
 # It draws one report and ends, so it looks for no garbage: figures take two thirds of the time.
-SERVE = "import gc, sys; gc.disable(); sys.path[:] = {path!r}; from dask_uncert.reports.pictures import serve; serve()"
+SERVE = "import gc; gc.disable(); from dask_uncert.reports.pictures import serve; serve()"
 _ahead: subprocess.Popen[bytes] | None = None  # started, and not in use yet
 
 
@@ -126,19 +125,9 @@ def _keep(process: subprocess.Popen[bytes] | None) -> subprocess.Popen[bytes] | 
 
 def _saves_time() -> bool:
     """Return whether there are two cores, and what draws is not loaded here."""
-    return _cores() > 1 and "matplotlib.figure" not in sys.modules
+    return second_process.cores() > 1 and "matplotlib.figure" not in sys.modules
 
 
 def _start() -> subprocess.Popen[bytes] | None:
-    """Start the process; None where this one is no plain Python, or no other can be started."""
-    executable = sys.executable or ""
-    if getattr(sys, "frozen", False) or not re.match(r"(python|pypy)[\d.]*w?t?$", Path(executable).stem.lower()):
-        return None  # what embeds Python may be the executable
-    with suppress(OSError):
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        return subprocess.Popen([executable, "-c", SERVE.format(path=sys.path)], **pipes)
-    return None
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Start the process; None where none can be started."""
+    return second_process.start(SERVE, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

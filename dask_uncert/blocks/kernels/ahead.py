@@ -5,48 +5,15 @@ numba compiles in one thread of a process at a time, and finds in its cache what
 
 from __future__ import annotations
 
-import atexit
-import os
-import subprocess
-import sys
-from contextlib import suppress
-
+import numba
 import numpy as np
 
-from dask_uncert.blocks.kernels import cache
+from dask_uncert.blocks.kernels import histograms, probabilities, singles, values
 from dask_uncert.blocks.kernels.types import NO_TILES, Pixels, ScoreCounts, ValueBins, ValueCounts, finder
-
-
-def compile_ahead() -> None:
-    """Start a process that compiles half of `measure` and `count_values` for float32, unless they are kept already.
-
-    It needs a processor of its own and a place for what it compiles, ends after seconds, and with this process at the latest.
-    """
-    kept = cache.is_kept("compiled._measure_singles")
-    if kept or _processors() == 1 or not cache.has_place() or getattr(sys, "frozen", False):
-        return
-    path, nothing = os.pathsep.join(filter(None, sys.path)), subprocess.DEVNULL
-    with suppress(OSError):  # then this process compiles all
-        helper = subprocess.Popen(
-            [sys.executable, "-m", __name__],
-            stdin=nothing,
-            stdout=nothing,
-            stderr=nothing,
-            env={**os.environ, "PYTHONPATH": path},
-        )
-        atexit.register(helper.kill)
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def compile_last_parts() -> None:
     """Compile the steps of `measure` for the types with which it calls them, in that order, then `count_values`."""
-    import numba  # 0.8 s, which processes that only start another do not pay
-
-    from dask_uncert.blocks.kernels import histograms, probabilities, singles, values
-
     ends, counts, number = finder((0.0, 1.0), 1.0), np.zeros(8, np.int64), 1
     work, scores = probabilities.stated_work(1, ends), ScoreCounts(counts, counts, counts, counts)
     p, floats = np.zeros((1, singles.PITCH), np.float32), np.zeros((singles.ROWS, singles.TILE), np.float32)
@@ -65,7 +32,3 @@ def compile_last_parts() -> None:
     into = ValueCounts(*(np.zeros(shape, np.int64) for shape in ((1, 2, 1), (1, 1, 2, 6), (2, 2, 12))))
     bins = [ValueBins(1.0, finder((0.0, 1.0), 1.0, octaves=True), into, wide=False)] * 2
     values.count_values(batch.values, histograms.group_decisions(none, batch, 1), none, batch, bins, NO_TILES)
-
-
-if __name__ == "__main__":
-    compile_last_parts()

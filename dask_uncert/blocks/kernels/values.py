@@ -52,7 +52,7 @@ def count_values(
     for first in range(0, len(bins), lanes):
         used = np.array([i < len(bins) and not bins[i].wide for i in range(first, first + lanes)])
         if used.any():
-            _count_lanes(found, first, used, groups, reference, batch, bins, tiles, memory)
+            _count_lanes(found, first, used, groups, reference, batch, bins, tiles)
     for i, of in enumerate(bins):
         if of.wide:
             alone, rows = np.ascontiguousarray(found[:, i]), tiles._replace(starts=tiles.starts[2 * i : 2 * i + 2])
@@ -86,26 +86,25 @@ def _count_lanes(
     batch: Pixels,
     bins: Sequence[ValueBins],
     tiles: TileRows,
-    memory: Memory,
 ) -> None:
     """Count columns of sorted values from the first on, those that are used."""
     anything = bins[first + int(used.argmax())]
     of = [bins[first + k] if used[k] else anything for k in range(used.size)]
     flat = zip(*((array.reshape(-1) for array in one.counts) for one in of), strict=True)
-    work = (
-        memory.empty("shares", (used.size * STRIP,), np.float64),
-        memory.empty("powers", (ALL, used.size * STRIP), np.int64),
-        memory.empty("cells", (used.size, CHUNK), np.int32),
-        *kept(_strips, used.size),
-    )
     _count_values(
         values, first, used, tuple(one.upper for one in of), tuple(one.finder for one in of), groups, reference,
-        batch.predicted, *flat, tiles, *work,
+        batch.predicted, *flat, tiles, *kept(_strips, used.size),
     )  # fmt: skip
 
 
 def _strips(lanes: int) -> tuple[NDArray[Any], ...]:
-    return zeros((2, STRIP)), zeros((STRIP,), np.int64), zeros((STRIP,), np.int32), zeros((lanes * ALL,), np.int64)
+    shares, powers, cells = (
+        zeros((lanes * STRIP,)),
+        zeros((ALL, lanes * STRIP), np.int64),
+        zeros((lanes, CHUNK), np.int32),
+    )
+    bin_of, right_of, sums = zeros((STRIP,), np.int64), zeros((STRIP,), np.int32), zeros((lanes * ALL,), np.int64)
+    return shares, powers, cells, zeros((2, STRIP)), bin_of, right_of, sums
 
 
 @compiled

@@ -14,7 +14,7 @@ FIRST_USE = """
 import numpy as np, psutil
 from numba.core import event
 import dask_uncert as du
-from dask_uncert.blocks.kernels.ahead import compile_ahead
+from dask_uncert.execution.compile_ahead import compile_ahead
 
 class Names(event.Listener):
     def on_start(self, what):
